@@ -1,0 +1,34 @@
+# `make help` lists what there is.
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+SQL := $(shell find src/holdfast/sql -name '*.sql' 2>/dev/null | sort)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check bench schema demo
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## make .venv with the pinned dependencies (once; PYTHON=python3.12 to choose another)
+	@.ci/venv $(PYTHON)
+
+test: setup ## run all tests (ARGS="-k lease -x" to pass options on)
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+check: setup ## lint, formatting, types, import contract, SQL lint
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy --no-error-summary
+	$(BIN)/lint-imports --no-logo --quiet
+	$(if $(SQL),$(BIN)/squawk --config .squawk.toml $(SQL))
+
+bench: setup ## measure the hot path against the hand-written baseline
+	$(BIN)/python bench/hot_path.py $(ARGS)
+
+schema: setup ## write tests/schema.sql, the schema as migrations make it; review its diff
+	$(BIN)/python tests/dump_schema.py > tests/schema.sql.new
+	mv tests/schema.sql.new tests/schema.sql
+
+demo: ## (not yet) a tour on the embedded PostgreSQL
+	@echo "demo: not yet; it comes with the worker. Until then: make test, or .venv/bin/holdfast db start" >&2; exit 1
