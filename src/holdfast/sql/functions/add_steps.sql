@@ -1,0 +1,48 @@
+-- Adds planned steps (as in start_run) to a run; they may also wait for steps that are in it already. Gives the new ids, in
+-- the plan's order. The caller has announced the actor.
+create or replace function holdfast.add_steps(run_id uuid, step_machine text, steps jsonb)
+returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  ids bigint[];
+  parents bigint[];
+  children bigint[];
+begin
+  perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
+  with planned as (
+    select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
+      from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
+  known as (
+    select p.id, p.name, false as is_done from planned p
+    union all
+    select s.id, n.name, t.outcome = 'succeeded' and s.finished_at is not null
+      from holdfast.run_steps n
+      join holdfast.steps s on s.id = n.step_id
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+     where n.run_id = add_steps.run_id)
+  select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
+    into parents, children
+    from planned p, lateral jsonb_array_elements_text(coalesce(p.plan -> 'after', '[]')) a (name)
+    join known k on k.name = a.name and not k.is_done;
+  insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
+  select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
+         coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant, coalesce(u.plan ->> 'policy', k.policy),
+         coalesce((u.plan ->> 'priority')::smallint, 0), coalesce(w.waits, 0),
+         case when t.phase = 'open' and w.waits is null then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
+         clock, coalesce(u.plan -> 'input', '{}')
+    from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
+    join holdfast.runs r on r.id = add_steps.run_id
+    join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = holdfast.initial_state(add_steps.step_machine)
+    left join holdfast.kinds k on k.kind = u.plan ->> 'kind'
+    left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
+  insert into holdfast.run_steps
+  select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
+  insert into holdfast.edges select * from unnest(parents, children);
+  perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
+  return ids;
+end
+$$;

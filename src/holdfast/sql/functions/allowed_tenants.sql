@@ -1,0 +1,20 @@
+-- The tenants that the login may act for; null means all. It goes by session_user, which neither a SET ROLE nor a
+-- SECURITY DEFINER function changes, and by a table that only the owner writes.
+create or replace function holdfast.allowed_tenants()
+returns text[]
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
+begin
+  if (select r.rolsuper from pg_roles r where r.rolname = session_user) then
+    return null;
+  end if;
+  if tenants = '{}' then
+    tenants := array(select t.tenant from holdfast.role_tenants t join pg_roles r on r.rolname = t.role_name
+                      where pg_has_role(session_user, r.oid, 'member'));
+  end if;
+  return case when '*' = any (tenants) then null else tenants end;
+end
+$$;

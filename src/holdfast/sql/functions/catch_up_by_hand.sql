@@ -1,0 +1,26 @@
+-- After a change by hand: children of steps that became finished are let in, runs are counted anew, and closed where nothing
+-- is live. Slow and thorough; the kernel's own functions count as they go.
+create or replace function holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[])
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  if catch_up_by_hand.run_ids = '{}' then
+    return;
+  end if;
+  perform holdfast.act('system', 'by_hand', format('after a change by %s', session_user));
+  perform holdfast.free_children(
+    array(select s.id from holdfast.steps s
+            join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+           where s.id = any (catch_up_by_hand.moved) and s.finished_at is not null and t.outcome = 'succeeded'), clock);
+  perform holdfast.tally_runs(
+    array(select (r.id, c.total - r.total, c.live - r.live, c.succeeded - r.succeeded, c.failed - r.failed,
+                  c.cancelled - r.cancelled)::holdfast.run_delta
+            from holdfast.runs r, lateral holdfast.count_steps(r.id) c
+           where r.id = any (catch_up_by_hand.run_ids)), clock);
+  perform holdfast.act();
+end
+$$;

@@ -1,0 +1,18 @@
+-- Refuses a claim or renewal whose arguments make no sense.
+create or replace function holdfast.check_claim(worker text, batch int, lease interval)
+returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if coalesce(check_claim.worker, '') = '' then
+    perform holdfast.refuse('RN005', 'a claim needs the worker''s name', 'pass a name that no other process uses');
+  end if;
+  if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
+    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch), 'take 1 to 10000; 500 is fast');
+  end if;
+  if check_claim.lease <= '0' then
+    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease), 'take a second or more');
+  end if;
+end
+$$;

@@ -1,0 +1,24 @@
+-- Refuses outcomes that cannot be read: not an array, without step and lease, or of no known sort.
+create or replace function holdfast.check_outcomes(outcomes jsonb)
+returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  odd jsonb;
+begin
+  if jsonb_typeof(check_outcomes.outcomes) is distinct from 'array' then
+    perform holdfast.refuse('RN005', 'outcomes are an array of objects', '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
+  end if;
+  select o into odd
+    from jsonb_array_elements(check_outcomes.outcomes) o
+   where jsonb_typeof(o) <> 'object' or coalesce(o ->> 'step_id', '') !~ '^[0-9]+$'
+      or coalesce(o ->> 'lease_id', '') !~ '^[0-9]+$'
+      or coalesce(o ->> 'outcome', '') not in ('done', 'retry', 'fail', 'snooze', 'continue', 'release')
+   limit 1;
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('not an outcome: %s', left(odd::text, 200)),
+                            'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, release');
+  end if;
+end
+$$;

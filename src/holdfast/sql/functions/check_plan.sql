@@ -1,0 +1,32 @@
+-- Refuses a plan that cannot be carried out: not an array, a step without a kind, a name twice, a parent that is not there.
+-- (A cycle is refused by the edges themselves.)
+create or replace function holdfast.check_plan(run_id uuid, steps jsonb)
+returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  odd text;
+begin
+  if jsonb_typeof(check_plan.steps) is distinct from 'array' then
+    perform holdfast.refuse('RN005', 'a plan is an array of steps', '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]');
+  end if;
+  perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
+     from jsonb_array_elements(check_plan.steps) p;
+  select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
+   where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
+  select coalesce(odd, min(s.name)) into odd
+    from jsonb_array_elements(check_plan.steps) p join holdfast.run_steps s on s.run_id = check_plan.run_id and s.name = p ->> 'name';
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
+  end if;
+  select a into odd
+    from jsonb_array_elements(check_plan.steps) p, lateral jsonb_array_elements_text(coalesce(p -> 'after', '[]')) a
+   where not exists (select from jsonb_array_elements(check_plan.steps) q where q ->> 'name' = a)
+     and not exists (select from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = a)
+   limit 1;
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
+  end if;
+end
+$$;

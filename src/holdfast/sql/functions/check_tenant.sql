@@ -1,0 +1,15 @@
+-- Refuses a tenant that the login may not act for.
+create or replace function holdfast.check_tenant(tenant text)
+returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  if allowed is not null and check_tenant.tenant <> all (allowed) then
+    perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
+                            'an owner of the database can add it to holdfast.role_tenants');
+  end if;
+end
+$$;

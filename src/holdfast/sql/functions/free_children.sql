@@ -1,0 +1,45 @@
+-- Takes finished parents off the count that their children wait for; a child that waits for nobody any more is let in.
+-- Answers with what that adds to the runs' live counts.
+create or replace function holdfast.free_children(parents bigint[], clock timestamptz)
+returns holdfast.run_delta[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off   -- children are locked in the order of their ids
+set enable_mergejoin = off
+set enable_seqscan = off
+as $$
+declare
+  deltas holdfast.run_delta[];
+  queues text[];
+  machines text[];
+  freed_ids bigint[];
+begin
+  with freed as (
+    update holdfast.steps s
+       set waits = s.waits - c.done,
+           due_at = case when s.waits = c.done and s.finished_at is null then free_children.clock end
+      from (select e.next_id, count(*)::int as done
+              from holdfast.edges e
+             where e.step_id = any (free_children.parents)
+             group by e.next_id
+             order by e.next_id) c
+     where s.id = c.next_id
+    returning s.id, s.run_id, s.queue, s.due_at, s.machine)
+  select array_agg((f.run_id, 0, 1, 0, 0, 0)::holdfast.run_delta) filter (where f.due_at is not null),
+         array_agg(distinct f.queue) filter (where f.due_at is not null),
+         array_agg(distinct f.machine), array_agg(f.id) filter (where f.due_at is not null)
+    into deltas, queues, machines, freed_ids
+    from freed f;
+  -- A machine may have a state of its own for what is not let in yet; most do not.
+  if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
+    update holdfast.steps s
+       set state = m.to_state, last_event = 'queued'
+      from holdfast.machine_moves m
+     where s.id = any (freed_ids) and m.machine = s.machine and m.from_state = s.state and m.event = 'queued';
+  end if;
+  if queues is not null then
+    perform holdfast.wake(queues);
+  end if;
+  return deltas;
+end
+$$;

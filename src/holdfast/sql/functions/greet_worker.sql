@@ -1,0 +1,33 @@
+-- Keeps a worker's row: which queue and kinds it serves, and that it lives. Written now and then, not with each claim. Puts
+-- steps back that were parked until somebody serves them.
+create or replace function holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamptz)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not exists (
+    select from holdfast.workers w
+     where w.worker = greet_worker.worker and w.queue = greet_worker.queue and not w.is_asleep
+       and w.seen_at > greet_worker.clock - interval '10 s'
+       and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants) then
+    insert into holdfast.workers as w (worker, queue, kinds, tenants, started_at, seen_at)
+    values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
+            greet_worker.clock, greet_worker.clock)
+    on conflict on constraint workers_pkey do update
+      set kinds = excluded.kinds, tenants = excluded.tenants, is_asleep = false, seen_at = excluded.seen_at;
+  end if;
+  if exists (select from holdfast.steps s
+              where s.parked_for is not null and s.queue = greet_worker.queue
+                and (greet_worker.kinds is null or s.kind = any (greet_worker.kinds)) and s.parked_for = 'handler') then
+    update holdfast.steps s
+       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
+     where s.id = any (array(
+             select p.id from holdfast.steps p
+              where p.parked_for is not null and p.queue = greet_worker.queue
+                and (greet_worker.kinds is null or p.kind = any (greet_worker.kinds)) and p.parked_for = 'handler'
+              limit 5000
+                for update skip locked));
+  end if;
+end
+$$;

@@ -1,0 +1,26 @@
+-- Guards of the schema itself that are missing or switched off; part of holdfast.violations().
+create or replace function holdfast.guard_violations()
+returns table (invariant text, subject text, detail text)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'guard_stands', w.table_name || '.' || w.guard, 'the CHECK is missing; run `holdfast db migrate`'
+    from (values ('journal', 'legal_move'), ('steps', 'state_fits_its_columns'), ('runs', 'state_fits_its_columns'),
+                 ('steps', 'input_is_small')) w (table_name, guard)
+   where not exists (select from pg_constraint c
+                      where c.conrelid = to_regclass('holdfast.' || w.table_name) and c.conname = w.guard)
+  union all
+  select 'trigger_fires', w.table_name || '.' || w.name, 'the trigger is missing or disabled; run `holdfast db migrate`'
+    from (values ('steps', 'journaled'), ('steps', 'begins'), ('runs', 'journaled'), ('runs', 'begins'), ('edges', 'acyclic'),
+                 ('journal', 'stays'), ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole')) w (table_name, name)
+   where not exists (select from pg_trigger t
+                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled <> 'D')
+  union all
+  select 'row_security_is_forced', c.relname, 'row-level security is off or not forced'
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant'
+   where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+     and c.relname <> 'role_tenants' and not (c.relrowsecurity and c.relforcerowsecurity)
+  union all
+  select 'partitions_are_ahead', 'journal', format('only %s ahead', holdfast.partitions_ahead())
+   where holdfast.partitions_ahead() < interval '30 days'
+$$;

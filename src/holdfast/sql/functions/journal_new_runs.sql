@@ -1,0 +1,23 @@
+-- The runs' INSERT trigger: journals that they were created. That a run begins in an initial state is the journal's
+-- CHECK too: `new` leads nowhere else.
+create or replace function holdfast.journal_new_runs()
+returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := case when announced is null then session_user::text else current_setting('holdfast.actor', true) end;
+  reason constant text := nullif(current_setting('holdfast.reason', true), '');
+begin
+  perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
+     from n
+     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
+    where s.is_initial is not true or n.finished_at is not null;
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
+  select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason
+    from n;
+  return null;
+end
+$$;

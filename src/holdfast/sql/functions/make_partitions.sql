@@ -1,0 +1,31 @@
+-- Makes the partitions of journal and notes for this month and the `ahead` months after it, and tells how many were new.
+-- Made apart and then attached, which does not block readers or writers. One of the two places where a statement is
+-- built from strings: a partition has a name and bounds of its own.
+create or replace function holdfast.make_partitions(ahead int default 13)
+returns int
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  first constant timestamp := date_trunc('month', holdfast.clock() at time zone 'UTC');
+  month timestamp;
+  parent text;
+  child text;
+  made int := 0;
+begin
+  -- One at a time; who comes second finds them made.
+  perform pg_advisory_xact_lock(hashtextextended('holdfast.make_partitions', 0));
+  foreach parent in array array['journal', 'notes'] loop
+    for month in select generate_series(first, first + make_interval(months => make_partitions.ahead), '1 month') loop
+      child := format('%s_%s', parent, to_char(month, 'YYYYMM'));
+      continue when to_regclass(format('holdfast.%I', child)) is not null;
+      execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)', child, parent);
+      execute format('alter table holdfast.%I attach partition holdfast.%I for values from (%L) to (%L)',
+                     parent, child, month at time zone 'UTC', (month + interval '1 month') at time zone 'UTC');
+      execute format('create trigger stays_whole before truncate on holdfast.%I execute function holdfast.refuse_change()', child);
+      made := made + 1;
+    end loop;
+  end loop;
+  return made;
+end
+$$;

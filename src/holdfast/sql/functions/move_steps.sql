@@ -1,0 +1,66 @@
+-- Takes steps through the events given for them, each fenced by the lease it is expected to be under (null: none), and
+-- answers with what moved. All that hangs on it is done here: the columns that go with the new state, waiting children,
+-- the run's counts and its closing. The caller has announced the actor (holdfast.act). A step whose machine has no such
+-- move, but has `started` and the move after that, makes both; one that has neither is left out.
+create or replace function holdfast.move_steps(moves holdfast.step_move[])
+returns setof holdfast.settled_step
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_seqscan = off
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  deltas holdfast.run_delta[];
+  parents bigint[];
+  moved holdfast.settled_step[];
+begin
+  perform holdfast.start_silent_steps(move_steps.moves);
+  with before as materialized (
+    select v.*, s.run_id, holdfast.is_live(s) as was_live, m.to_state, t.phase, t.outcome,
+           case when s.finished_at is not null then f.outcome end as was_outcome,
+           t.phase = 'over' or (t.phase = 'open_or_over' and v.event not in ('retried', 'expired')) as is_over
+      from (select * from unnest(move_steps.moves) order by step_id) v
+      join holdfast.steps s on s.id = v.step_id and s.lease_id is not distinct from v.lease_id
+      join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
+      join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
+      join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state
+       for update of s),
+  after as (
+    update holdfast.steps s
+       set state = b.to_state, last_event = b.event,
+           lease_id = case when b.phase = 'held' then s.lease_id end,
+           lease_owner = case when b.phase = 'held' then s.lease_owner end,
+           lease_until = case when b.phase = 'held' then s.lease_until end,
+           due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
+           finished_at = case when b.is_over then clock end,
+           parked_due_at = null, parked_for = null,
+           failures = case when b.event in ('retried', 'failed', 'expired') then s.failures + 1
+                           when b.event in ('continued', 'reopened') then 0
+                           else s.failures end,
+           cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
+           result = case when b.event = 'succeeded' then b.result else s.result end,
+           error = case when b.event in ('retried', 'failed', 'expired') then b.error
+                        when b.event <> 'succeeded' then s.error end
+      from before b
+     where s.id = b.step_id
+    returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
+  select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
+         array_agg(a.id) filter (where a.is_over and a.outcome = 'succeeded' and a.run_id is not null),
+         array_agg((a.run_id, 0, a.is_live::int - a.was_live::int,
+                    (a.is_over and a.outcome = 'succeeded')::int - coalesce(a.was_outcome = 'succeeded', false)::int,
+                    (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
+                    (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
+                   )::holdfast.run_delta) filter (where a.run_id is not null)
+    into moved, parents, deltas
+    from after a;
+  if deltas is not null then
+    if parents is not null then
+      deltas := deltas || holdfast.free_children(parents, clock);
+    end if;
+    perform holdfast.tally_runs(deltas, clock);
+  end if;
+  return query select m.* from unnest(moved) m;
+end
+$$;

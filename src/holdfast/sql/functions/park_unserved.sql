@@ -1,0 +1,25 @@
+-- Parks those of the steps whose kind no live worker of the queue serves, so that no later claim walks past them. They keep
+-- their due time and come back when a worker that serves them claims.
+create or replace function holdfast.park_unserved(queue text, candidates bigint[], clock timestamptz)
+returns int
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  parked int;
+begin
+  update holdfast.steps s
+     set due_at = null, parked_due_at = s.due_at, parked_for = 'handler'
+   where s.id = any (array(
+           select c.id from holdfast.steps c
+            where c.id = any (park_unserved.candidates)
+              and c.due_at + interval '0' is not null  -- not `due_at is not null`: the index of due steps would answer it
+              and not exists (select from holdfast.workers w
+                               where w.queue = park_unserved.queue and w.seen_at > park_unserved.clock - interval '150 s'
+                                 and (w.kinds is null or c.kind = any (w.kinds))
+                                 and (w.tenants is null or c.tenant = any (w.tenants)))
+              for update skip locked));
+  get diagnostics parked = row_count;
+  return parked;
+end
+$$;

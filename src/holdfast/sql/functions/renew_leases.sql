@@ -1,0 +1,31 @@
+-- Lengthens leases that `worker` still holds, counted from now, and answers with those: what is missing is lost. With
+-- `step_ids` (in the order of `lease_ids`) they are found by primary key, without them among all held steps.
+create or replace function holdfast.renew_leases(
+  worker text, lease_ids bigint[], lease interval default null, step_ids bigint[] default null)
+returns setof bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  held constant bigint[] := coalesce(renew_leases.step_ids, array(
+    select s.id from holdfast.steps s
+     where s.lease_until is not null and s.lease_owner = renew_leases.worker and s.lease_id = any (renew_leases.lease_ids)));
+begin
+  perform holdfast.check_claim(renew_leases.worker, 1, renew_leases.lease);
+  update holdfast.workers w
+     set seen_at = clock
+   where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s';
+  return query
+  update holdfast.steps s
+     set lease_until = clock + coalesce(
+           renew_leases.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+   where s.id = any (held)
+     and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
+     -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
+     and (allowed is null or s.tenant = any (allowed))
+  returning s.lease_id;
+end
+$$;

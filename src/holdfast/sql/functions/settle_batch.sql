@@ -1,0 +1,52 @@
+-- What became of a batch of claimed steps, in one transaction: those that are done as three arrays (the hot path), the
+-- others as in settle_steps. Each is fenced by its lease; what is no longer the caller's is left out of the answer.
+create or replace function holdfast.settle_batch(
+  step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb default '[]')
+returns setof holdfast.settled_step
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off   -- by primary key, whatever the statistics say: linear in the batch
+set enable_mergejoin = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  rest jsonb := settle_batch.others;
+  run_ids uuid[];
+  ids bigint[];
+  states text[];
+begin
+  perform holdfast.act('worker', holdfast.holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
+  with settled as (
+    update holdfast.steps s
+       set state = m.to_state, last_event = 'succeeded', result = o.result, error = null, finished_at = clock,
+           lease_id = null, lease_owner = null, lease_until = null
+      from (select * from unnest(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results)
+                       as u (step_id, lease_id, result)
+             order by u.step_id) o,
+           holdfast.machine_moves m
+     where s.id = o.step_id and s.lease_id = o.lease_id and coalesce(pg_column_size(o.result), 0) <= 1048576
+       and (allowed is null or s.tenant = any (allowed))
+       and m.machine = s.machine and m.from_state = s.state and m.event = 'succeeded'
+    returning s.id, s.run_id, s.state)
+  select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
+    into ids, states, run_ids
+    from settled s;
+  if run_ids is not null then
+    perform holdfast.tally_runs(
+      array(select (r.id, 0, -1, 1, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id))
+        || holdfast.free_children(ids, clock),
+      clock);
+  end if;
+  return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
+  if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then
+    rest := rest || holdfast.left_unsettled(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results);
+  end if;
+  if rest <> '[]' then
+    return query select * from holdfast.settle_others(rest, allowed, clock);
+  end if;
+  perform holdfast.act();
+end
+$$;

@@ -1,0 +1,48 @@
+-- Settles outcomes of any sort (settle_batch does those that are plainly done by a shorter way): says which event each
+-- outcome is, by the step's policy, and takes the steps through them. An outcome whose step has no such move is noted on
+-- the step and left out; the lease then runs out as it would have.
+create or replace function holdfast.settle_others(outcomes jsonb, allowed text[], clock timestamptz)
+returns setof holdfast.settled_step
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  moves holdfast.step_move[];
+  settled holdfast.settled_step[];
+begin
+  select array_agg((o.step_id, o.lease_id, e.event,
+           case e.event
+             when 'retried' then settle_others.clock + case
+               when o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
+               else least(o.retry_after, p.longest_retry_after) end
+             else settle_others.clock + case when o.outcome = 'snooze' then coalesce(o.retry_after, '0') else '0' end end,
+           o.result, o.error, o.cursor)::holdfast.step_move)
+    into moves
+    from jsonb_to_recordset(settle_others.outcomes) o (
+           step_id bigint, lease_id bigint, outcome text, result jsonb, error jsonb, retry_after interval,
+           cursor jsonb, cursor_was jsonb)
+    join holdfast.steps s on s.id = o.step_id and s.lease_id = o.lease_id
+    join holdfast.machines c on c.machine = s.machine
+    join holdfast.policies p on p.policy = coalesce(s.policy, c.policy),
+    lateral (select case o.outcome
+               when 'done' then 'succeeded'
+               when 'retry' then case when s.failures + 1 >= p.tries then 'failed' else 'retried' end
+               when 'fail' then 'failed' when 'snooze' then 'snoozed'
+               when 'continue' then 'continued' when 'release' then 'released' end as event) e
+   where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
+     -- The compare in compare-and-swap: who says where the cursor was moves it only from there.
+     and (o.outcome <> 'continue' or o.cursor_was is null or s.cursor is not distinct from o.cursor_was);
+  if moves is null then
+    return;
+  end if;
+  settled := array(select m from holdfast.move_steps(moves) m);
+  if cardinality(settled) < cardinality(moves) then
+    insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+    select settle_others.clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'error',
+           format('machine %s has no move %s from state %s: the outcome was not accepted', s.machine, m.event, s.state),
+           jsonb_build_object('machine', s.machine, 'state', s.state, 'event', m.event)
+      from unnest(moves) m join holdfast.steps s on s.id = m.step_id and s.lease_id = m.lease_id;
+  end if;
+  return query select x.* from unnest(settled) x;
+end
+$$;

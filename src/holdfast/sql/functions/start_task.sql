@@ -1,0 +1,52 @@
+-- Starts one task: a step without a run, served by the handler called `name`. What is null comes from the kind's defaults.
+-- `key` is idempotency for good: the same key and input give the same task, another input is refused. `unique_key` is
+-- uniqueness while open: as long as one is not over, starting gives that one.
+create or replace function holdfast.start_task(
+  name text, input jsonb default '{}', queue text default null, key text default null, unique_key text default null,
+  due_at timestamptz default null, priority int default 0, tenant text default 'default')
+returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column  -- on conflict names its columns bare
+declare
+  clock constant timestamptz := holdfast.clock();
+  defaults holdfast.kinds;
+  into_queue text;
+  hash bytea;
+  step_id bigint;
+begin
+  perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
+  perform holdfast.check_tenant(start_task.tenant);
+  select k.* into defaults from holdfast.kinds k where k.kind = start_task.name;
+  into_queue := coalesce(start_task.queue, defaults.queue, 'default');
+  if start_task.key is not null then
+    hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
+    step_id := nextval('holdfast.step_ids');
+    insert into holdfast.keys values (start_task.tenant, start_task.key, step_id::text, hash) on conflict do nothing;
+    if not found then
+      return holdfast.id_of_key(start_task.tenant, start_task.key, hash)::bigint;
+    end if;
+  end if;
+  perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
+  loop
+    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
+    values (coalesce(step_id, nextval('holdfast.step_ids')), 'work.task', holdfast.initial_state('work.task'),
+            start_task.name, into_queue,
+            start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
+            coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
+    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
+    returning id into step_id;
+    exit when found;
+    select s.id into step_id from holdfast.steps s
+     where s.tenant = start_task.tenant and s.unique_key = start_task.unique_key and s.finished_at is null;
+    if found then
+      update holdfast.keys k set id = step_id::text where k.tenant = start_task.tenant and k.key = start_task.key;
+      return step_id;
+    end if;
+    step_id := null;  -- it ended in between: try again
+  end loop;
+  perform holdfast.wake(array[into_queue]);
+  return step_id;
+end
+$$;

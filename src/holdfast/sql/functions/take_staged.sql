@@ -1,0 +1,51 @@
+-- Takes over what was copied into the staging tables: as tasks, or as steps of `run_id` with their edges. All or none. Tells
+-- how many steps there are now.
+create or replace function holdfast.take_staged(
+  machine text default 'work.task', run_id uuid default null, tenant text default 'default')
+returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  begins holdfast.machine_states;
+  taken bigint;
+  queues text[];
+  priorities int[];
+begin
+  perform holdfast.check_staging();
+  perform holdfast.check_tenant(take_staged.tenant);
+  select t.* into begins from holdfast.machine_states t
+   where t.machine = take_staged.machine and t.state = holdfast.initial_state(take_staged.machine);
+  update pg_temp.staged_steps g set waits = e.waits
+    from (select d.next_id, count(*)::int as waits from pg_temp.staged_edges d group by d.next_id) e
+   where e.next_id = g.id;
+  insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
+                              created_at, input)
+  select g.id, take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
+         take_staged.tenant, coalesce(g.policy, k.policy), g.unique_key, g.priority, g.waits,
+         case when begins.phase = 'open' and g.waits = 0 then coalesce(g.due_at, clock) end, clock, g.input
+    from pg_temp.staged_steps g
+    left join holdfast.kinds k on k.kind = g.kind;
+  get diagnostics taken = row_count;
+  if take_staged.run_id is not null then
+    insert into holdfast.run_steps select take_staged.run_id, g.id, g.name from pg_temp.staged_steps g;
+  end if;
+  insert into holdfast.edges select e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
+  select array_agg(q.queue), array_agg(q.priority) into queues, priorities
+    from (select coalesce(g.queue, k.queue, 'default') as queue, max(g.priority)::int as priority
+            from pg_temp.staged_steps g left join holdfast.kinds k on k.kind = g.kind group by 1) q;
+  perform holdfast.remember_queues(queues, priorities);
+  if take_staged.run_id is not null and taken > 0 then
+    perform holdfast.act('api', session_user::text);
+    perform holdfast.tally_runs(
+      array(select (take_staged.run_id, count(*)::int,
+                    (count(*) filter (where begins.phase = 'open' and g.waits = 0))::int, 0, 0, 0)::holdfast.run_delta
+              from pg_temp.staged_steps g), clock);
+    perform holdfast.act();
+  end if;
+  drop table pg_temp.staged_steps, pg_temp.staged_edges;
+  perform holdfast.wake(queues);
+  return taken;
+end
+$$;

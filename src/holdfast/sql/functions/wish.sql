@@ -1,0 +1,32 @@
+-- Carries out a person's wish for a step or a run: cancelled, reopened or resolved. Raises when there is no such thing or
+-- its state does not allow it. A step's number is digits, a run's id a UUID.
+create or replace function holdfast.wish(id text, event text, reason text)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+  run holdfast.runs;
+  answer text;
+begin
+  if wish.id ~ '^[0-9]{1,18}$' then
+    select s.* into step from holdfast.steps s
+     where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
+  elsif wish.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.* into run from holdfast.runs r
+     where r.id = wish.id::uuid and (allowed is null or r.tenant = any (allowed));
+  end if;
+  perform holdfast.act('user', session_user::text, wish.reason);
+  if step.id is not null then
+    answer := holdfast.wish_for_step(step, wish.event);
+  elsif run.id is not null then
+    answer := holdfast.wish_for_run(run, wish.event);
+  else
+    perform holdfast.refuse('RN004', format('there is no run or step %s', wish.id), 'a step is a number, a run a UUID');
+  end if;
+  perform holdfast.act();
+  return answer;
+end
+$$;

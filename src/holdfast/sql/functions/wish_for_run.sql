@@ -1,0 +1,27 @@
+-- A person's wish for a whole run: the run moves at once, its steps follow in chunks (move_run_steps).
+create or replace function holdfast.wish_for_run(run holdfast.runs, event text)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
+  perform from holdfast.steps s
+    where s.lease_until is not null and s.run_id = run.id order by s.id for update;
+  if holdfast.move_runs(array[run.id], wish_for_run.event, clock) = 0 then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
+      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
+                                     where m.machine = run.machine and m.from_state = run.state
+                                       and m.event in ('cancelled', 'reopened', 'resolved')),
+               format('%s is final for a %s', run.state, run.machine)));
+  end if;
+  if wish_for_run.event in ('cancelled', 'reopened') then
+    update holdfast.runs r set moving = wish_for_run.event where r.id = run.id;
+    perform holdfast.move_run_steps(run.id, 10000);
+  end if;
+  return (select r.state from holdfast.runs r where r.id = run.id);
+end
+$$;

@@ -1,0 +1,32 @@
+-- A person's wish for one step, which is locked. A run that had ended is reopened with its step.
+create or replace function holdfast.wish_for_step(step holdfast.steps, event text)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  moved holdfast.settled_step;
+begin
+  if wish_for_step.event = 'reopened' and step.finished_at is null
+     or not exists (select from holdfast.machine_moves m
+                     where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
+    perform holdfast.refuse(
+      'RN010', format('step %s is %s and cannot be %s', step.id, step.state, wish_for_step.event),
+      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
+                                     where m.machine = step.machine and m.from_state = step.state
+                                       and m.event in ('cancelled', 'reopened', 'resolved')
+                                       and (m.event <> 'reopened' or step.finished_at is not null)),
+               format('%s is final for a %s', step.state, step.machine)));
+  end if;
+  if step.run_id is not null and wish_for_step.event in ('reopened', 'resolved') then
+    perform holdfast.reopen_run(step.run_id, clock);
+  end if;
+  select m.* into moved
+    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, null, null, null)::holdfast.step_move]) m;
+  if wish_for_step.event = 'reopened' then
+    perform holdfast.wake(array[step.queue]);
+  end if;
+  return moved.state;
+end
+$$;

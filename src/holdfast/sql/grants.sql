@@ -1,0 +1,55 @@
+-- Row-level security and rights. A runtime role calls functions and reads; it writes no table.
+do $$
+declare
+  item text;
+begin
+  foreach item in array array['runs', 'steps', 'journal', 'notes', 'keys'] loop
+    continue when exists (select from pg_catalog.pg_policies p
+                           where p.schemaname = 'holdfast' and p.tablename = item and p.policyname = 'kernel_sees_all');
+    execute format('create policy kernel_sees_all on holdfast.%I to hf_owner using (true) with check (true)', item);
+    continue when item = 'keys';
+    -- The subselects are evaluated once a query, not once a row.
+    execute format('create policy own_tenants on holdfast.%I for select to hf_producer, hf_worker, hf_reader, hf_operator '
+                   'using ((select holdfast.allowed_tenants()) is null or tenant = any ((select holdfast.allowed_tenants())::text[]))', item);
+  end loop;
+end
+$$;
+
+-- What belongs to a run or a step is seen by whoever sees that.
+do $$
+begin
+  if not exists (select from pg_catalog.pg_policies p where p.schemaname = 'holdfast' and p.tablename = 'edges') then
+    create policy kernel_sees_all on holdfast.run_steps to hf_owner using (true) with check (true);
+    create policy of_own_runs on holdfast.run_steps for select to hf_producer, hf_worker, hf_reader, hf_operator
+      using (exists (select from holdfast.runs r where r.id = run_id));
+    create policy kernel_sees_all on holdfast.edges to hf_owner using (true) with check (true);
+    create policy of_own_steps on holdfast.edges for select to hf_producer, hf_worker, hf_reader, hf_operator
+      using (exists (select from holdfast.steps s where s.id = step_id));
+  end if;
+end
+$$;
+
+grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
+grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
+grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal, holdfast.notes, holdfast.queues, holdfast.workers,
+  holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves, holdfast.migrations, holdfast.installed
+  to hf_producer, hf_worker, hf_reader, hf_operator;
+
+grant execute on function holdfast.allowed_tenants(), holdfast.clock(), holdfast.chance(), holdfast.partitions_ahead(),
+  holdfast.backoff(text, int, double precision), holdfast.is_live(holdfast.steps)
+  to hf_producer, hf_worker, hf_reader, hf_operator;
+grant execute on function
+  holdfast.start_task(text, jsonb, text, text, text, timestamptz, int, text), holdfast.start_tasks(jsonb),
+  holdfast.start_run(text, text, text, jsonb, jsonb, text, text, uuid), holdfast.stage_steps(), holdfast.reserve_step_ids(int),
+  holdfast.take_staged(text, uuid, text)
+  to hf_producer, hf_worker, hf_operator;
+grant execute on function
+  holdfast.claim_steps(text, text, text[], int, interval, text[]), holdfast.renew_leases(text, bigint[], interval, bigint[]),
+  holdfast.settle_steps(jsonb), holdfast.settle_batch(bigint[], bigint[], jsonb[], jsonb), holdfast.rescue_steps(int),
+  holdfast.upkeep(int), holdfast.mark_asleep(text, text), holdfast.note(bigint, bigint, text, text, jsonb, text)
+  to hf_worker;
+grant execute on function holdfast.cancel(text, text) to hf_producer, hf_operator;
+grant execute on function
+  holdfast.retry(text, text), holdfast.resolve(text, text), holdfast.pause_queue(text, text), holdfast.resume_queue(text),
+  holdfast.violations()
+  to hf_operator;
