@@ -1,0 +1,139 @@
+"""Everything that can go wrong, as one small tree; each SQLSTATE that our SQL raises is one leaf.
+
+HoldfastError
+├── RefusedError            the database said no to what was asked; nothing was changed
+│   ├── IllegalTransition   RN001  the row's machine has no such move
+│   ├── LeaseLost           RN002  the lease is another's by now, or was never the caller's
+│   ├── KeyConflict         RN003  the key was used before, with another input
+│   ├── NotFound            RN004  no run, step or queue of that name
+│   ├── BadInput            RN005  an argument that makes no sense
+│   ├── CycleFound          RN006  steps that would wait for each other
+│   ├── NotInitial          RN007  a row cannot begin in that state
+│   ├── AppendOnly          RN008  the journal and the notes are never changed
+│   ├── TenantRefused       RN009  the login may not act for that tenant
+│   ├── WrongState          RN010  what was wished for is not possible in the row's state
+│   └── TooLarge            RN011  an input, result or payload beyond the limit
+└── DatabaseError           the database could not be used at all
+    ├── BadAddress          the DSN cannot be read
+    ├── Unreachable         no server answered
+    ├── LoginRefused        a server answered and refused the login
+    ├── PermissionMissing   the login lacks a right that the command needs
+    ├── ServerTooOld        the server is older than PostgreSQL 15
+    ├── NotMigrated         the database has no Holdfast schema, or an older one
+    ├── SchemaTooNew        the database was migrated by a newer Holdfast
+    ├── ForeignSchema       a schema of one of our names that is not ours
+    └── EmbeddedFailed      the embedded PostgreSQL could not be started or stopped
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """The root of all our errors; `exit_code` is what the command line ends with."""
+
+    exit_code = 70
+
+
+class RefusedError(HoldfastError):
+    sqlstate = ""
+    exit_code = 5
+
+
+class IllegalTransition(RefusedError):
+    sqlstate = "RN001"
+
+
+class LeaseLost(RefusedError):
+    sqlstate = "RN002"
+
+
+class KeyConflict(RefusedError):
+    sqlstate = "RN003"
+
+
+class NotFound(RefusedError):
+    sqlstate = "RN004"
+    exit_code = 4
+
+
+class BadInput(RefusedError):
+    sqlstate = "RN005"
+    exit_code = 2
+
+
+class CycleFound(RefusedError):
+    sqlstate = "RN006"
+    exit_code = 2
+
+
+class NotInitial(RefusedError):
+    sqlstate = "RN007"
+
+
+class AppendOnly(RefusedError):
+    sqlstate = "RN008"
+    exit_code = 6
+
+
+class TenantRefused(RefusedError):
+    sqlstate = "RN009"
+    exit_code = 6
+
+
+class WrongState(RefusedError):
+    sqlstate = "RN010"
+
+
+class TooLarge(RefusedError):
+    sqlstate = "RN011"
+    exit_code = 2
+
+
+class DatabaseError(HoldfastError):
+    exit_code = 7
+
+
+class BadAddress(DatabaseError):
+    exit_code = 10
+
+
+class Unreachable(DatabaseError):
+    exit_code = 7
+
+
+class LoginRefused(DatabaseError):
+    exit_code = 11
+
+
+class PermissionMissing(DatabaseError):
+    exit_code = 6
+
+
+class ServerTooOld(DatabaseError):
+    exit_code = 12
+
+
+class NotMigrated(DatabaseError):
+    exit_code = 13
+
+
+class SchemaTooNew(DatabaseError):
+    exit_code = 14
+
+
+class ForeignSchema(DatabaseError):
+    exit_code = 15
+
+
+class EmbeddedFailed(DatabaseError):
+    exit_code = 16
+
+
+def _leaves(base: type[HoldfastError]) -> list[type[HoldfastError]]:
+    children = base.__subclasses__()
+    return [leaf for child in children for leaf in _leaves(child)] if children else [base]
+
+
+BY_SQLSTATE: dict[str, type[RefusedError]] = {
+    leaf.sqlstate: leaf for leaf in _leaves(RefusedError) if issubclass(leaf, RefusedError)
+}

@@ -1,0 +1,204 @@
+"""One Python function for each SQL function that workers, starters and operators use, giving a Call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar, assert_never
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from holdfast.models import (
+    ClaimedStep,
+    Continue,
+    Done,
+    Fail,
+    Level,
+    Release,
+    Retry,
+    Settlement,
+    SettledStep,
+    Snooze,
+    Upkeep,
+    Violation,
+)
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Row]):
+    """A call of a function in the schema `holdfast`, not yet made; `row` is what each row of its answer becomes."""
+
+    function: str
+    row: type[Row]
+    arguments: dict[str, Any]
+
+
+def start_task(
+    name: str,
+    input: Any = None,  # noqa: A002 - the word is the same in SQL
+    *,
+    queue: str | None = None,
+    key: str | None = None,
+    unique_key: str | None = None,
+    due_at: datetime | None = None,
+    priority: int = 0,
+    tenant: str = "default",
+) -> Call[int]:
+    """Start one task."""
+    arguments = {"queue": queue, "key": key, "unique_key": unique_key, "due_at": due_at}
+    return Call(
+        "start_task",
+        int,
+        {"name": name, "input": Jsonb({} if input is None else input), "priority": priority, "tenant": tenant, **arguments},
+    )
+
+
+def start_tasks(tasks: Sequence[dict[str, Any]]) -> Call[int]:
+    """Start tasks given by start_task's parameter names; for thousands use `kernel.bulk`."""
+    return Call("start_tasks", int, {"tasks": Jsonb(list(tasks))})
+
+
+def start_run(
+    machine: str,
+    name: str,
+    step_machine: str,
+    *,
+    steps: Sequence[dict[str, Any]] = (),
+    input: Any = None,  # noqa: A002 - the word is the same in SQL
+    key: str | None = None,
+    tenant: str = "default",
+    of_run: UUID | None = None,
+) -> Call[UUID]:
+    """Start a run with its plan of steps."""
+    arguments = {"key": key, "tenant": tenant, "of_run": of_run, "input": Jsonb({} if input is None else input)}
+    return Call(
+        "start_run",
+        UUID,
+        {"machine": machine, "name": name, "step_machine": step_machine, "steps": Jsonb(list(steps)), **arguments},
+    )
+
+
+def claim_steps(
+    worker: str,
+    queue: str = "default",
+    kinds: Sequence[str] | None = None,
+    *,
+    batch: int = 1,
+    lease: timedelta | None = None,
+    tenants: Sequence[str] | None = None,
+) -> Call[ClaimedStep]:
+    """Take due steps under leases."""
+    arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
+    return Call("claim_steps", ClaimedStep, {"worker": worker, "queue": queue, "batch": batch, "lease": lease, **arguments})
+
+
+def renew_leases(
+    worker: str, lease_ids: Sequence[int], *, lease: timedelta | None = None, step_ids: Sequence[int] | None = None
+) -> Call[int]:
+    """Lengthen leases; what is missing in the answer is lost."""
+    return Call(
+        "renew_leases",
+        int,
+        {
+            "worker": worker,
+            "lease_ids": list(lease_ids),
+            "lease": lease,
+            "step_ids": None if step_ids is None else list(step_ids),
+        },
+    )
+
+
+def settle_steps(settlements: Sequence[Settlement]) -> Call[SettledStep]:
+    """Say what became of claimed steps: those that are done as arrays, the rest as JSON."""
+    done = [s for s in settlements if isinstance(s.outcome, Done)]
+    return Call(
+        "settle_batch",
+        SettledStep,
+        {
+            "step_ids": [s.step_id for s in done],
+            "lease_ids": [s.lease_id for s in done],
+            "results": [Jsonb(s.outcome.result) for s in done if isinstance(s.outcome, Done)],
+            "others": Jsonb([as_json(s) for s in settlements if not isinstance(s.outcome, Done)]),
+        },
+    )
+
+
+def as_json(settlement: Settlement) -> dict[str, Any]:
+    """Write a settlement as settle_steps' JSON has it."""
+    head = {"step_id": settlement.step_id, "lease_id": settlement.lease_id}
+    match settlement.outcome:
+        case Done(result):
+            return {**head, "outcome": "done", "result": result}
+        case Retry(error, after):
+            return {**head, "outcome": "retry", "error": error, "retry_after": _span(after)}
+        case Fail(error):
+            return {**head, "outcome": "fail", "error": error}
+        case Snooze(after):
+            return {**head, "outcome": "snooze", "retry_after": _span(after)}
+        case Continue(cursor, was):
+            return {**head, "outcome": "continue", "cursor": cursor, "cursor_was": was}
+        case Release():
+            return {**head, "outcome": "release"}
+        case outcome:
+            assert_never(outcome)
+
+
+def rescue_steps(*, batch: int = 100) -> Call[SettledStep]:
+    """Take steps back from workers that were silent past their lease."""
+    return Call("rescue_steps", SettledStep, {"batch": batch})
+
+
+def upkeep(*, batch: int = 1000) -> Call[Upkeep]:
+    """Do what every worker does now and then."""
+    return Call("upkeep", Upkeep, {"batch": batch})
+
+
+def note(
+    step_id: int, lease_id: int, level: Level, message: str, *, payload: Any = None, key: str | None = None
+) -> Call[int]:
+    """Write a message on a step that the caller holds."""
+    arguments = {"level": level, "message": message, "payload": Jsonb({} if payload is None else payload), "key": key}
+    return Call("note", int, {"step_id": step_id, "lease_id": lease_id, **arguments})
+
+
+def cancel(id: str, reason: str | None = None) -> Call[str]:  # noqa: A002
+    """Cancel a step or a run."""
+    return Call("cancel", str, {"id": id, "reason": reason})
+
+
+def retry(id: str, reason: str | None = None) -> Call[str]:  # noqa: A002
+    """Try a failed step, or the failed steps of a run, again."""
+    return Call("retry", str, {"id": id, "reason": reason})
+
+
+def resolve(id: str, reason: str | None = None) -> Call[str]:  # noqa: A002
+    """Say that a person has dealt with a step or a run."""
+    return Call("resolve", str, {"id": id, "reason": reason})
+
+
+def pause_queue(queue: str, reason: str | None = None) -> Call[None]:
+    """Stop claims from a queue."""
+    return Call("pause_queue", type(None), {"queue": queue, "reason": reason})
+
+
+def resume_queue(queue: str) -> Call[None]:
+    """Let claims from a queue go on."""
+    return Call("resume_queue", type(None), {"queue": queue})
+
+
+def mark_asleep(worker: str, queue: str = "default") -> Call[None]:
+    """Ask for a hint when something is started in a queue."""
+    return Call("mark_asleep", type(None), {"worker": worker, "queue": queue})
+
+
+def violations() -> Call[Violation]:
+    """List every broken invariant."""
+    return Call("violations", Violation, {})
+
+
+def _span(after: timedelta | None) -> str | None:
+    return None if after is None else f"{after.total_seconds()} s"

@@ -1,0 +1,157 @@
+"""Runs a Call, sync or async, in the caller's transaction or one of its own; turns the database's errors into ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any, LiteralString, TypeVar, cast
+
+import psycopg
+from psycopg import AsyncConnection, Connection, sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import class_row, scalar_row
+
+from holdfast import errors
+from holdfast.failpoints import failpoint
+from holdfast.kernel.calls import Call
+
+Row = TypeVar("Row")
+
+TRIES = 5  # of a call that met a deadlock, in a transaction of its own
+_DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+_REFUSED_LOGIN = re.compile(
+    r"authentication failed|no password supplied|no pg_hba\.conf entry|not permitted to log in|role \".*\" does not exist"
+)
+_NO_DATABASE = re.compile(r"database \".*\" does not exist")
+
+
+def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
+    """Make the call: in the transaction that is open on the connection, else in one of its own."""
+    for last in range(1 - TRIES, 1):
+        try:
+            with _translated(), connection.cursor(row_factory=_rows(call)) as cursor:
+                failpoint(f"before_{call.function}")
+                rows = cursor.execute(_statement(call), call.arguments).fetchall()
+                failpoint(f"after_{call.function}")
+                return rows
+        except _DEADLOCK:
+            if last == 0 or not _is_alone(connection):
+                raise
+    raise AssertionError("not reached")
+
+
+async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
+    """Make the call, as `run` does."""
+    for last in range(1 - TRIES, 1):
+        try:
+            with _translated():
+                async with connection.cursor(row_factory=_rows(call)) as cursor:
+                    failpoint(f"before_{call.function}")
+                    await cursor.execute(_statement(call), call.arguments)
+                    rows = await cursor.fetchall()
+                    failpoint(f"after_{call.function}")
+                    return rows
+        except _DEADLOCK:
+            if last == 0 or not _is_alone(connection):
+                raise
+    raise AssertionError("not reached")
+
+
+def connect(dsn: str, *, timeout: int = 10) -> Connection[tuple[Any, ...]]:
+    """Open a connection in autocommit, or say why there is none."""
+    with _translated_connect(dsn):
+        return psycopg.connect(dsn, autocommit=True, connect_timeout=timeout, application_name="holdfast")
+
+
+async def aconnect(dsn: str, *, timeout: int = 10) -> AsyncConnection[tuple[Any, ...]]:
+    """Open a connection, as `connect` does."""
+    with _translated_connect(dsn):
+        return await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=timeout, application_name="holdfast")
+
+
+def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+    """Whether the call was its own transaction: then it was undone whole and may be made again."""
+    return connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE
+
+
+def _statement(call: Call[Any]) -> sql.Composed:
+    return _compose(call.function, tuple(call.arguments))
+
+
+@cache
+def _compose(function: str, names: tuple[str, ...]) -> sql.Composed:
+    arguments = sql.SQL(", ").join(
+        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in names
+    )
+    return sql.SQL("select * from holdfast.{}({})").format(sql.Identifier(function), arguments)
+
+
+def _rows(call: Call[Row]) -> Any:
+    return class_row(call.row) if is_dataclass(call.row) else scalar_row
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise our own error for each that has one: by the SQLSTATE, and nowhere else."""
+    try:
+        yield
+    except psycopg.Error as error:
+        ours = translate(error)
+        if ours is None:
+            raise
+        raise ours from error
+    except UnicodeEncodeError as error:  # a lone surrogate: it has no UTF-8
+        raise errors.BadInput(f"the text cannot be stored: {error.reason}; leave lone surrogates out") from error
+
+
+def translate(error: psycopg.Error) -> errors.HoldfastError | None:
+    """Find our error for one of the database's; None where it has none and speaks for itself."""
+    leaf = errors.BY_SQLSTATE.get(error.sqlstate or "")
+    if leaf is not None:
+        return leaf(_words(error))
+    match error:
+        case psycopg.errors.UntranslatableCharacter() | psycopg.errors.CharacterNotInRepertoire():
+            return errors.BadInput(f"the text cannot be stored: {_words(error)}; leave NUL and lone surrogates out")
+        case psycopg.errors.UniqueViolation() if error.diag.constraint_name == "run_step_names":
+            return errors.BadInput(f"a name stands once in a run: {error.diag.message_detail}")
+        case psycopg.DataError():  # numbers out of range, texts that are no JSON, NUL, dates that do not exist
+            return errors.BadInput(_words(error))
+        case psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction() | psycopg.errors.UndefinedTable():
+            return errors.NotMigrated(f"{_words(error)}; run `holdfast db migrate`")
+        case psycopg.errors.InsufficientPrivilege():
+            return errors.PermissionMissing(f"{_words(error)}; grant the login one of the hf_ roles")
+    return None
+
+
+def _words(error: psycopg.Error) -> str:
+    said = error.diag.message_primary or str(error)
+    return f"{said}; {error.diag.message_hint}" if error.diag.message_hint else said
+
+
+@contextmanager
+def _translated_connect(dsn: str) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.ProgrammingError as error:
+        raise errors.BadAddress(
+            f"HOLDFAST_DSN cannot be read: {error}; write it as postgresql://user@host/database"
+        ) from error
+    except psycopg.OperationalError as error:
+        raise why_not_connected(str(error).strip()) from error
+
+
+def why_not_connected(said: str) -> errors.DatabaseError:
+    """Tell a refused login, a missing database and a silent server apart: the driver has words for it, and no code."""
+    if _REFUSED_LOGIN.search(said):
+        return errors.LoginRefused(f"the server refused the login: {said}; check user and password in HOLDFAST_DSN")
+    if _NO_DATABASE.search(said):
+        return errors.BadAddress(f"{said}; create the database, or name another in HOLDFAST_DSN")
+    return errors.Unreachable(f"no PostgreSQL answered: {said}; check HOLDFAST_DSN, and that the server runs")
+
+
+def literal(text: str) -> LiteralString:
+    """Vouch for SQL that comes from our own files, for the driver's type."""
+    return cast("LiteralString", text)

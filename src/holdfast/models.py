@@ -1,0 +1,124 @@
+"""Rows and outcomes as frozen dataclasses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+Event = Literal[
+    "queued", "claimed", "started", "succeeded", "retried", "failed", "snoozed", "released", "continued", "expired",
+    "reopened", "resolved", "cancelled", "rolled_back", "by_hand", "created",
+    "all_succeeded", "some_failed", "none_succeeded", "blocked", "stopped",
+]  # fmt: skip
+ActorKind = Literal["worker", "api", "user", "scheduler", "system"]
+Level = Literal["debug", "info", "warn", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedStep:
+    """A step in a worker's hands, under a lease."""
+
+    step_id: int
+    run_id: UUID | None
+    kind: str
+    input: Any
+    attempt: int
+    lease_id: int
+    lease_until: datetime
+    cursor: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SettledStep:
+    """What the database accepted: the event that moved a step, and where to."""
+
+    step_id: int
+    event: Event
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What a round of upkeep did."""
+
+    rescued: int
+    moved: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that does not hold."""
+
+    invariant: str
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One move, as it was journaled."""
+
+    id: int
+    at: datetime
+    tenant: str
+    machine: str
+    from_state: str
+    event: Event
+    to_state: str
+    actor_kind: ActorKind
+    actor: str
+    step_id: int | None
+    run_id: UUID | None
+    attempt: int | None
+    lease_id: int | None
+    reason: str | None
+    error: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    error: Any = None
+    after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    error: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    after: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """One page is done: go on from `cursor`. `was` is where the step stood; it moves only from there."""
+
+    cursor: Any
+    was: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Handed back untried, at a shutdown."""
+
+
+Outcome = Done | Retry | Fail | Snooze | Continue | Release
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What became of one claimed step."""
+
+    step_id: int
+    lease_id: int
+    outcome: Outcome

@@ -1,0 +1,63 @@
+"""Servers for the session, a database for each test."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from holdfast import embedded
+from holdfast.testing import Clock, Template
+from psycopg import Connection
+
+import elder
+from servers import owned_server
+
+EMBEDDED, ELDER = "embedded 18", "Debian's 15"
+
+
+@pytest.fixture(scope="session", params=[EMBEDDED, ELDER])
+def template(request: pytest.FixtureRequest) -> Iterator[Template]:
+    """Each test that uses a database runs on the newest and on the oldest server."""
+    if request.param == ELDER and not elder.is_installed():
+        pytest.skip("Debian's postgresql-15 is not installed: `apt-get install postgresql-15`")
+    with ExitStack() as stack:
+        # Not pytest's own folder: its path is too long for a socket, and closed to the user that the server runs as.
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp")))
+        folder.chmod(0o755)
+        if request.param == EMBEDDED:
+            stack.enter_context(owned_server(folder / "home"))
+            admin = embedded.admin_dsn(folder / "home")
+            _make_fast(admin)
+        else:
+            admin = stack.enter_context(elder.elder_server(folder / "elder"))
+        yield Template(admin)
+
+
+@pytest.fixture
+def dsn(template: Template) -> Iterator[str]:
+    with template.clone() as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def db(dsn: str) -> Iterator[Connection[Any]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def clock(db: Connection[Any]) -> Clock:
+    return Clock(db)
+
+
+def _make_fast(admin: str) -> None:
+    """Tests kill processes, not machines: what is in the page cache stays."""
+    with psycopg.connect(admin, autocommit=True) as connection:
+        for setting in ("fsync", "full_page_writes"):
+            connection.execute(f"alter system set {setting} = off")  # type: ignore[arg-type]
+        connection.execute("select pg_reload_conf()")
