@@ -53,7 +53,13 @@ def start_task(
     return Call(
         "start_task",
         int,
-        {"name": name, "input": Jsonb({} if input is None else input), "priority": priority, "tenant": tenant, **arguments},
+        {
+            "name": name,
+            "input": Jsonb({} if input is None else input),
+            "priority": priority,
+            "tenant": tenant,
+            **arguments,
+        },
     )
 
 
@@ -82,6 +88,16 @@ def start_run(
     )
 
 
+def stage_steps() -> Call[None]:
+    """Make the tables that a bulk start is copied into."""
+    return Call("stage_steps", type(None), {})
+
+
+def take_staged(machine: str, *, run_id: UUID | None = None, tenant: str = "default") -> Call[int]:
+    """Take over what was copied into them: as tasks, or as steps of a run."""
+    return Call("take_staged", int, {"machine": machine, "run_id": run_id, "tenant": tenant})
+
+
 def claim_steps(
     worker: str,
     queue: str = "default",
@@ -93,7 +109,9 @@ def claim_steps(
 ) -> Call[ClaimedStep]:
     """Take due steps under leases."""
     arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
-    return Call("claim_steps", ClaimedStep, {"worker": worker, "queue": queue, "batch": batch, "lease": lease, **arguments})
+    return Call(
+        "claim_steps", ClaimedStep, {"worker": worker, "queue": queue, "batch": batch, "lease": lease, **arguments}
+    )
 
 
 def renew_leases(

@@ -32,7 +32,7 @@ def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     """Make the call: in the transaction that is open on the connection, else in one of its own."""
     for last in range(1 - TRIES, 1):
         try:
-            with _translated(), connection.cursor(row_factory=_rows(call)) as cursor:
+            with translated(), connection.cursor(row_factory=_rows(call)) as cursor:
                 failpoint(f"before_{call.function}")
                 rows = cursor.execute(_statement(call), call.arguments).fetchall()
                 failpoint(f"after_{call.function}")
@@ -47,7 +47,7 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     """Make the call, as `run` does."""
     for last in range(1 - TRIES, 1):
         try:
-            with _translated():
+            with translated():
                 async with connection.cursor(row_factory=_rows(call)) as cursor:
                     failpoint(f"before_{call.function}")
                     await cursor.execute(_statement(call), call.arguments)
@@ -94,7 +94,7 @@ def _rows(call: Call[Row]) -> Any:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Raise our own error for each that has one: by the SQLSTATE, and nowhere else."""
     try:
         yield

@@ -26,7 +26,7 @@ LOCK = "select pg_advisory_xact_lock(hashtextextended('holdfast.migrate', 0))"
 # A lock that is not had soon is not waited for: behind a waiting ACCESS EXCLUSIVE every reader would queue.
 AS_OWNER = "set local role hf_owner; set local lock_timeout = '1s'; set local check_function_bodies = off"
 TRIES = 30
-GUARDS = "select holdfast.guard_moves(), holdfast.make_partitions()"
+PARTITIONS = "select holdfast.make_partitions()"
 
 Progress = Callable[[str], None]
 
@@ -87,7 +87,7 @@ def script(*, after: int = 0) -> str:
     for migration in migrations():
         if migration.number > after:
             parts += [migration.text, _record(migration)]
-    return "\n".join([*parts, *_code(), f"{GUARDS};", _record_digest(), "commit;", ""])
+    return "\n".join([*parts, *_code(), f"{PARTITIONS};", _record_digest(), "commit;", ""])
 
 
 @cache
@@ -172,7 +172,7 @@ def _install(connection: Connection[Any], say: Progress) -> bool:
             for text in _code():
                 connection.execute(db.literal(text))
             connection.execute(db.literal(_record_digest()))
-        connection.execute(db.literal(GUARDS))
+        connection.execute(db.literal(PARTITIONS))
         return changed
 
     return _in_transaction(connection, attempt)

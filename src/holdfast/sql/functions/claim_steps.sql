@@ -1,45 +1,55 @@
 -- Hands up to `batch` due steps of `queue` to `worker`, each under a lease of its own. `kinds` names the handlers it has
--- (null: any), `lease` how long it may be silent (null: as the step's kind says, else 300 s).
+-- (null: any), `lease` how long it may be silent (null: as the step's kind says, else 300 s). Steps of a run that is over are
+-- cancelled instead, a step in an error state is reopened first, one whose machine has no such move is parked and reported.
 create or replace function holdfast.claim_steps(
   worker text, queue text default 'default', kinds text[] default null, batch int default 1, lease interval default null,
   tenants text[] default null)
 returns setof holdfast.claimed_step
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off     -- a plan made on an empty table must stay right after a bulk load
-set enable_bitmapscan = off
+set enable_seqscan = off     -- a plan made on an empty table must stay right after a bulk load: by index, whatever the
+set enable_bitmapscan = off  -- statistics say
 set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
   wanted int := claim_steps.batch;
   top int;
-  picked bigint[];
-  run_ids uuid[];
+  pick holdfast.pick;
+  claimed int;
 begin
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  perform holdfast.act('worker', claim_steps.worker);
   perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
   select case when q.paused_at is null then q.top_priority else -1 end into top
     from holdfast.queues q where q.queue = claim_steps.queue;
-  perform holdfast.act('worker', claim_steps.worker);
   for level in reverse coalesce(top, 9) .. 0 loop
-    if claim_steps.kinds is null and serves is null then
-      select coalesce(array_agg(p.id), '{}'), array_agg(distinct p.run_id) filter (where p.run_id is not null)
-        into picked, run_ids
-        from (select d.id, d.run_id
-                from holdfast.steps d
-               where d.queue = claim_steps.queue and d.priority = level and d.due_at <= clock
-               order by d.due_at, d.id
-               limit wanted
-                 for update skip locked) p;
-    else
-      picked := holdfast.pick_served(claim_steps.queue, level, claim_steps.kinds, serves, wanted, clock);
-      run_ids := array(select distinct s.run_id from holdfast.steps s where s.id = any (picked) and s.run_id is not null);
+    pick := holdfast.pick_steps(claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, wanted, clock);
+    continue when pick.ids = '{}';
+    wanted := wanted - cardinality(pick.ids);
+    if pick.run_ids <> '{}' then
+      pick.ids := holdfast.prepare_runs(pick, clock);
     end if;
-    continue when picked = '{}';
-    return query select * from holdfast.take_steps(picked, run_ids, claim_steps.worker, claim_steps.lease, clock);
-    wanted := wanted - cardinality(picked);
+    if pick.has_failed then
+      perform holdfast.reopen_failed(pick.ids);
+    end if;
+    return query
+    update holdfast.steps s
+       set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
+           lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
+           lease_until = clock + coalesce(
+             claim_steps.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+      from holdfast.machine_moves m
+     where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
+       and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+    returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
+    get diagnostics claimed = row_count;
+    if claimed < cardinality(pick.ids) then
+      perform holdfast.set_aside(pick.ids, 'claimed', clock);
+    end if;
     exit when wanted <= 0;
   end loop;
   perform holdfast.act();

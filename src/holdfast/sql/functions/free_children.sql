@@ -19,8 +19,9 @@ begin
        set waits = s.waits - c.done,
            due_at = case when s.waits = c.done and s.finished_at is null then free_children.clock end
       from (select e.next_id, count(*)::int as done
-              from holdfast.edges e
-             where e.step_id = any (free_children.parents)
+              from unnest(free_children.parents) p (id)
+             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
+               select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
              group by e.next_id
              order by e.next_id) c
      where s.id = c.next_id

@@ -17,17 +17,8 @@ begin
     on conflict on constraint workers_pkey do update
       set kinds = excluded.kinds, tenants = excluded.tenants, is_asleep = false, seen_at = excluded.seen_at;
   end if;
-  if exists (select from holdfast.steps s
-              where s.parked_for is not null and s.queue = greet_worker.queue
-                and (greet_worker.kinds is null or s.kind = any (greet_worker.kinds)) and s.parked_for = 'handler') then
-    update holdfast.steps s
-       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
-     where s.id = any (array(
-             select p.id from holdfast.steps p
-              where p.parked_for is not null and p.queue = greet_worker.queue
-                and (greet_worker.kinds is null or p.kind = any (greet_worker.kinds)) and p.parked_for = 'handler'
-              limit 5000
-                for update skip locked));
+  if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
+    perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants);
   end if;
 end
 $$;

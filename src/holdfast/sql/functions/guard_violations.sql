@@ -4,12 +4,6 @@ returns table (invariant text, subject text, detail text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select 'guard_stands', w.table_name || '.' || w.guard, 'the CHECK is missing; run `holdfast db migrate`'
-    from (values ('journal', 'legal_move'), ('steps', 'state_fits_its_columns'), ('runs', 'state_fits_its_columns'),
-                 ('steps', 'input_is_small')) w (table_name, guard)
-   where not exists (select from pg_constraint c
-                      where c.conrelid = to_regclass('holdfast.' || w.table_name) and c.conname = w.guard)
-  union all
   select 'trigger_fires', w.table_name || '.' || w.name, 'the trigger is missing or disabled; run `holdfast db migrate`'
     from (values ('steps', 'journaled'), ('steps', 'begins'), ('runs', 'journaled'), ('runs', 'begins'), ('edges', 'acyclic'),
                  ('journal', 'stays'), ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole')) w (table_name, name)

@@ -1,5 +1,4 @@
--- The runs' INSERT trigger: journals that they were created. That a run begins in an initial state is the journal's
--- CHECK too: `new` leads nowhere else.
+-- The runs' INSERT trigger: only initial states can be inserted, and each creation is journaled.
 create or replace function holdfast.journal_new_runs()
 returns trigger
 language plpgsql
@@ -8,7 +7,7 @@ as $$
 declare
   clock constant timestamptz := holdfast.clock();
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
-  actor constant text := case when announced is null then session_user::text else current_setting('holdfast.actor', true) end;
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
 begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))

@@ -1,22 +1,31 @@
--- The runs' UPDATE trigger: as journal_step_moves, without leases.
+-- The runs' UPDATE trigger: as journal_step_moves, without leases and children.
 create or replace function holdfast.journal_run_moves()
 returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = on
+set enable_seqscan = on
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
-  actor constant text := case when announced is null then session_user::text else current_setting('holdfast.actor', true) end;
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
 begin
+  if announced is null then
+    perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false, n.finished_at is not null)
+       from o join n on n.id = o.id;
+  end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
-  select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end, n.state,
+  select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
+         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+              else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'), actor, n.id, reason
-    from o join n on n.id = o.id
+    from o
+    join n on n.id = o.id
+    left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state;
   return null;
 end

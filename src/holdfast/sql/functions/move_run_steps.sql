@@ -15,10 +15,11 @@ begin
     into moves
     from (select h.id, h.lease_id
             from holdfast.run_steps r
-            join holdfast.steps h on h.id = r.step_id
+           cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+             select s.* from holdfast.steps s where s.id = r.step_id offset 0) h
             join holdfast.machine_moves m on m.machine = h.machine and m.from_state = h.state and m.event = wished
            where r.run_id = move_run_steps.run_id and (h.finished_at is not null) = (wished = 'reopened')
-           order by h.id
+           order by r.step_id
            limit move_run_steps.batch) s;
   select count(*) into moved from holdfast.move_steps(coalesce(moves, '{}'));
   if moved < move_run_steps.batch then

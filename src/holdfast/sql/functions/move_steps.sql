@@ -6,7 +6,8 @@ create or replace function holdfast.move_steps(moves holdfast.step_move[])
 returns setof holdfast.settled_step
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_hashjoin = off
+set enable_hashjoin = on    -- with `any` and `lateral` below: each step once and by primary key, whatever the statistics say
+set enable_nestloop = off
 set enable_mergejoin = off
 set enable_seqscan = off
 as $$
@@ -18,15 +19,16 @@ declare
 begin
   perform holdfast.start_silent_steps(move_steps.moves);
   with before as materialized (
-    select v.*, s.run_id, holdfast.is_live(s) as was_live, m.to_state, t.phase, t.outcome,
+    select v.*, s.run_id, s.was_live, m.to_state, t.phase, t.outcome,
            case when s.finished_at is not null then f.outcome end as was_outcome,
            t.phase = 'over' or (t.phase = 'open_or_over' and v.event not in ('retried', 'expired')) as is_over
       from (select * from unnest(move_steps.moves) order by step_id) v
-      join holdfast.steps s on s.id = v.step_id and s.lease_id is not distinct from v.lease_id
+     cross join lateral (
+       select h.*, holdfast.is_live(h) as was_live from holdfast.steps h
+        where h.id = v.step_id and h.lease_id is not distinct from v.lease_id for update) s
       join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
       join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
-      join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state
-       for update of s),
+      join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state),
   after as (
     update holdfast.steps s
        set state = b.to_state, last_event = b.event,
@@ -44,7 +46,7 @@ begin
            error = case when b.event in ('retried', 'failed', 'expired') then b.error
                         when b.event <> 'succeeded' then s.error end
       from before b
-     where s.id = b.step_id
+     where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
     returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
          array_agg(a.id) filter (where a.is_over and a.outcome = 'succeeded' and a.run_id is not null),

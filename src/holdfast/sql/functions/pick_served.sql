@@ -1,26 +1,25 @@
--- The due steps of one priority that a worker limited to some kinds or tenants may take, locked. It looks at a bounded
--- window of due steps at a time, parks what nobody serves and passes over what others serve, for a bounded number of
--- windows: a claim never walks past an unbounded number of steps that it may not take.
+-- Up to `wanted` due steps after a position that a worker limited to some kinds or tenants may take, locked, and the
+-- position it came to. It reads a window of due steps at a time, parks what nobody serves and passes over what others
+-- serve, for a bounded number of windows: a claim never walks past an unbounded number of steps that it may not take.
 create or replace function holdfast.pick_served(
-  queue text, priority int, kinds text[], tenants text[], wanted int, clock timestamptz)
-returns bigint[]
+  queue text, priority int, kinds text[], tenants text[], wanted int, clock timestamptz, after holdfast.due_position,
+  out picked bigint[], out reached holdfast.due_position)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  picked bigint[] := '{}';
+  size constant int := greatest(1000, 2 * pick_served.wanted);
   seen bigint[];
   last_due timestamptz;
-  after_due timestamptz := '-infinity';
-  after_id bigint := 0;
-  size constant int := greatest(1000, 2 * pick_served.wanted);
 begin
+  picked := '{}';
+  reached := pick_served.after;
   for _ in 1 .. 20 loop
-    select array_agg(w.id order by w.due_at, w.id), max(w.due_at) into seen, last_due
+    select array_agg(w.id), max(w.due_at) into seen, last_due
       from (select d.id, d.due_at
               from holdfast.steps d
-             where d.queue = pick_served.queue and d.priority = pick_served.priority
-               and d.due_at <= pick_served.clock and (d.due_at, d.id) > (after_due, after_id)
+             where d.queue = pick_served.queue and d.priority = pick_served.priority and d.due_at <= pick_served.clock
+               and (d.due_at, d.id) > (reached.due_at, reached.id)
              order by d.due_at, d.id
              limit size) w;
     exit when seen is null;
@@ -28,7 +27,7 @@ begin
       select d.id
         from holdfast.steps d
        where d.id = any (seen)
-         and d.due_at + interval '0' <= pick_served.clock
+         and d.due_at + interval '0' <= pick_served.clock  -- not bare: the index of due steps would answer it
          and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
          and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
        order by d.due_at, d.id
@@ -36,10 +35,8 @@ begin
          for update skip locked);
     exit when cardinality(picked) >= pick_served.wanted;
     perform holdfast.park_unserved(pick_served.queue, seen, pick_served.clock);
+    reached := (last_due, seen[cardinality(seen)]);
     exit when cardinality(seen) < size;
-    after_due := last_due;
-    after_id := seen[cardinality(seen)];
   end loop;
-  return picked;
 end
 $$;

@@ -1,6 +1,6 @@
--- Raises one of our own errors. It returns a boolean so that a CHECK can end in `or holdfast.refuse(…)`.
+-- Raises one of our own errors.
 create or replace function holdfast.refuse(code text, message text, hint text default null)
-returns boolean
+returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$

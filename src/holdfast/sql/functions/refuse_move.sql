@@ -1,7 +1,7 @@
--- Raises the error for a move that a machine does not list; called by the journal's CHECK for such a row only.
+-- Raises the error for a move that a machine does not list. It returns text so that it can stand where the state would.
 create or replace function holdfast.refuse_move(
   machine text, from_state text, event text, to_state text, actor_kind text, subject text)
-returns boolean
+returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -12,10 +12,11 @@ begin
     into ways
     from holdfast.machine_moves m
    where m.machine = refuse_move.machine and m.from_state = refuse_move.from_state;
-  return holdfast.refuse(
+  perform holdfast.refuse(
     'RN001',
     format('%s %s: %s may not move it from %s to %s (%s)', refuse_move.machine, refuse_move.subject, refuse_move.actor_kind,
            refuse_move.from_state, refuse_move.to_state, refuse_move.event),
     format('from %s it may become: %s', refuse_move.from_state, coalesce(ways, 'nothing, it is final')));
+  return null;
 end
 $$;

@@ -18,6 +18,7 @@ begin
   update holdfast.workers w
      set seen_at = clock
    where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s';
+  perform holdfast.act('worker', renew_leases.worker);
   return query
   update holdfast.steps s
      set lease_until = clock + coalesce(
@@ -27,5 +28,6 @@ begin
      -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
      and (allowed is null or s.tenant = any (allowed))
   returning s.lease_id;
+  perform holdfast.act();
 end
 $$;

@@ -36,7 +36,7 @@ begin
     from settled s;
   if run_ids is not null then
     perform holdfast.tally_runs(
-      array(select (r.id, 0, -1, 1, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id))
+      array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
         || holdfast.free_children(ids, clock),
       clock);
   end if;

@@ -11,17 +11,18 @@ declare
   settled holdfast.settled_step[];
 begin
   select array_agg((o.step_id, o.lease_id, e.event,
-           case e.event
-             when 'retried' then settle_others.clock + case
-               when o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
-               else least(o.retry_after, p.longest_retry_after) end
-             else settle_others.clock + case when o.outcome = 'snooze' then coalesce(o.retry_after, '0') else '0' end end,
+           settle_others.clock + greatest('0', case
+             when e.event = 'snoozed' then o.retry_after
+             when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
+             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after) end),
            o.result, o.error, o.cursor)::holdfast.step_move)
     into moves
-    from jsonb_to_recordset(settle_others.outcomes) o (
+    from jsonb_array_elements(settle_others.outcomes) j,
+         lateral jsonb_to_record(j) o (
            step_id bigint, lease_id bigint, outcome text, result jsonb, error jsonb, retry_after interval,
            cursor jsonb, cursor_was jsonb)
-    join holdfast.steps s on s.id = o.step_id and s.lease_id = o.lease_id
+    cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+      select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
     join holdfast.machines c on c.machine = s.machine
     join holdfast.policies p on p.policy = coalesce(s.policy, c.policy),
     lateral (select case o.outcome
@@ -30,8 +31,8 @@ begin
                when 'fail' then 'failed' when 'snooze' then 'snoozed'
                when 'continue' then 'continued' when 'release' then 'released' end as event) e
    where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
-     -- The compare in compare-and-swap: who says where the cursor was moves it only from there.
-     and (o.outcome <> 'continue' or o.cursor_was is null or s.cursor is not distinct from o.cursor_was);
+     -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
+     and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
   if moves is null then
     return;
   end if;

@@ -17,6 +17,7 @@ begin
   perform holdfast.check_tenant(take_staged.tenant);
   select t.* into begins from holdfast.machine_states t
    where t.machine = take_staged.machine and t.state = holdfast.initial_state(take_staged.machine);
+  perform holdfast.check_size('an input', g.input) from pg_temp.staged_steps g where pg_column_size(g.input) > 1048576;
   update pg_temp.staged_steps g set waits = e.waits
     from (select d.next_id, count(*)::int as waits from pg_temp.staged_edges d group by d.next_id) e
    where e.next_id = g.id;

@@ -3,6 +3,7 @@ create or replace function holdfast.wish_for_run(run holdfast.runs, event text)
 returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- among what is held, not among all steps
 as $$
 declare
   clock constant timestamptz := holdfast.clock();

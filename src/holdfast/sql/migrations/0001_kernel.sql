@@ -163,6 +163,7 @@ create table holdfast.steps (
   constraint due_only_when_free check (due_at is null or (lease_id is null and finished_at is null and waits = 0)),
   constraint finished_holds_no_lease check (finished_at is null or lease_id is null),
   constraint priority_is_0_to_9 check (priority between 0 and 9),
+  constraint input_is_small check (pg_column_size(input) <= 1048576),
   constraint waits_are_counted check (waits >= 0)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 
@@ -170,7 +171,7 @@ create index steps_due on holdfast.steps (queue, priority, due_at, id) where due
 create index steps_held on holdfast.steps (lease_until) where lease_until is not null;
 create unique index steps_open_key on holdfast.steps (tenant, unique_key)
   where unique_key is not null and finished_at is null;
-create index steps_parked on holdfast.steps (queue, kind) where parked_for is not null;
+create index steps_parked on holdfast.steps (queue, parked_for, kind, tenant) where parked_for is not null;
 
 -- Which steps a run has, and what they are called in it. Written once: an index on steps.run_id would be written again with
 -- each claim and each settle (a tenth of their time).
@@ -204,6 +205,8 @@ create table holdfast.keys (
 create type holdfast.claimed_step as (
   step_id bigint, run_id uuid, kind text, input jsonb, attempt int, lease_id bigint, lease_until timestamptz, cursor jsonb);
 create type holdfast.settled_step as (step_id bigint, event text, state text);
+create type holdfast.due_position as (due_at timestamptz, id bigint);
+create type holdfast.pick as (ids bigint[], run_ids uuid[], has_failed boolean);
 create type holdfast.step_move as (
   step_id bigint, lease_id bigint, event text, due_at timestamptz, result jsonb, error jsonb, cursor jsonb);
 create type holdfast.run_delta as (

@@ -1,0 +1,30 @@
+-- Starts the runs of picked steps that have not started, and gives back the steps that may be claimed: those of a run that
+-- is over are cancelled, because a cancelled run's million steps are moved in chunks and must not run meanwhile.
+create or replace function holdfast.prepare_runs(pick holdfast.pick, clock timestamptz)
+returns bigint[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  ended constant uuid[] := array(
+    select r.id from holdfast.runs r where r.id = any (pick.run_ids) and r.finished_at is not null);
+  moves holdfast.step_move[];
+  dropped bigint[];
+begin
+  update holdfast.runs r
+     set state = m.to_state, last_event = 'started', started_at = prepare_runs.clock
+    from holdfast.machine_moves m
+   where r.id = any (pick.run_ids) and r.started_at is null and r.finished_at is null
+     and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
+  if ended = '{}' then
+    return pick.ids;
+  end if;
+  select array_agg(s.id), array_agg((s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move)
+    into dropped, moves
+    from holdfast.steps s
+   where s.id = any (pick.ids) and s.run_id = any (ended);
+  perform from holdfast.move_steps(moves);
+  perform holdfast.set_aside(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
+  return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
+end
+$$;

@@ -1,0 +1,16 @@
+-- Fires `reopened` on those of the steps that rest in an error state from which they cannot be claimed.
+create or replace function holdfast.reopen_failed(ids bigint[])
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update holdfast.steps s
+     set state = m.to_state, last_event = 'reopened'
+    from holdfast.machine_moves m
+   where s.id = any (reopen_failed.ids)
+     and m.machine = s.machine and m.from_state = s.state and m.event = 'reopened'
+     and not exists (select from holdfast.machine_moves c
+                      where c.machine = s.machine and c.from_state = s.state and c.event = 'claimed');
+end
+$$;
