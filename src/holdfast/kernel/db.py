@@ -117,6 +117,8 @@ def translate(error: psycopg.Error) -> errors.HoldfastError | None:
             return errors.BadInput(f"the text cannot be stored: {_words(error)}; leave NUL and lone surrogates out")
         case psycopg.errors.UniqueViolation() if error.diag.constraint_name == "run_step_names":
             return errors.BadInput(f"a name stands once in a run: {error.diag.message_detail}")
+        case psycopg.errors.UniqueViolation() if error.diag.constraint_name == "steps_open_key":
+            return errors.KeyConflict(f"a unique_key is taken by a task that is not over: {error.diag.message_detail}")
         case psycopg.DataError():  # numbers out of range, texts that are no JSON, NUL, dates that do not exist
             return errors.BadInput(_words(error))
         case psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction() | psycopg.errors.UndefinedTable():

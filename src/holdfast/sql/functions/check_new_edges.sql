@@ -1,22 +1,29 @@
--- The edges' INSERT trigger: refuses a cycle. Ids are given out in the order of the plan, so an edge normally leads to a
--- higher id and no cycle is possible; each cycle has a descending edge, and only from those it is looked for.
+-- The edges' INSERT trigger: an edge joins two steps of one run, and no cycle is made. Ids are given out in the order of the
+-- plan, so an edge normally leads to a higher id; each cycle has an edge that does not, and only from those it is looked for.
 create or replace function holdfast.check_new_edges()
 returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  run_ids uuid[];
+  stray bigint;
   turn record;
   found_at bigint;
 begin
+  select array_agg(distinct b.run_id), min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null)
+    into run_ids, stray
+    from n
+    left join holdfast.steps a on a.id = n.step_id
+    left join holdfast.steps b on b.id = n.next_id;
+  if stray is not null then
+    perform holdfast.refuse('RN005', format('step %s would wait for a step that is not in its run', stray),
+                            'an edge joins two steps of one run');
+  end if;
   for turn in
     select d.next_id as begins, array_agg(d.step_id) as ends
-      from holdfast.edges d
-     where d.step_id > d.next_id
-       and (d.next_id in (select n.next_id from n where n.step_id > n.next_id)
-            or exists (select from n join holdfast.steps a on a.id = n.step_id
-                                     join holdfast.steps b on b.id = d.next_id
-                        where a.run_id = b.run_id))
+      from holdfast.run_steps r join holdfast.edges d on d.next_id = r.step_id
+     where r.run_id = any (run_ids) and d.step_id > d.next_id
      group by d.next_id
   loop
     with recursive reached (id) as (

@@ -1,4 +1,4 @@
--- Refuses staging tables that stage_steps did not make: a caller's own object of that name could run its code as the owner.
+-- Refuses staging tables that stage_steps did not make, and none at all: a caller's own object of that name could run its code as the owner.
 create or replace function holdfast.check_staging()
 returns void
 language plpgsql stable

@@ -24,7 +24,8 @@ begin
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
       select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
     join holdfast.machines c on c.machine = s.machine
-    join holdfast.policies p on p.policy = coalesce(s.policy, c.policy),
+    left join holdfast.policies own on own.policy = s.policy
+    join holdfast.policies p on p.policy = coalesce(own.policy, c.policy),
     lateral (select case o.outcome
                when 'done' then 'succeeded'
                when 'retry' then case when s.failures + 1 >= p.tries then 'failed' else 'retried' end

@@ -6,7 +6,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  create temporary table staged_steps (
+  create temporary table if not exists staged_steps (
     id bigint not null default nextval('holdfast.step_ids'),
     kind text not null,
     input jsonb not null default '{}',
@@ -18,7 +18,8 @@ begin
     policy text,
     waits int not null default 0
   ) on commit drop;
-  create temporary table staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
+  create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
+  perform holdfast.check_staging();
   execute format('grant insert on pg_temp.staged_steps, pg_temp.staged_edges to %I', session_user);
 end
 $$;

@@ -14,6 +14,7 @@ declare
   defaults holdfast.kinds;
   into_queue text;
   hash bytea;
+  own_id bigint;  -- given out with the key
   step_id bigint;
 begin
   perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
@@ -22,8 +23,8 @@ begin
   into_queue := coalesce(start_task.queue, defaults.queue, 'default');
   if start_task.key is not null then
     hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
-    step_id := nextval('holdfast.step_ids');
-    insert into holdfast.keys values (start_task.tenant, start_task.key, step_id::text, hash) on conflict do nothing;
+    own_id := nextval('holdfast.step_ids');
+    insert into holdfast.keys values (start_task.tenant, start_task.key, own_id::text, hash) on conflict do nothing;
     if not found then
       return holdfast.id_of_key(start_task.tenant, start_task.key, hash)::bigint;
     end if;
@@ -31,7 +32,7 @@ begin
   perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
-    values (coalesce(step_id, nextval('holdfast.step_ids')), 'work.task', holdfast.initial_state('work.task'),
+    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task', holdfast.initial_state('work.task'),
             start_task.name, into_queue,
             start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
             coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
@@ -43,8 +44,7 @@ begin
     if found then
       update holdfast.keys k set id = step_id::text where k.tenant = start_task.tenant and k.key = start_task.key;
       return step_id;
-    end if;
-    step_id := null;  -- it ended in between: try again
+    end if;  -- it ended in between: try again
   end loop;
   perform holdfast.wake(array[into_queue]);
   return step_id;

@@ -15,9 +15,13 @@ declare
 begin
   perform holdfast.check_staging();
   perform holdfast.check_tenant(take_staged.tenant);
+  if take_staged.run_id is not null then
+    perform holdfast.check_open_run(take_staged.run_id, take_staged.tenant);
+  end if;
   select t.* into begins from holdfast.machine_states t
    where t.machine = take_staged.machine and t.state = holdfast.initial_state(take_staged.machine);
   perform holdfast.check_size('an input', g.input) from pg_temp.staged_steps g where pg_column_size(g.input) > 1048576;
+  perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g where g.policy is not null));
   update pg_temp.staged_steps g set waits = e.waits
     from (select d.next_id, count(*)::int as waits from pg_temp.staged_edges d group by d.next_id) e
    where e.next_id = g.id;

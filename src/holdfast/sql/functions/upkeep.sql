@@ -17,6 +17,7 @@ begin
     upkeep.moved := upkeep.moved + holdfast.move_run_steps(run.id, upkeep.batch);
     perform holdfast.act();
   end loop;
+  delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
   upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
   return next;
 end

@@ -8,6 +8,7 @@ as $$
 begin
   perform pg_notify('holdfast', w.queue)
      from (select distinct s.queue from holdfast.workers s
-            where s.is_asleep and s.queue = any (wake.queues)) w;
+            where s.is_asleep and s.queue = any (wake.queues)
+              and s.seen_at > holdfast.clock() - interval '150 s') w;
 end
 $$;
