@@ -20,7 +20,7 @@ check: setup ## lint, formatting, types, import contract, SQL lint
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
-	$(BIN)/lint-imports --no-logo --quiet
+	$(BIN)/lint-imports --no-logo
 	$(if $(SQL),$(BIN)/squawk --config .squawk.toml $(SQL))
 
 bench: setup ## measure the hot path against the hand-written baseline

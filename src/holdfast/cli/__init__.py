@@ -1,0 +1,42 @@
+"""The command line: data on stdout, all else on stderr, and exit codes that mean something."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from holdfast.cli import db, doctor
+from holdfast.cli.render import data, show_error
+from holdfast.errors import HoldfastError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="holdfast",
+    help="Work that must not be lost, must not be done twice, and must be explainable afterwards.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(db.app, name="db")
+app.command()(doctor.doctor)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if show_version:
+        data(version("holdfast"))
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line, and end with the exit code of what went wrong."""
+    try:
+        app()
+    except HoldfastError as error:
+        show_error(error, as_json="--json" in sys.argv)
+        sys.exit(error.exit_code)

