@@ -12,6 +12,7 @@ set enable_bitmapscan = off  -- statistics say
 set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan  -- there is but one plan to choose: made once, not with each call
 as $$
 declare
   clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition

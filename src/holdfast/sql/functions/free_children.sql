@@ -9,7 +9,7 @@ set enable_mergejoin = off
 set enable_seqscan = off
 as $$
 declare
-  deltas holdfast.run_delta[];
+  run_ids uuid[];
   queues text[];
   machines text[];
   freed_ids bigint[];
@@ -26,11 +26,10 @@ begin
              order by e.next_id) c
      where s.id = c.next_id
     returning s.id, s.run_id, s.queue, s.due_at, s.machine)
-  select array_agg((f.run_id, 0, 1, 0, 0, 0)::holdfast.run_delta) filter (where f.due_at is not null),
-         array_agg(distinct f.queue) filter (where f.due_at is not null),
-         array_agg(distinct f.machine), array_agg(f.id) filter (where f.due_at is not null)
-    into deltas, queues, machines, freed_ids
-    from freed f;
+  select array_agg(f.id), array_agg(f.run_id), array_agg(distinct f.queue), array_agg(distinct f.machine)
+    into freed_ids, run_ids, queues, machines
+    from freed f
+   where f.due_at is not null;
   -- A machine may have a state of its own for what is not let in yet; most do not.
   if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
     update holdfast.steps s
@@ -41,6 +40,6 @@ begin
   if queues is not null then
     perform holdfast.wake(queues);
   end if;
-  return deltas;
+  return array(select (r.id, 0, count(*), 0, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id);
 end
 $$;

@@ -31,16 +31,14 @@ begin
   perform holdfast.act();
   if note.key is not null then
     written := nextval('holdfast.stream_ids');
-    insert into holdfast.keys values (step.tenant, format('note:%s:%s', step.id, note.key), written::text, '', clock + interval '30 days')
-    on conflict do nothing;
+    insert into holdfast.note_keys values (step.id, note.key, written, clock + interval '30 days') on conflict do nothing;
     if not found then
-      return (select k.id::bigint from holdfast.keys k
-               where k.tenant = step.tenant and k.key = format('note:%s:%s', step.id, note.key));
+      return (select k.note_id from holdfast.note_keys k where k.step_id = step.id and k.key = note.key);
     end if;
   end if;
   insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
   values (coalesce(written, nextval('holdfast.stream_ids')), clock, step.tenant, step.id, step.run_id, step.attempt,
-          step.lease_id, note.level, note.message, coalesce(note.payload, '{}'))
+          step.lease_id, note.level, coalesce(note.message, ''), coalesce(note.payload, '{}'))
   returning id into written;
   return written;
 end

@@ -37,3 +37,12 @@ create table holdfast.notes (
   constraint known_level check (level in ('debug', 'info', 'warn', 'error'))
 ) partition by range (at);
 create index notes_of_step on holdfast.notes (step_id, id);
+
+-- A note with a key is written once. Not among holdfast.keys: those are the starters'.
+create table holdfast.note_keys (
+  step_id bigint not null,
+  key text not null,
+  note_id bigint not null,
+  expires_at timestamptz not null,
+  primary key (step_id, key)
+);
