@@ -142,7 +142,7 @@ async def overlap(
         results = [await no_op(row) for row in rows]
         if under_way:
             settled += await under_way
-        under_way = asyncio.create_task(settle(rows, results)) if rows else None  # type: ignore[arg-type]
+        under_way = asyncio.create_task(settle(rows, results)) if rows else None
         rows = await claim()
         if not rows and under_way:  # what the settle frees may be due now
             settled += await under_way
@@ -160,12 +160,12 @@ async def connect(dsn: str) -> AsyncConnection[tuple[object, ...]]:
 def load(dsn: str, engine: Engine, work: str, n: int) -> int:
     with psycopg.connect(dsn, autocommit=True) as connection:
         for table in engine.tables:
-            connection.execute(f"truncate {table}")  # type: ignore[arg-type]
+            connection.execute(f"truncate {table}")
         for statement in LOADS[engine.name, work]:
-            connection.execute(statement.format(n=n))  # type: ignore[arg-type]
-        count = connection.execute(f"select count(*) from {engine.tables[0]}").fetchone()  # type: ignore[arg-type]
+            connection.execute(statement.format(n=n))
+        count = connection.execute(f"select count(*) from {engine.tables[0]}").fetchone()
         for table in engine.tables:
-            connection.execute(f"vacuum analyze {table}")  # type: ignore[arg-type]
+            connection.execute(f"vacuum analyze {table}")
         connection.execute("checkpoint")
         assert count is not None
         return int(count[0])
@@ -220,7 +220,10 @@ def rounds(dsn: str, work: str, n: int, repeats: int) -> list[tuple[float, float
         else:
             pair = measure(dsn, BASELINE, work, n), measure(dsn, HOLDFAST, work, n)
         pairs.append(pair)
-        print(f"{work}, round {number + 1}: {pair[0]:,.0f} and {pair[1]:,.0f} a second, {pair[1] / pair[0]:.2f}", file=sys.stderr)
+        print(
+            f"{work}, round {number + 1}: {pair[0]:,.0f} and {pair[1]:,.0f} a second, {pair[1] / pair[0]:.2f}",
+            file=sys.stderr,
+        )
     return pairs
 
 
@@ -243,16 +246,16 @@ def database() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as folder, server(Path(folder) / "home") as admin:
         name = f"holdfast_bench_{os.getpid()}"
         with psycopg.connect(admin, autocommit=True) as connection:
-            connection.execute(f"create database {name}")  # type: ignore[arg-type]
+            connection.execute(f"create database {name}")
         dsn = make_conninfo(admin, dbname=name)
         try:
             migrate.run(dsn)
             with psycopg.connect(dsn, autocommit=True) as connection:
-                connection.execute((HERE / "baseline.sql").read_text())  # type: ignore[arg-type]
+                connection.execute((HERE / "baseline.sql").read_text())
             yield dsn
         finally:
             with psycopg.connect(admin, autocommit=True) as connection:
-                connection.execute(f"drop database {name} with (force)")  # type: ignore[arg-type]
+                connection.execute(f"drop database {name} with (force)")
 
 
 @contextmanager
@@ -283,7 +286,9 @@ def main() -> None:
     print(f"\n{'work':12}{'baseline/s':>12}{'holdfast/s':>12}{'ratio':>8}{'spread':>14}{'bar':>6}")
     for f in figures:
         spread = f"{f['ratio_least']}-{f['ratio_most']}"
-        print(f"{f['work']:12}{f['baseline_per_second']:>12,}{f['holdfast_per_second']:>12,}{f['ratio']:>8}{spread:>14}{f['bar']:>6}")
+        print(
+            f"{f['work']:12}{f['baseline_per_second']:>12,}{f['holdfast_per_second']:>12,}{f['ratio']:>8}{spread:>14}{f['bar']:>6}"
+        )
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from holdfast import embedded
-from holdfast.testing import Clock, Template
 from psycopg import Connection
 
 import elder
+from holdfast import embedded
+from holdfast.testing import Clock, Template
 from servers import owned_server
 
 EMBEDDED, ELDER = "embedded 18", "Debian's 15"
@@ -59,5 +59,5 @@ def _make_fast(admin: str) -> None:
     """Tests kill processes, not machines: what is in the page cache stays."""
     with psycopg.connect(admin, autocommit=True) as connection:
         for setting in ("fsync", "full_page_writes"):
-            connection.execute(f"alter system set {setting} = off")  # type: ignore[arg-type]
+            connection.execute(f"alter system set {setting} = off")
         connection.execute("select pg_reload_conf()")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+
 from holdfast.embedded import locks
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
@@ -27,7 +28,19 @@ def elder_server(folder: Path) -> Iterator[str]:
     data = folder / "data"
     if os.geteuid() == 0:
         shutil.chown(folder, "nobody", "nogroup")
-    run = [*_unprivileged(), BINARIES / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
+    run = [
+        *_unprivileged(),
+        BINARIES / "initdb",
+        "-D",
+        data,
+        "-U",
+        "postgres",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--locale=C",
+    ]
     subprocess.run([*run, "--no-sync"], check=True, stdout=subprocess.DEVNULL, cwd="/")
     command = [BINARIES / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", *FAST]
     with (folder / "log").open("w") as log:

@@ -78,7 +78,7 @@ class Template:
 
     def _admin(self, statement: str, *names: str) -> None:
         with psycopg.connect(self._admin_dsn, autocommit=True) as connection:
-            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))  # type: ignore[arg-type]
+            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 class Clock:

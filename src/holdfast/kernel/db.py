@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, LiteralString, TypeVar, cast
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection, sql
@@ -15,6 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row, scalar_row
 
 from holdfast import errors
+from holdfast.config import check_dsn
 from holdfast.failpoints import failpoint
 from holdfast.kernel.calls import Call
 
@@ -23,7 +24,8 @@ Row = TypeVar("Row")
 TRIES = 5  # of a call that met a deadlock, in a transaction of its own
 _DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 _REFUSED_LOGIN = re.compile(
-    r"authentication failed|no password supplied|no pg_hba\.conf entry|not permitted to log in|role \".*\" does not exist"
+    r"authentication failed|no password supplied|no pg_hba\.conf entry|not permitted to log in|"
+    r"role \".*\" does not exist"
 )
 _NO_DATABASE = re.compile(r"database \".*\" does not exist")
 
@@ -135,12 +137,9 @@ def _words(error: psycopg.Error) -> str:
 
 @contextmanager
 def _translated_connect(dsn: str) -> Iterator[None]:
+    check_dsn(dsn)
     try:
         yield
-    except psycopg.ProgrammingError as error:
-        raise errors.BadAddress(
-            f"HOLDFAST_DSN cannot be read: {error}; write it as postgresql://user@host/database"
-        ) from error
     except psycopg.OperationalError as error:
         raise why_not_connected(str(error).strip()) from error
 
@@ -152,8 +151,3 @@ def why_not_connected(said: str) -> errors.DatabaseError:
     if _NO_DATABASE.search(said):
         return errors.BadAddress(f"{said}; create the database, or name another in HOLDFAST_DSN")
     return errors.Unreachable(f"no PostgreSQL answered: {said}; check HOLDFAST_DSN, and that the server runs")
-
-
-def literal(text: str) -> LiteralString:
-    """Vouch for SQL that comes from our own files, for the driver's type."""
-    return cast("LiteralString", text)

@@ -139,11 +139,11 @@ def _make_roles(connection: Connection[Any]) -> None:
     try:
         with connection.transaction():
             connection.execute(LOCK)
-            connection.execute(db.literal(_read("roles.sql")))
+            connection.execute(_read("roles.sql"))
     except psycopg.errors.InsufficientPrivilege as error:
         raise errors.PermissionMissing(
-            f"the login may not make Holdfast's roles: {error.diag.message_primary}; use a login with CREATEROLE that owns "
-            "the database, or have an administrator run the output of `holdfast db migrate --sql`"
+            f"the login may not make Holdfast's roles: {error.diag.message_primary}; use a login with CREATEROLE that "
+            "owns the database, or have an administrator run the output of `holdfast db migrate --sql`"
         ) from error
 
 
@@ -153,9 +153,9 @@ def _apply(connection: Connection[Any], migration: Migration, say: Progress) -> 
         if migration.number in _applied(connection):
             return False
         say(f"applying {migration.name}")
-        connection.execute(db.literal(AS_OWNER))
-        connection.execute(db.literal(migration.text))
-        connection.execute(db.literal(_record(migration)))
+        connection.execute(AS_OWNER)
+        connection.execute(migration.text)
+        connection.execute(_record(migration))
         failpoint(f"migrate_{migration.number}")
         return True
 
@@ -166,13 +166,13 @@ def _install(connection: Connection[Any], say: Progress) -> bool:
     def attempt() -> bool:
         connection.execute(LOCK)
         changed = _installed_digest(connection) != digest()
-        connection.execute(db.literal(AS_OWNER))
+        connection.execute(AS_OWNER)
         if changed:
             say("installing functions, views and machines")
             for text in _code():
-                connection.execute(db.literal(text))
-            connection.execute(db.literal(_record_digest()))
-        connection.execute(db.literal(PARTITIONS))
+                connection.execute(text)
+            connection.execute(_record_digest())
+        connection.execute(PARTITIONS)
         return changed
 
     return _in_transaction(connection, attempt)
