@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Generic, TypeVar, assert_never
 from uuid import UUID
 
@@ -211,6 +212,36 @@ def resume_queue(queue: str) -> Call[None]:
 def mark_asleep(worker: str, queue: str = "default") -> Call[None]:
     """Ask for a hint when something is started in a queue."""
     return Call("mark_asleep", type(None), {"worker": worker, "queue": queue})
+
+
+def define_kind(
+    kind: str,
+    *,
+    queue: str | None = None,
+    policy: str | None = None,
+    lease: timedelta | None = None,
+    timeout: timedelta | None = None,
+) -> Call[None]:
+    """Say what a handler's steps get when their starter names nothing else."""
+    arguments = {"queue": queue, "policy": policy, "lease": lease, "timeout": timeout}
+    return Call("define_kind", type(None), {"kind": kind, **arguments})
+
+
+def define_policy(
+    policy: str,
+    *,
+    tries: int = 3,
+    waits: Sequence[timedelta] = (),
+    base: timedelta = timedelta(seconds=1),
+    growth: float = 2,
+    longest: timedelta = timedelta(hours=1),
+    jitter: float = 0.1,
+    longest_retry_after: timedelta = timedelta(hours=1),
+) -> Call[None]:
+    """Say how steps of a policy are retried."""
+    law = {"tries": tries, "waits": list(waits), "base": base, "growth": Decimal(str(growth)), "longest": longest}
+    spread = {"jitter": Decimal(str(jitter)), "longest_retry_after": longest_retry_after}
+    return Call("define_policy", type(None), {"policy": policy, **law, **spread})
 
 
 def violations() -> Call[Violation]:

@@ -48,6 +48,10 @@ grant execute on function
   holdfast.settle_steps(jsonb), holdfast.settle_batch(bigint[], bigint[], jsonb[], jsonb), holdfast.rescue_steps(int),
   holdfast.upkeep(int), holdfast.mark_asleep(text, text), holdfast.note(bigint, bigint, text, text, jsonb, text)
   to hf_worker;
+grant execute on function
+  holdfast.define_kind(text, text, text, interval, interval),
+  holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval)
+  to hf_worker, hf_operator;
 grant execute on function holdfast.cancel(text, text) to hf_producer, hf_operator;
 grant execute on function
   holdfast.retry(text, text), holdfast.resolve(text, text), holdfast.pause_queue(text, text), holdfast.resume_queue(text),

@@ -1,0 +1,58 @@
+"""What handlers say of themselves: kinds and policies."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from holdfast import errors
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
+from holdfast.models import Retry, Settlement
+from holdfast.testing import Clock
+
+DB = Connection[Any]
+
+
+def test_a_plain_start_gets_its_kinds_queue_policy_and_lease(db: DB, clock: Clock) -> None:
+    now = clock.freeze()
+    run(db, calls.define_policy("twice", tries=2, waits=[timedelta(seconds=7)], jitter=0))
+    run(db, calls.define_kind("mail", queue="post", policy="twice", lease=timedelta(seconds=40)))
+    run(db, calls.start_task("mail"))
+
+    (step,) = run(db, calls.claim_steps("a", "post"))
+    run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Retry("no"))]))
+
+    assert step.lease_until == now + timedelta(seconds=40)
+    row = db.execute("select due_at, policy from holdfast.steps").fetchone()
+    assert row == (now + timedelta(seconds=7), "twice")
+
+
+def test_said_again_a_kind_and_a_policy_are_replaced(db: DB) -> None:
+    run(db, calls.define_kind("mail", queue="post"))
+    run(db, calls.define_kind("mail", queue="letters"))
+    run(db, calls.define_policy("own", tries=2))
+    run(db, calls.define_policy("own", tries=9))
+
+    assert db.execute("select queue from holdfast.kinds where kind = 'mail'").fetchall() == [("letters",)]
+    assert db.execute("select tries from holdfast.policies where policy = 'own'").fetchall() == [(9,)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        calls.define_kind("mail", policy="none such"),
+        calls.define_kind("mail", lease=timedelta(seconds=-1)),
+        calls.define_kind(""),
+        calls.define_policy("own", tries=0),
+        calls.define_policy("own", jitter=2),
+        calls.define_policy("own", base=timedelta(seconds=-1)),
+        calls.define_policy("work.task", tries=9),
+    ],
+)
+def test_a_kind_or_policy_that_makes_no_sense_is_refused(db: DB, call: calls.Call[None]) -> None:
+    with pytest.raises(errors.BadInput):
+        run(db, call)
