@@ -7,12 +7,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
+  awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
   ids bigint[];
   parents bigint[];
   children bigint[];
 begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
+  -- A parent that is being settled comes to its end first: it would not see the edge.
+  perform from holdfast.steps s
+    where s.id = any (array(select n.step_id from holdfast.run_steps n
+                             where n.run_id = add_steps.run_id and n.name = any (awaited))) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
       from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
@@ -23,10 +28,10 @@ begin
       from holdfast.run_steps n
       join holdfast.steps s on s.id = n.step_id
       join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-     where n.run_id = add_steps.run_id)
+     where n.run_id = add_steps.run_id and n.name = any (awaited))
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
-    from planned p, lateral jsonb_array_elements_text(coalesce(p.plan -> 'after', '[]')) a (name)
+    from planned p, lateral (select distinct n.name from jsonb_array_elements_text(coalesce(p.plan -> 'after', '[]')) n (name)) a
     join known k on k.name = a.name and not k.is_done;
   insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',

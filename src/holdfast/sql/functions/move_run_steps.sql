@@ -21,8 +21,10 @@ begin
            where r.run_id = move_run_steps.run_id and (h.finished_at is not null) = (wished = 'reopened')
            order by r.step_id
            limit move_run_steps.batch) s;
-  select count(*) into moved from holdfast.move_steps(coalesce(moves, '{}'));
-  if moved < move_run_steps.batch then
+  moves := coalesce(moves, '{}');
+  select count(*) into moved from holdfast.move_steps(moves);
+  -- One that was claimed or settled in between is still to be moved.
+  if moved = cardinality(moves) and moved < move_run_steps.batch then
     update holdfast.runs r set moving = null where r.id = move_run_steps.run_id;
     perform holdfast.close_runs(
       array(select r.id from holdfast.runs r

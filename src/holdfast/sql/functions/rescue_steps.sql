@@ -1,5 +1,6 @@
 -- Takes up to `batch` steps back from workers that were silent past their lease, the longest silent first: to be tried
--- again, or over when the policy's tries are used up. Answers with what it moved. Any worker may call it, at any time.
+-- again, or over when the policy's tries are used up. Any worker may call it, at any time: it rescues the
+-- steps of all tenants, and answers with those of its own.
 create or replace function holdfast.rescue_steps(batch int default 100)
 returns setof holdfast.settled_step
 language plpgsql security definer
@@ -10,6 +11,7 @@ set enable_sort = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
   picked bigint[];
   moves holdfast.step_move[];
 begin
@@ -40,7 +42,10 @@ begin
                          then 'failed' else 'expired' end as event) e
    where s.id = any (picked);
   perform holdfast.act('system', 'rescue');
-  return query select * from holdfast.move_steps(moves);
+  return query
+  select m.* from holdfast.move_steps(moves) m
+   where allowed is null
+      or exists (select from holdfast.steps s where s.id = m.step_id and s.tenant = any (allowed));
   perform holdfast.hold_back(moves, clock);
   perform holdfast.act();
 end

@@ -15,11 +15,11 @@ begin
     priority smallint not null default 0,
     due_at timestamptz,
     unique_key text,
-    policy text,
-    waits int not null default 0
+    policy text
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
   perform holdfast.check_staging();
+  alter table pg_temp.staged_steps alter column input set storage external;  -- uncompressed, so that its size can be told
   execute format('grant insert on pg_temp.staged_steps, pg_temp.staged_edges to %I', session_user);
 end
 $$;

@@ -15,6 +15,10 @@ declare
 begin
   perform holdfast.check_start(start_run.name, start_run.input, 0);
   perform holdfast.check_tenant(start_run.tenant);
+  if start_run.of_run is not null
+     and not exists (select from holdfast.runs r where r.id = start_run.of_run and r.tenant = start_run.tenant) then
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
+  end if;
   if start_run.key is not null then
     hash := sha256(convert_to(start_run.machine || ' ' || start_run.name || ' ' || start_run.input::text || start_run.steps::text, 'UTF8'));
     insert into holdfast.keys values (start_run.tenant, start_run.key, run_id::text, hash) on conflict do nothing;
