@@ -27,6 +27,13 @@ _REFUSED_LOGIN = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|not permitted to log in|"
     r"role \".*\" does not exist"
 )
+# The database does not tell which row: under row-level security it keeps the detail to itself.
+_CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str]] = {
+    "run_step_names": (errors.BadInput, "two steps of the run would have one name; a name stands once in a run"),
+    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over; wait for its end, or take another key"),
+    "steps_pkey": (errors.BadInput, "a step has that id already; take ids from holdfast.reserve_step_ids()"),
+    "waits_for_another": (errors.CycleFound, "a step would wait for itself; take that edge away"),
+}
 _NO_DATABASE = re.compile(r"database \".*\" does not exist")
 
 
@@ -117,11 +124,12 @@ def translate(error: psycopg.Error) -> errors.HoldfastError | None:
     match error:
         case psycopg.errors.UntranslatableCharacter() | psycopg.errors.CharacterNotInRepertoire():
             return errors.BadInput(f"the text cannot be stored: {_words(error)}; leave NUL and lone surrogates out")
-        case psycopg.errors.UniqueViolation() if error.diag.constraint_name == "run_step_names":
-            return errors.BadInput(f"a name stands once in a run: {error.diag.message_detail}")
-        case psycopg.errors.UniqueViolation() if error.diag.constraint_name == "steps_open_key":
-            return errors.KeyConflict(f"a unique_key is taken by a task that is not over: {error.diag.message_detail}")
-        case psycopg.DataError():  # numbers out of range, texts that are no JSON, NUL, dates that do not exist
+        case psycopg.IntegrityError() if error.diag.constraint_name in _CONSTRAINTS:
+            leaf, said = _CONSTRAINTS[error.diag.constraint_name]
+            return leaf(said)
+        case psycopg.DataError() | psycopg.errors.NotNullViolation():  # out of range, no JSON, no such date, NUL, null
+            return errors.BadInput(_words(error))
+        case psycopg.errors.ProgramLimitExceeded() | psycopg.errors.StatementTooComplex():  # a key too long, JSON too deep
             return errors.BadInput(_words(error))
         case psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction() | psycopg.errors.UndefinedTable():
             return errors.NotMigrated(f"{_words(error)}; run `holdfast db migrate`")

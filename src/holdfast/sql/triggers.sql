@@ -7,6 +7,10 @@ create or replace trigger journaled after update on holdfast.runs
   referencing old table as o new table as n for each statement execute function holdfast.journal_run_moves();
 create or replace trigger begins after insert on holdfast.runs
   referencing new table as n for each statement execute function holdfast.journal_new_runs();
+create or replace trigger keeps_its_id before update of id on holdfast.steps
+  for each statement execute function holdfast.refuse_renumbering();
+create or replace trigger keeps_its_id before update of id on holdfast.runs
+  for each statement execute function holdfast.refuse_renumbering();
 create or replace trigger acyclic after insert on holdfast.edges
   referencing new table as n for each statement execute function holdfast.check_new_edges();
 

@@ -17,8 +17,9 @@ declare
   pick holdfast.pick;
 begin
   loop
+    -- No aggregate is distinct: that would sort the rows, and the last of them is where the next claim goes on.
     select coalesce(array_agg(p.id) filter (where p.is_served), '{}'), array_agg(p.id) filter (where not p.is_served),
-           coalesce(array_agg(distinct p.run_id) filter (where p.is_served and p.run_id is not null), '{}'),
+           coalesce(array_agg(p.run_id) filter (where p.is_served and p.run_id is not null), '{}'),
            coalesce(bool_or(p.failures > 0), false), count(*), max(p.due_at), (array_agg(p.id))[count(*)]
       into pick.ids, passed, pick.run_ids, pick.has_failed, seen, last.due_at, last.id
       from (select d.id, d.run_id, d.due_at, d.failures,

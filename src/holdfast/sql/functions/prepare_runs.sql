@@ -6,16 +6,23 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  ended constant uuid[] := array(
-    select r.id from holdfast.runs r where r.id = any (pick.run_ids) and r.finished_at is not null);
+  ended uuid[];
+  fresh uuid[];
   moves holdfast.step_move[];
   dropped bigint[];
 begin
-  update holdfast.runs r
-     set state = m.to_state, last_event = 'started', started_at = prepare_runs.clock
-    from holdfast.machine_moves m
-   where r.id = any (pick.run_ids) and r.started_at is null and r.finished_at is null
-     and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
+  select coalesce(array_agg(r.id) filter (where r.finished_at is not null), '{}'),
+         array_agg(r.id) filter (where r.finished_at is null and r.started_at is null)
+    into ended, fresh
+    from holdfast.runs r
+   where r.id = any (pick.run_ids);
+  if fresh is not null then
+    update holdfast.runs r
+       set state = m.to_state, last_event = 'started', started_at = prepare_runs.clock
+      from holdfast.machine_moves m
+     where r.id = any (fresh) and r.started_at is null and r.finished_at is null
+       and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
+  end if;
   if ended = '{}' then
     return pick.ids;
   end if;

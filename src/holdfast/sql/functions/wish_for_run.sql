@@ -20,7 +20,7 @@ begin
                format('%s is final for a %s', run.state, run.machine)));
   end if;
   if wish_for_run.event in ('cancelled', 'reopened') then
-    update holdfast.runs r set moving = wish_for_run.event where r.id = run.id;
+    update holdfast.runs r set moving = wish_for_run.event, moved_until = 0 where r.id = run.id;
     perform holdfast.move_run_steps(run.id, 10000);
   end if;
   return (select r.state from holdfast.runs r where r.id = run.id);

@@ -109,6 +109,7 @@ create table holdfast.runs (
   state text not null,
   last_event text,
   moving text,                   -- cancelled or reopened: the event that its steps are still being taken through
+  moved_until bigint not null default 0,  -- up to which step they have been taken
   tenant text not null default 'default',
   of_run uuid,                   -- the run that this one undoes or checks
   total int not null default 0,
