@@ -30,10 +30,17 @@ _REFUSED_LOGIN = re.compile(
 # The database does not tell which row: under row-level security it keeps the detail to itself.
 _CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str]] = {
     "run_step_names": (errors.BadInput, "two steps of the run would have one name; a name stands once in a run"),
-    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over; wait for its end, or take another key"),
+    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over; wait for it, or take another key"),
+    "due_in_a_year_of_four_digits": (errors.BadInput, "the due time is out of reach; name one from 1900 to 9998"),
     "steps_pkey": (errors.BadInput, "a step has that id already; take ids from holdfast.reserve_step_ids()"),
     "waits_for_another": (errors.CycleFound, "a step would wait for itself; take that edge away"),
 }
+_BAD_INPUT = (
+    psycopg.DataError,  # out of range, no JSON, no such date, NUL
+    psycopg.errors.NotNullViolation,
+    psycopg.errors.ProgramLimitExceeded,  # a key too long for its index
+    psycopg.errors.StatementTooComplex,  # JSON too deep
+)
 _NO_DATABASE = re.compile(r"database \".*\" does not exist")
 
 
@@ -127,9 +134,7 @@ def translate(error: psycopg.Error) -> errors.HoldfastError | None:
         case psycopg.IntegrityError() if error.diag.constraint_name in _CONSTRAINTS:
             leaf, said = _CONSTRAINTS[error.diag.constraint_name]
             return leaf(said)
-        case psycopg.DataError() | psycopg.errors.NotNullViolation():  # out of range, no JSON, no such date, NUL, null
-            return errors.BadInput(_words(error))
-        case psycopg.errors.ProgramLimitExceeded() | psycopg.errors.StatementTooComplex():  # a key too long, JSON too deep
+        case _ if isinstance(error, _BAD_INPUT):
             return errors.BadInput(_words(error))
         case psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction() | psycopg.errors.UndefinedTable():
             return errors.NotMigrated(f"{_words(error)}; run `holdfast db migrate`")

@@ -194,7 +194,7 @@ def _in_transaction(connection: Connection[Any], attempt: Callable[[], bool]) ->
 
 
 def _applied(connection: Connection[Any]) -> list[int]:
-    if connection.execute("select to_regclass('holdfast.migrations')").fetchone() == (None,):
+    if not _is_there(connection, "migrations"):
         return []
     try:
         return [number for (number,) in connection.execute("select number from holdfast.migrations order by number")]
@@ -205,10 +205,18 @@ def _applied(connection: Connection[Any]) -> list[int]:
 
 
 def _installed_digest(connection: Connection[Any]) -> str | None:
-    if connection.execute("select to_regclass('holdfast.installed')").fetchone() == (None,):
+    if not _is_there(connection, "installed"):
         return None
     row = connection.execute("select digest from holdfast.installed where part = 'code'").fetchone()
     return row[0] if row else None
+
+
+def _is_there(connection: Connection[Any], table: str) -> bool:
+    # Not to_regclass: it may answer from before the wait for the lock, out of the session's cache.
+    found = connection.execute(
+        "select from pg_catalog.pg_tables t where t.schemaname = 'holdfast' and t.tablename = %s", [table]
+    )
+    return found.fetchone() is not None
 
 
 def _record(migration: Migration) -> str:

@@ -22,5 +22,9 @@ begin
   if not pg_catalog.has_database_privilege('hf_owner', current_database(), 'create') then
     execute format('grant create on database %I to hf_owner', current_database());
   end if;
+  if not pg_catalog.has_database_privilege('hf_owner', current_database(), 'create') then
+    -- Who may not grant it is only warned.
+    raise insufficient_privilege using message = format('%s does not own the database %s', session_user, current_database());
+  end if;
 end
 $$;

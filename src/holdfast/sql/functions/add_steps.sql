@@ -31,7 +31,8 @@ begin
      where n.run_id = add_steps.run_id and n.name = any (awaited))
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
-    from planned p, lateral (select distinct n.name from jsonb_array_elements_text(coalesce(p.plan -> 'after', '[]')) n (name)) a
+    from planned p, lateral (
+           select distinct n.name from jsonb_array_elements_text(coalesce(nullif(p.plan -> 'after', 'null'), '[]')) n (name)) a
     join known k on k.name = a.name and not k.is_done;
   insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',

@@ -14,5 +14,9 @@ begin
   if check_claim.lease <= '0' then
     perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease), 'take a second or more');
   end if;
+  if check_claim.lease > '365 days' then
+    perform holdfast.refuse('RN005', format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
+                            'take minutes, and renew it');
+  end if;
 end
 $$;

@@ -1,5 +1,5 @@
 -- Refuses a plan that cannot be carried out: not an array, a step without a kind, a name twice, a parent that is not there.
--- (A cycle is refused by the edges themselves.)
+-- (A longer cycle is refused by the edges themselves.)
 create or replace function holdfast.check_plan(run_id uuid, steps jsonb)
 returns void
 language plpgsql stable
@@ -22,10 +22,18 @@ begin
   if odd is not null then
     perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
   end if;
-  select a into odd
-    from jsonb_array_elements(check_plan.steps) p, lateral jsonb_array_elements_text(coalesce(p -> 'after', '[]')) a
-   where not exists (select from jsonb_array_elements(check_plan.steps) q where q ->> 'name' = a)
-     and not exists (select from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = a)
+  select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p where p -> 'after' ? (p ->> 'name') limit 1;
+  if odd is not null then
+    perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
+  end if;
+  select coalesce(u.name, 'null') into odd
+    from (select a.name  -- by set: a join of ten thousand names each of them
+            from jsonb_array_elements(check_plan.steps) p,
+                 lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
+          except
+          (select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null
+           union all
+           select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name is not null)) u
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');

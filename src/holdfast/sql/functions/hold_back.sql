@@ -8,7 +8,7 @@ as $$
 begin
   with aside as (
     update holdfast.steps s
-       set lease_until = 'infinity', parked_for = 'move'
+       set lease_until = hold_back.clock + interval '100 years', parked_for = 'move'  -- not infinity: Python has no such time
       from unnest(hold_back.moves) m
      where s.id = m.step_id and s.lease_id = m.lease_id
     returning s.*, m.event as missing)

@@ -18,7 +18,8 @@ begin
   foreach parent in array array['journal', 'notes'] loop
     for month in select generate_series(first, first + make_interval(months => make_partitions.ahead), '1 month') loop
       child := format('%s_%s', parent, to_char(month, 'YYYYMM'));
-      continue when to_regclass(format('holdfast.%I', child)) is not null;
+      -- Not to_regclass: it may answer from before the wait for the lock, out of the session's cache.
+      continue when exists (select from pg_tables t where t.schemaname = 'holdfast' and t.tablename = child);
       execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)', child, parent);
       execute format('alter table holdfast.%I attach partition holdfast.%I for values from (%L) to (%L)',
                      parent, child, month at time zone 'UTC', (month + interval '1 month') at time zone 'UTC');

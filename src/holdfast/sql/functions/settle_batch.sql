@@ -23,7 +23,7 @@ begin
   with settled as (
     update holdfast.steps s
        set state = m.to_state, last_event = 'succeeded', result = o.result, error = null, finished_at = clock,
-           lease_id = null, lease_owner = null, lease_until = null
+           lease_id = null, lease_owner = null, lease_until = null, parked_for = null
       from (select * from unnest(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results)
                        as u (step_id, lease_id, result)
              order by u.step_id) o,

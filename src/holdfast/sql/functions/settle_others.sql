@@ -12,7 +12,7 @@ declare
 begin
   select array_agg((o.step_id, o.lease_id, e.event,
            settle_others.clock + greatest('0', case
-             when e.event = 'snoozed' then o.retry_after
+             when e.event = 'snoozed' then least(o.retry_after, '100 years')
              when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
              when e.event = 'retried' then least(o.retry_after, p.longest_retry_after) end),
            o.result, o.error, o.cursor)::holdfast.step_move)

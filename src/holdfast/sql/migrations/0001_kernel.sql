@@ -161,6 +161,7 @@ create table holdfast.steps (
   error jsonb,
   constraint lease_is_whole check (
     (lease_id is null) = (lease_until is null) and (lease_id is null) = (lease_owner is null)),
+  constraint due_in_a_year_of_four_digits check (due_at between '1900-01-01' and '9999-01-01'),
   constraint due_only_when_free check (due_at is null or (lease_id is null and finished_at is null and waits = 0)),
   constraint finished_holds_no_lease check (finished_at is null or lease_id is null),
   constraint priority_is_0_to_9 check (priority between 0 and 9),
