@@ -17,8 +17,15 @@ Level = Literal["debug", "info", "warn", "error"]
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for JSON that the database can keep and Python cannot read: nested too deep, or a number too long."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimedStep:
-    """A step in a worker's hands, under a lease."""
+    """A step in a worker's hands, under a lease; its input may be Unreadable, and is then no reason to fail others."""
 
     step_id: int
     run_id: UUID | None

@@ -27,6 +27,7 @@ from holdfast.models import (
 )
 
 Row = TypeVar("Row")
+_LONGEST = timedelta(days=36500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,4 +251,5 @@ def violations() -> Call[Violation]:
 
 
 def _span(after: timedelta | None) -> str | None:
-    return None if after is None else f"{after.total_seconds()} s"
+    """Write a wait within what an interval can hold; the policy has its own, shorter bounds."""
+    return None if after is None else f"{min(after, _LONGEST).total_seconds()} s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,17 +11,21 @@ from functools import cache
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, Connection, sql
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row, scalar_row
+from psycopg.types.json import set_json_loads
 
 from holdfast import errors
 from holdfast.config import check_dsn
 from holdfast.failpoints import failpoint
 from holdfast.kernel.calls import Call
+from holdfast.models import Unreadable
 
 Row = TypeVar("Row")
+AnyCursor = TypeVar("AnyCursor", Cursor[Any], AsyncCursor[Any])
 
+_INT = 2**31 - 1
 TRIES = 5  # of a call that met a deadlock, in a transaction of its own
 _DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 _REFUSED_LOGIN = re.compile(
@@ -50,7 +55,7 @@ def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
         try:
             with translated(), connection.cursor(row_factory=_rows(call)) as cursor:
                 failpoint(f"before_{call.function}")
-                rows = cursor.execute(_statement(call), call.arguments).fetchall()
+                rows = _ready(cursor).execute(_statement(call), _arguments(call)).fetchall()
                 failpoint(f"after_{call.function}")
                 return rows
         except _DEADLOCK:
@@ -66,7 +71,7 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
             with translated():
                 async with connection.cursor(row_factory=_rows(call)) as cursor:
                     failpoint(f"before_{call.function}")
-                    await cursor.execute(_statement(call), call.arguments)
+                    await _ready(cursor).execute(_statement(call), _arguments(call))
                     rows = await cursor.fetchall()
                     failpoint(f"after_{call.function}")
                     return rows
@@ -105,6 +110,24 @@ def _compose(function: str, names: tuple[str, ...]) -> sql.Composed:
     return sql.SQL("select * from holdfast.{}({})").format(sql.Identifier(function), arguments)
 
 
+def _arguments(call: Call[Any]) -> dict[str, Any]:
+    """Leave the type of a large number to the function: by its size the driver would look for another one."""
+    return {name: str(a) if type(a) is int and abs(a) > _INT else a for name, a in call.arguments.items()}
+
+
+def _ready(cursor: AnyCursor) -> AnyCursor:
+    """Let a cursor read any JSON: one input that Python cannot read must not cost the others of its batch."""
+    set_json_loads(_read_json, cursor)
+    return cursor
+
+
+def _read_json(text: bytes | str) -> Any:
+    try:
+        return json.loads(text)
+    except (RecursionError, ValueError) as error:
+        return Unreadable(str(error))
+
+
 def _rows(call: Call[Row]) -> Any:
     return class_row(call.row) if is_dataclass(call.row) else scalar_row
 
@@ -119,6 +142,8 @@ def translated() -> Iterator[None]:
         if ours is None:
             raise
         raise ours from error
+    except RecursionError as error:
+        raise errors.BadInput("the JSON is nested too deep; flatten it, or keep it elsewhere") from error
     except UnicodeEncodeError as error:  # a lone surrogate: it has no UTF-8
         raise errors.BadInput(f"the text cannot be stored: {error.reason}; leave lone surrogates out") from error
 

@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
+  begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
   awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
   ids bigint[];
   parents bigint[];
@@ -42,7 +43,7 @@ begin
          clock, coalesce(u.plan -> 'input', '{}')
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
-    join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = holdfast.initial_state(add_steps.step_machine)
+    join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
     left join holdfast.kinds k on k.kind = u.plan ->> 'kind'
     left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps

@@ -21,6 +21,7 @@ declare
   top int;
   pick holdfast.pick;
   claimed int;
+  rest int;
 begin
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.act('worker', claim_steps.worker);
@@ -34,23 +35,26 @@ begin
     if pick.run_ids <> '{}' then
       pick.ids := holdfast.prepare_runs(pick, clock);
     end if;
-    if pick.has_failed then
-      perform holdfast.reopen_failed(pick.ids);
-    end if;
-    return query
-    update holdfast.steps s
-       set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
-           lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
-           lease_until = clock + coalesce(
-             claim_steps.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
-      from holdfast.machine_moves m
-     where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
-       and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
-    returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
-    get diagnostics claimed = row_count;
-    if claimed < cardinality(pick.ids) then
-      perform holdfast.set_aside(pick.ids, 'claimed', clock);
-    end if;
+    rest := cardinality(pick.ids);
+    loop
+      return query
+      update holdfast.steps s
+         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
+             lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
+             lease_until = clock + coalesce(
+               claim_steps.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+        from holdfast.machine_moves m
+       where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
+         and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+      returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
+      get diagnostics claimed = row_count;
+      rest := rest - claimed;
+      exit when rest = 0;
+      if holdfast.reopen_failed(pick.ids) = 0 then
+        perform holdfast.set_aside(pick.ids, 'claimed', clock);
+        exit;
+      end if;
+    end loop;
     exit when wanted <= 0;
   end loop;
   perform holdfast.act();

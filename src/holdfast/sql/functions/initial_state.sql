@@ -1,15 +1,16 @@
--- The state in which rows of a machine begin.
-create or replace function holdfast.initial_state(machine text)
+-- The state in which rows of a machine begin, if it is a machine of that subject (run, step).
+create or replace function holdfast.initial_state(machine text, subject text)
 returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  state constant text := (select min(s.state) from holdfast.machine_states s
-                           where s.machine = initial_state.machine and s.is_initial);
+  state constant text := (
+    select min(s.state) from holdfast.machine_states s join holdfast.machines m on m.machine = s.machine
+     where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial);
 begin
   if state is null then
-    perform holdfast.refuse('RN005', format('there is no machine %s', initial_state.machine),
+    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine, initial_state.subject),
                             'holdfast.machines lists them; a face brings its own');
   end if;
   return state;

@@ -7,13 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    select coalesce(jsonb_agg(
-             jsonb_build_object('step_id', u.step_id, 'lease_id', u.lease_id) ||
-             case when coalesce(pg_column_size(u.result), 0) <= 1048576
-                  then jsonb_build_object('outcome', 'done', 'result', u.result)
-                  else jsonb_build_object('outcome', 'fail', 'error', jsonb_build_object(
-                    'type', 'TooLarge',
-                    'message', format('the result has %s bytes; 1048576 is the limit', pg_column_size(u.result)))) end), '[]')
+    select coalesce(jsonb_agg(jsonb_build_object(
+             'step_id', u.step_id, 'lease_id', u.lease_id, 'outcome', 'done', 'result', u.result)), '[]')
       from unnest(left_unsettled.step_ids, left_unsettled.lease_ids, left_unsettled.results) u (step_id, lease_id, result)
       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id);
 end

@@ -17,6 +17,7 @@ begin
     perform holdfast.refuse('RN005', format('%s is no level of a note', note.level), 'take debug, info, warn or error');
   end if;
   perform holdfast.check_size('a note''s payload', note.payload);
+  perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
   select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
   if step.id is null or (allowed is not null and step.tenant <> all (allowed)) then

@@ -20,9 +20,9 @@ begin
     -- No aggregate is distinct: that would sort the rows, and the last of them is where the next claim goes on.
     select coalesce(array_agg(p.id) filter (where p.is_served), '{}'), array_agg(p.id) filter (where not p.is_served),
            coalesce(array_agg(p.run_id) filter (where p.is_served and p.run_id is not null), '{}'),
-           coalesce(bool_or(p.failures > 0), false), count(*), max(p.due_at), (array_agg(p.id))[count(*)]
-      into pick.ids, passed, pick.run_ids, pick.has_failed, seen, last.due_at, last.id
-      from (select d.id, d.run_id, d.due_at, d.failures,
+           count(*), max(p.due_at), (array_agg(p.id))[count(*)]
+      into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
+      from (select d.id, d.run_id, d.due_at,
                    (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
                    and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants)) as is_served
               from holdfast.steps d
@@ -42,7 +42,6 @@ begin
                                   pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
       pick.run_ids := array(select distinct s.run_id from holdfast.steps s
                              where s.id = any (pick.ids) and s.run_id is not null);
-      pick.has_failed := true;
     end if;
   end if;
   if seen = pick_steps.wanted then

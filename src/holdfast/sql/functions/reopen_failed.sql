@@ -1,16 +1,23 @@
--- Fires `reopened` on those of the steps that rest in an error state from which they cannot be claimed.
+-- Fires `reopened` on those of the steps that rest in an error state from which they cannot be claimed, but then can, and
+-- tells how many.
 create or replace function holdfast.reopen_failed(ids bigint[])
-returns void
+returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  reopened int;
 begin
   update holdfast.steps s
      set state = m.to_state, last_event = 'reopened'
     from holdfast.machine_moves m
    where s.id = any (reopen_failed.ids)
      and m.machine = s.machine and m.from_state = s.state and m.event = 'reopened'
+     and exists (select from holdfast.machine_moves c
+                  where c.machine = s.machine and c.from_state = m.to_state and c.event = 'claimed')
      and not exists (select from holdfast.machine_moves c
                       where c.machine = s.machine and c.from_state = s.state and c.event = 'claimed');
+  get diagnostics reopened = row_count;
+  return reopened;
 end
 $$;

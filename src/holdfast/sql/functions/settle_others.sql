@@ -10,12 +10,13 @@ declare
   moves holdfast.step_move[];
   settled holdfast.settled_step[];
 begin
+  perform holdfast.check_outcomes(settle_others.outcomes);
   select array_agg((o.step_id, o.lease_id, e.event,
            settle_others.clock + greatest('0', case
              when e.event = 'snoozed' then least(o.retry_after, '100 years')
              when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
              when e.event = 'retried' then least(o.retry_after, p.longest_retry_after) end),
-           o.result, o.error, o.cursor)::holdfast.step_move)
+           o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
     into moves
     from jsonb_array_elements(settle_others.outcomes) j,
          lateral jsonb_to_record(j) o (
@@ -27,10 +28,14 @@ begin
     left join holdfast.policies own on own.policy = s.policy
     join holdfast.policies p on p.policy = coalesce(own.policy, c.policy),
     lateral (select case o.outcome
-               when 'done' then 'succeeded'
-               when 'retry' then case when s.failures + 1 >= p.tries then 'failed' else 'retried' end
-               when 'fail' then 'failed' when 'snooze' then 'snoozed'
-               when 'continue' then 'continued' when 'release' then 'released' end as event) e
+               when 'done' then holdfast.too_large('result', o.result)
+               when 'continue' then holdfast.too_large('cursor', o.cursor)
+               else holdfast.too_large('error', o.error) end as error) odd,
+    lateral (select case
+               when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
+               when o.outcome = 'retry' and s.failures + 1 >= p.tries then 'failed'
+               else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
+                                   when 'continue' then 'continued' when 'release' then 'released' end end as event) e
    where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
      -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);

@@ -20,7 +20,7 @@ begin
     perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
   end if;
   if start_run.key is not null then
-    hash := sha256(convert_to(start_run.machine || ' ' || start_run.name || ' ' || start_run.input::text || start_run.steps::text, 'UTF8'));
+    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input, start_run.steps), 'UTF8'));
     insert into holdfast.keys values (start_run.tenant, start_run.key, run_id::text, hash) on conflict do nothing;
     if not found then
       return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
@@ -28,8 +28,8 @@ begin
   end if;
   perform holdfast.act('api', session_user::text);
   insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
-  values (run_id, start_run.machine, start_run.name, holdfast.initial_state(start_run.machine), start_run.tenant,
-          start_run.of_run, clock, start_run.input);
+  values (run_id, start_run.machine, start_run.name, holdfast.initial_state(start_run.machine, 'run'), start_run.tenant,
+          start_run.of_run, clock, coalesce(start_run.input, '{}'));
   if start_run.steps <> '[]' then
     perform holdfast.add_steps(run_id, start_run.step_machine, start_run.steps);
   end if;

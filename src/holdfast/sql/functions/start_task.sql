@@ -32,7 +32,7 @@ begin
   perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task', holdfast.initial_state('work.task'),
+    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task', holdfast.initial_state('work.task', 'step'),
             start_task.name, into_queue,
             start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
             coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))

@@ -24,7 +24,7 @@ begin
     perform holdfast.check_open_run(take_staged.run_id, take_staged.tenant);
   end if;
   select t.* into begins from holdfast.machine_states t
-   where t.machine = take_staged.machine and t.state = holdfast.initial_state(take_staged.machine);
+   where t.machine = take_staged.machine and t.state = holdfast.initial_state(take_staged.machine, 'step');
   with waiting as (
     select e.next_id, count(distinct e.step_id)::int as waits
       from pg_temp.staged_edges e

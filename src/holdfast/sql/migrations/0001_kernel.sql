@@ -208,7 +208,7 @@ create type holdfast.claimed_step as (
   step_id bigint, run_id uuid, kind text, input jsonb, attempt int, lease_id bigint, lease_until timestamptz, cursor jsonb);
 create type holdfast.settled_step as (step_id bigint, event text, state text);
 create type holdfast.due_position as (due_at timestamptz, id bigint);
-create type holdfast.pick as (ids bigint[], run_ids uuid[], has_failed boolean);
+create type holdfast.pick as (ids bigint[], run_ids uuid[]);
 create type holdfast.step_move as (
   step_id bigint, lease_id bigint, event text, due_at timestamptz, result jsonb, error jsonb, cursor jsonb);
 create type holdfast.run_delta as (
