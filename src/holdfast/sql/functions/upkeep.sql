@@ -8,6 +8,8 @@ as $$
 declare
   run record;
 begin
+  -- First: what follows wants to be journaled.
+  upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
   select count(*) into upkeep.rescued from holdfast.rescue_steps(upkeep.batch);
   upkeep.moved := 0;
   for run in
@@ -18,7 +20,6 @@ begin
     perform holdfast.act();
   end loop;
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
-  upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
   return next;
 end
 $$;

@@ -164,6 +164,9 @@ create table holdfast.steps (
   constraint due_in_a_year_of_four_digits check (due_at between '1900-01-01' and '9999-01-01'),
   constraint due_only_when_free check (due_at is null or (lease_id is null and finished_at is null and waits = 0)),
   constraint finished_holds_no_lease check (finished_at is null or lease_id is null),
+  constraint parked_only_when_free check (
+    parked_due_at is null or (due_at is null and lease_id is null and finished_at is null and waits = 0)),
+  constraint parked_keeps_its_due_time check (parked_for is distinct from 'handler' or parked_due_at is not null),
   constraint priority_is_0_to_9 check (priority between 0 and 9),
   constraint input_is_small check (pg_column_size(input) <= 1048576),
   constraint waits_are_counted check (waits >= 0)

@@ -1,0 +1,4597 @@
+--
+-- PostgreSQL database dump
+--
+
+
+
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET transaction_timeout = 0;
+SET client_encoding = 'UTF8';
+SET standard_conforming_strings = on;
+SELECT pg_catalog.set_config('search_path', '', false);
+SET check_function_bodies = false;
+SET xmloption = content;
+SET client_min_messages = warning;
+SET row_security = off;
+
+--
+-- Name: holdfast; Type: SCHEMA; Schema: -; Owner: -
+--
+
+CREATE SCHEMA holdfast;
+
+
+--
+-- Name: SCHEMA holdfast; Type: COMMENT; Schema: -; Owner: -
+--
+
+COMMENT ON SCHEMA holdfast IS 'Holdfast: the kernel';
+
+
+--
+-- Name: claimed_step; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.claimed_step AS (
+	step_id bigint,
+	run_id uuid,
+	kind text,
+	input jsonb,
+	attempt integer,
+	lease_id bigint,
+	lease_until timestamp with time zone,
+	cursor jsonb
+);
+
+
+--
+-- Name: due_position; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.due_position AS (
+	due_at timestamp with time zone,
+	id bigint
+);
+
+
+--
+-- Name: pick; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.pick AS (
+	ids bigint[],
+	run_ids uuid[]
+);
+
+
+--
+-- Name: run_delta; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.run_delta AS (
+	run_id uuid,
+	total integer,
+	live integer,
+	succeeded integer,
+	failed integer,
+	cancelled integer
+);
+
+
+--
+-- Name: settled_step; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.settled_step AS (
+	step_id bigint,
+	event text,
+	state text
+);
+
+
+--
+-- Name: step_move; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.step_move AS (
+	step_id bigint,
+	lease_id bigint,
+	event text,
+	due_at timestamp with time zone,
+	result jsonb,
+	error jsonb,
+	cursor jsonb
+);
+
+
+--
+-- Name: act(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.act(kind text DEFAULT ''::text, name text DEFAULT ''::text, reason text DEFAULT ''::text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform set_config('holdfast.actor_kind', act.kind, true),
+          set_config('holdfast.actor', act.name, true),
+          set_config('holdfast.reason', coalesce(act.reason, ''), true);
+end
+$$;
+
+
+--
+-- Name: add_steps(uuid, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  clock constant timestamptz := holdfast.clock();
+  begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
+  awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
+  ids bigint[];
+  parents bigint[];
+  children bigint[];
+begin
+  perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
+  -- A parent that is being settled comes to its end first: it would not see the edge.
+  perform from holdfast.steps s
+    where s.id = any (array(select n.step_id from holdfast.run_steps n
+                             where n.run_id = add_steps.run_id and n.name = any (awaited))) order by s.id for share;
+  with planned as (
+    select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
+      from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
+  known as (
+    select p.id, p.name, false as is_done from planned p
+    union all
+    select s.id, n.name, t.outcome = 'succeeded' and s.finished_at is not null
+      from holdfast.run_steps n
+      join holdfast.steps s on s.id = n.step_id
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+     where n.run_id = add_steps.run_id and n.name = any (awaited))
+  select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
+    into parents, children
+    from planned p, lateral (
+           select distinct n.name from jsonb_array_elements_text(coalesce(nullif(p.plan -> 'after', 'null'), '[]')) n (name)) a
+    join known k on k.name = a.name and not k.is_done;
+  insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
+  select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
+         coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant, coalesce(u.plan ->> 'policy', k.policy),
+         coalesce((u.plan ->> 'priority')::smallint, 0), coalesce(w.waits, 0),
+         case when t.phase = 'open' and w.waits is null then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
+         clock, coalesce(u.plan -> 'input', '{}')
+    from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
+    join holdfast.runs r on r.id = add_steps.run_id
+    join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
+    left join holdfast.kinds k on k.kind = u.plan ->> 'kind'
+    left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
+  insert into holdfast.run_steps
+  select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
+  insert into holdfast.edges select * from unnest(parents, children);
+  perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
+  return ids;
+end
+$_$;
+
+
+--
+-- Name: allowed_tenants(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.allowed_tenants() RETURNS text[]
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
+begin
+  if (select r.rolsuper from pg_roles r where r.rolname = session_user) then
+    return null;
+  end if;
+  if tenants = '{}' then
+    tenants := array(select t.tenant from holdfast.role_tenants t join pg_roles r on r.rolname = t.role_name
+                      where pg_has_role(session_user, r.oid, 'member'));
+  end if;
+  return case when '*' = any (tenants) then null else tenants end;
+end
+$$;
+
+
+--
+-- Name: chance(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.chance() RETURNS double precision
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT random() AS random;
+END;
+
+
+--
+-- Name: backoff(text, integer, double precision); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.backoff(policy text, failure integer, chance double precision DEFAULT holdfast.chance()) RETURNS interval
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  law holdfast.policies;
+  seconds numeric;
+  spread numeric;
+begin
+  select p.* into strict law from holdfast.policies p where p.policy = backoff.policy;
+  if backoff.failure <= 0 then
+    return '0';
+  end if;
+  seconds := case
+    when backoff.failure <= cardinality(law.waits) then extract(epoch from law.waits[backoff.failure])
+    when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
+    -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
+    else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
+  seconds := least(seconds, extract(epoch from coalesce(law.longest, interval '100 years')));
+  if law.jitter > 0 and law.jitter_in_seconds and seconds = trunc(seconds) and seconds >= 1 then
+    spread := round(seconds * law.jitter);
+    seconds := greatest(1, seconds - spread + floor(backoff.chance * (2 * spread + 1)));
+  elsif law.jitter > 0 then
+    seconds := trunc(seconds * (1 + law.jitter * (2 * backoff.chance::numeric - 1)), 3);
+  end if;
+  return make_interval(secs => seconds::double precision);
+end
+$$;
+
+
+--
+-- Name: cancel(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return holdfast.wish(cancel.id, 'cancelled', cancel.reason);
+end
+$$;
+
+
+--
+-- Name: catch_up_by_hand(bigint[], uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  if catch_up_by_hand.run_ids = '{}' then
+    return;
+  end if;
+  perform holdfast.act('system', 'by_hand', format('after a change by %s', session_user));
+  perform holdfast.free_children(
+    array(select s.id from holdfast.steps s
+            join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+           where s.id = any (catch_up_by_hand.moved) and s.finished_at is not null and t.outcome = 'succeeded'), clock);
+  perform holdfast.tally_runs(
+    array(select (r.id, c.total - r.total, c.live - r.live, c.succeeded - r.succeeded, c.failed - r.failed,
+                  c.cancelled - r.cancelled)::holdfast.run_delta
+            from holdfast.runs r, lateral holdfast.count_steps(r.id) c
+           where r.id = any (catch_up_by_hand.run_ids)), clock);
+  perform holdfast.move_runs(
+    array(select r.id from holdfast.runs r
+           where r.id = any (catch_up_by_hand.run_ids) and r.live > 0 and r.finished_at is not null and r.moving is null),
+    'reopened', clock);
+  perform holdfast.act();
+end
+$$;
+
+
+--
+-- Name: check_by_hand(text, text, text, text, text, text, boolean, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_by_hand(subject text, machine text, id text, was_machine text, from_state text, to_state text, has_lease boolean, has_ended boolean) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  phase constant text := (select t.phase from holdfast.machine_states t
+                           where t.machine = check_by_hand.machine and t.state = check_by_hand.to_state);
+begin
+  if check_by_hand.machine <> check_by_hand.was_machine or phase is null
+     or (check_by_hand.from_state <> check_by_hand.to_state
+         and not exists (select from holdfast.machine_moves m
+                          where m.machine = check_by_hand.machine and m.from_state = check_by_hand.from_state
+                            and m.to_state = check_by_hand.to_state)) then
+    perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand', check_by_hand.to_state, 'user',
+                                 check_by_hand.id);
+  end if;
+  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)
+     or (phase = 'over' and not check_by_hand.has_ended) or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
+    perform holdfast.refuse(
+      'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id, check_by_hand.to_state),
+      'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_claim(text, integer, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_claim(worker text, batch integer, lease interval) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if coalesce(check_claim.worker, '') = '' then
+    perform holdfast.refuse('RN005', 'a claim needs the worker''s name', 'pass a name that no other process uses');
+  end if;
+  if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
+    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch), 'take 1 to 10000; 500 is fast');
+  end if;
+  if check_claim.lease <= '0' then
+    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease), 'take a second or more');
+  end if;
+  if check_claim.lease > '365 days' then
+    perform holdfast.refuse('RN005', format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
+                            'take minutes, and renew it');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_new_edges(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_new_edges() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run_ids uuid[];
+  stray bigint;
+  turn record;
+  found_at bigint;
+begin
+  select array_agg(distinct b.run_id), min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null)
+    into run_ids, stray
+    from n
+    left join holdfast.steps a on a.id = n.step_id
+    left join holdfast.steps b on b.id = n.next_id;
+  if stray is not null then
+    perform holdfast.refuse('RN005', format('step %s would wait for a step that is not in its run', stray),
+                            'an edge joins two steps of one run');
+  end if;
+  for turn in
+    select d.next_id as begins, array_agg(d.step_id) as ends
+      from holdfast.run_steps r join holdfast.edges d on d.next_id = r.step_id
+     where r.run_id = any (run_ids) and d.step_id > d.next_id
+     group by d.next_id
+  loop
+    with recursive reached (id) as (
+      select turn.begins
+      union
+      select e.next_id from reached r join holdfast.edges e on e.step_id = r.id
+    )
+    select r.id into found_at from reached r where r.id = any (turn.ends) limit 1;
+    if found_at is not null then
+      perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
+                              'take one of the edges between them away');
+    end if;
+  end loop;
+  return null;
+end
+$$;
+
+
+--
+-- Name: check_new_steps(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_new_steps() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'on'
+    SET enable_seqscan TO 'on'
+    SET enable_nestloop TO 'off'
+    AS $$
+declare
+  culprit record;
+begin
+  select count(*) as found, min(n.machine) as machine, min(n.state) as state
+    into culprit
+    from n
+    left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
+   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
+  if culprit.found > 0 then
+    perform holdfast.refuse(
+      'RN007', format('%s step cannot begin as %s', culprit.machine, culprit.state),
+      'a new step is in an initial state of its machine, with no lease, no attempt and no end');
+  end if;
+  return null;
+end
+$$;
+
+
+--
+-- Name: check_open_run(uuid, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_open_run(run_id uuid, tenant text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run holdfast.runs;
+begin
+  select r.* into run from holdfast.runs r
+   where r.id = check_open_run.run_id and r.tenant = check_open_run.tenant for update;
+  if run.id is null then
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', check_open_run.run_id, check_open_run.tenant));
+  end if;
+  if run.finished_at is not null then
+    perform holdfast.refuse('RN010', format('run %s is %s and takes no more steps', run.id, run.state), 'start another run');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_outcomes(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_outcomes(outcomes jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  odd jsonb;
+begin
+  if jsonb_typeof(check_outcomes.outcomes) is distinct from 'array' then
+    perform holdfast.refuse('RN005', 'outcomes are an array of objects', '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
+  end if;
+  select o into odd
+    from jsonb_array_elements(check_outcomes.outcomes) o
+   where jsonb_typeof(o) <> 'object' or coalesce(o ->> 'step_id', '') !~ '^[0-9]+$'
+      or coalesce(o ->> 'lease_id', '') !~ '^[0-9]+$'
+      or coalesce(o ->> 'outcome', '') not in ('done', 'retry', 'fail', 'snooze', 'continue', 'release')
+   limit 1;
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('not an outcome: %s', left(odd::text, 200)),
+                            'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, release');
+  end if;
+end
+$_$;
+
+
+--
+-- Name: check_plan(uuid, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_plan(run_id uuid, steps jsonb) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  odd text;
+begin
+  if jsonb_typeof(check_plan.steps) is distinct from 'array' then
+    perform holdfast.refuse('RN005', 'a plan is an array of steps', '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]');
+  end if;
+  perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
+     from jsonb_array_elements(check_plan.steps) p;
+  perform holdfast.check_policies(array(
+    select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
+  select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
+   where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
+  select coalesce(odd, min(s.name)) into odd
+    from jsonb_array_elements(check_plan.steps) p join holdfast.run_steps s on s.run_id = check_plan.run_id and s.name = p ->> 'name';
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
+  end if;
+  select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p where p -> 'after' ? (p ->> 'name') limit 1;
+  if odd is not null then
+    perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
+  end if;
+  select coalesce(u.name, 'null') into odd
+    from (select a.name  -- by set: a join of ten thousand names each of them
+            from jsonb_array_elements(check_plan.steps) p,
+                 lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
+          except
+          (select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null
+           union all
+           select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name is not null)) u
+   limit 1;
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_policies(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_policies(policies text[]) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  unknown constant text := (select min(u.policy) from unnest(check_policies.policies) u (policy)
+                             where not exists (select from holdfast.policies p where p.policy = u.policy));
+begin
+  if unknown is not null then
+    perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_size(text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_size(what text, value jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if pg_column_size(check_size.value) > 1048576 then
+    perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what, pg_column_size(check_size.value)),
+                            'keep it elsewhere and pass where it is');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_staged(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_staged() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  largest int;
+  longest int;
+  shortest int;
+  highest int;
+  lowest int;
+  last_id bigint;
+  first_id bigint;
+  stray bigint;
+begin
+  select max(pg_column_size(g.input)), max(length(g.kind)), min(length(g.kind)), max(g.priority), min(g.priority), max(g.id), min(g.id)
+    into largest, longest, shortest, highest, lowest, last_id, first_id
+    from pg_temp.staged_steps g;
+  if largest > 1048576 then
+    perform holdfast.refuse('RN011', format('an input has %s bytes; 1048576 is the limit', largest), 'keep it elsewhere and pass where it is');
+  end if;
+  if longest > 200 or shortest < 1 then
+    perform holdfast.refuse('RN005', 'a start needs the name of its handler, of 1 to 200 characters');
+  end if;
+  if highest > 9 or lowest < 0 then
+    perform holdfast.refuse('RN005', 'a priority of the staged steps is not possible', 'take 0 to 9; higher goes first');
+  end if;
+  if first_id < 1 or last_id > (select q.last_value from holdfast.step_ids q) then
+    perform holdfast.refuse('RN005', 'a staged step has an id that was not given out', 'take ids from holdfast.reserve_step_ids()');
+  end if;
+  perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g where g.policy is not null));
+  select min(e.next_id) into stray
+    from pg_temp.staged_edges e left join pg_temp.staged_steps g on g.id = e.next_id where g.id is null;
+  if stray is not null then
+    perform holdfast.refuse('RN005', format('step %s is not staged and cannot be made to wait', stray), 'an edge leads to a staged step');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_staging(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_staging() RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  ours int;
+begin
+  select count(*) into ours
+    from pg_class c
+   where c.relnamespace = pg_my_temp_schema() and c.relname in ('staged_steps', 'staged_edges')
+     and c.relkind = 'r' and c.relowner = (select r.oid from pg_roles r where r.rolname = current_user);
+  if ours <> 2 then
+    perform holdfast.refuse('RN005', 'nothing is staged in this transaction', 'call holdfast.stage_steps() first, then COPY');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_start(text, jsonb, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_start(name text, input jsonb, priority integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if coalesce(check_start.name, '') = '' or length(check_start.name) > 200 then
+    perform holdfast.refuse('RN005', 'a start needs the name of its handler, of 1 to 200 characters');
+  end if;
+  if check_start.priority is null or check_start.priority not between 0 and 9 then
+    perform holdfast.refuse('RN005', format('priority %s is not possible', check_start.priority), 'take 0 to 9; higher goes first');
+  end if;
+  perform holdfast.check_size('an input', check_start.input);
+end
+$$;
+
+
+--
+-- Name: check_tenant(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_tenant(tenant text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  if length(check_tenant.tenant) not between 1 and 200 then
+    perform holdfast.refuse('RN005', 'a tenant has a name of 1 to 200 characters');
+  end if;
+  if allowed is not null and check_tenant.tenant <> all (allowed) then
+    perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
+                            'an owner of the database can add it to holdfast.role_tenants');
+  end if;
+end
+$$;
+
+
+--
+-- Name: claim_steps(text, text, text[], integer, interval, text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[]) RETURNS SETOF holdfast.claimed_step
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
+  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
+  wanted int := claim_steps.batch;
+  top int;
+  pick holdfast.pick;
+  claimed int;
+  rest int;
+begin
+  perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  perform holdfast.act('worker', claim_steps.worker);
+  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
+  select case when q.paused_at is null then q.top_priority else -1 end into top
+    from holdfast.queues q where q.queue = claim_steps.queue;
+  for level in reverse coalesce(top, 9) .. 0 loop
+    pick := holdfast.pick_steps(claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, wanted, clock);
+    continue when pick.ids = '{}';
+    wanted := wanted - cardinality(pick.ids);
+    if pick.run_ids <> '{}' then
+      pick.ids := holdfast.prepare_runs(pick, clock);
+    end if;
+    rest := cardinality(pick.ids);
+    loop
+      return query
+      update holdfast.steps s
+         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
+             lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
+             lease_until = clock + coalesce(
+               claim_steps.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+        from holdfast.machine_moves m
+       where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
+         and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+      returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
+      get diagnostics claimed = row_count;
+      rest := rest - claimed;
+      exit when rest = 0;
+      if holdfast.reopen_failed(pick.ids) = 0 then
+        perform holdfast.set_aside(pick.ids, 'claimed', clock);
+        exit;
+      end if;
+    end loop;
+    exit when wanted <= 0;
+  end loop;
+  perform holdfast.act();
+end
+$$;
+
+
+--
+-- Name: clock(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.clock() RETURNS timestamp with time zone
+    LANGUAGE sql PARALLEL SAFE
+    BEGIN ATOMIC
+ SELECT clock_timestamp() AS clock_timestamp;
+END;
+
+
+--
+-- Name: close_runs(uuid[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.close_runs(ids uuid[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  asked record;
+  chosen text;
+begin
+  for asked in
+    select r.id, r.machine, r.state, holdfast.closing_event(r) as event, c.closing
+      from holdfast.runs r join holdfast.machines c on c.machine = r.machine
+     where r.id = any (close_runs.ids) and c.closing is not null
+  loop
+    execute format('select %s($1, $2)', asked.closing) into chosen using asked.id, asked.event;
+    if chosen is not null then
+      perform holdfast.move_runs(array[asked.id], chosen, close_runs.clock);
+    end if;
+  end loop;
+  for chosen in
+    select distinct holdfast.closing_event(r) from holdfast.runs r where r.id = any (close_runs.ids)
+  loop
+    perform holdfast.move_runs(
+      array(select r.id from holdfast.runs r join holdfast.machines c on c.machine = r.machine
+             where r.id = any (close_runs.ids) and c.closing is null and holdfast.closing_event(r) = chosen),
+      chosen, close_runs.clock);
+  end loop;
+end
+$_$;
+
+
+SET default_tablespace = '';
+
+SET default_table_access_method = heap;
+
+--
+-- Name: runs; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.runs (
+    id uuid NOT NULL,
+    machine text NOT NULL,
+    name text NOT NULL,
+    state text NOT NULL,
+    last_event text,
+    moving text,
+    moved_until bigint DEFAULT 0 NOT NULL,
+    tenant text DEFAULT 'default'::text NOT NULL,
+    of_run uuid,
+    total integer DEFAULT 0 NOT NULL,
+    live integer DEFAULT 0 NOT NULL,
+    succeeded integer DEFAULT 0 NOT NULL,
+    failed integer DEFAULT 0 NOT NULL,
+    cancelled integer DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    input jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT counts_add_up CHECK (((live >= 0) AND (succeeded >= 0) AND (failed >= 0) AND (cancelled >= 0) AND ((((live + succeeded) + failed) + cancelled) <= total))),
+    CONSTRAINT moving_is_known CHECK ((moving = ANY (ARRAY['cancelled'::text, 'reopened'::text])))
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY holdfast.runs FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: closing_event(holdfast.runs); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.closing_event(run holdfast.runs) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((run).total > (((run).succeeded + (run).failed) + (run).cancelled)) THEN 'blocked'::text
+             WHEN ((run).succeeded = (run).total) THEN 'all_succeeded'::text
+             WHEN ((run).succeeded > 0) THEN 'some_failed'::text
+             ELSE 'none_succeeded'::text
+         END AS "case";
+END;
+
+
+--
+-- Name: count_new_steps(uuid, bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.count_new_steps(run_id uuid, ids bigint[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  queues text[];
+  priorities int[];
+begin
+  select array_agg(q.queue), array_agg(q.priority::int) into queues, priorities
+    from (select s.queue, max(s.priority) as priority from holdfast.steps s
+           where s.id = any (count_new_steps.ids) group by s.queue) q;
+  perform holdfast.remember_queues(queues, priorities);
+  perform holdfast.tally_runs(
+    array(select (count_new_steps.run_id, count(*)::int, (count(*) filter (where s.due_at is not null))::int, 0, 0, 0)::holdfast.run_delta
+            from holdfast.steps s where s.id = any (count_new_steps.ids)),
+    count_new_steps.clock);
+  perform holdfast.wake(queues);
+end
+$$;
+
+
+--
+-- Name: step_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+CREATE SEQUENCE holdfast.step_ids
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: steps; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.steps (
+    id bigint DEFAULT nextval('holdfast.step_ids'::regclass) NOT NULL,
+    lease_id bigint,
+    due_at timestamp with time zone,
+    lease_until timestamp with time zone,
+    finished_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    claimed_at timestamp with time zone,
+    parked_due_at timestamp with time zone,
+    run_id uuid,
+    attempt integer DEFAULT 0 NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    waits integer DEFAULT 0 NOT NULL,
+    priority smallint DEFAULT 0 NOT NULL,
+    machine text NOT NULL,
+    state text NOT NULL,
+    last_event text,
+    queue text DEFAULT 'default'::text NOT NULL,
+    kind text NOT NULL,
+    tenant text DEFAULT 'default'::text NOT NULL,
+    policy text,
+    unique_key text,
+    lease_owner text,
+    parked_for text,
+    input jsonb DEFAULT '{}'::jsonb NOT NULL,
+    cursor jsonb,
+    result jsonb,
+    error jsonb,
+    CONSTRAINT due_in_a_year_of_four_digits CHECK (((due_at >= '1900-01-01 00:00:00+00'::timestamp with time zone) AND (due_at <= '9999-01-01 00:00:00+00'::timestamp with time zone))),
+    CONSTRAINT due_only_when_free CHECK (((due_at IS NULL) OR ((lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
+    CONSTRAINT finished_holds_no_lease CHECK (((finished_at IS NULL) OR (lease_id IS NULL))),
+    CONSTRAINT input_is_small CHECK ((pg_column_size(input) <= 1048576)),
+    CONSTRAINT lease_is_whole CHECK ((((lease_id IS NULL) = (lease_until IS NULL)) AND ((lease_id IS NULL) = (lease_owner IS NULL)))),
+    CONSTRAINT parked_keeps_its_due_time CHECK (((parked_for IS DISTINCT FROM 'handler'::text) OR (parked_due_at IS NOT NULL))),
+    CONSTRAINT parked_only_when_free CHECK (((parked_due_at IS NULL) OR ((due_at IS NULL) AND (lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
+    CONSTRAINT priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
+    CONSTRAINT waits_are_counted CHECK ((waits >= 0))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
+
+ALTER TABLE ONLY holdfast.steps FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: is_live(holdfast.steps); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_live(step holdfast.steps) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (((step).finished_at IS NULL) AND (((step).due_at IS NOT NULL) OR ((step).lease_id IS NOT NULL) OR ((step).parked_due_at IS NOT NULL)));
+END;
+
+
+--
+-- Name: machine_states; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.machine_states (
+    machine text NOT NULL,
+    state text NOT NULL,
+    phase text NOT NULL,
+    outcome text,
+    is_initial boolean DEFAULT false NOT NULL,
+    CONSTRAINT begins_open CHECK (((NOT is_initial) OR (phase = ANY (ARRAY['shut'::text, 'open'::text])))),
+    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT known_phase CHECK ((phase = ANY (ARRAY['shut'::text, 'open'::text, 'held'::text, 'over'::text, 'open_or_over'::text]))),
+    CONSTRAINT over_has_an_outcome CHECK (((phase = ANY (ARRAY['over'::text, 'open_or_over'::text])) = (outcome IS NOT NULL)))
+);
+
+
+--
+-- Name: run_steps; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.run_steps (
+    run_id uuid NOT NULL,
+    step_id bigint NOT NULL,
+    name text
+);
+
+ALTER TABLE ONLY holdfast.run_steps FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: count_steps(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.count_steps(run_id uuid) RETURNS TABLE(total integer, live integer, succeeded integer, failed integer, cancelled integer)
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (count(*))::integer AS count,
+     (count(*) FILTER (WHERE holdfast.is_live(s.*)))::integer AS count,
+     (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'succeeded'::text))))::integer AS count,
+     (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text))))::integer AS count,
+     (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'cancelled'::text))))::integer AS count
+    FROM ((holdfast.run_steps r
+      JOIN holdfast.steps s ON ((s.id = r.step_id)))
+      LEFT JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
+   WHERE (r.run_id = count_steps.run_id);
+END;
+
+
+--
+-- Name: define_kind(text, text, text, interval, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.define_kind(kind text, queue text DEFAULT NULL::text, policy text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, timeout interval DEFAULT NULL::interval) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_start(define_kind.kind, null, 0);
+  perform holdfast.check_claim('kind', 1, define_kind.lease);
+  perform holdfast.check_claim('kind', 1, define_kind.timeout);
+  perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
+  insert into holdfast.kinds as k
+  values (define_kind.kind, define_kind.policy, define_kind.lease, define_kind.timeout, define_kind.queue)
+  on conflict on constraint kinds_pkey do update
+    set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
+    -- Each worker says it at its start; only what is new is written.
+    where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+end
+$$;
+
+
+--
+-- Name: define_policy(text, integer, interval[], interval, numeric, interval, numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.define_policy(policy text, tries integer DEFAULT 3, waits interval[] DEFAULT '{}'::interval[], base interval DEFAULT '00:00:01'::interval, growth numeric DEFAULT 2, longest interval DEFAULT '01:00:00'::interval, jitter numeric DEFAULT 0.1, longest_retry_after interval DEFAULT '01:00:00'::interval) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if coalesce(define_policy.policy, '') = '' or define_policy.policy in (
+       select c.policy from holdfast.machines c where c.policy is not null) then
+    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
+  end if;
+  insert into holdfast.policies as p (policy, tries, waits, base, growth, longest, jitter, longest_retry_after)
+  values (define_policy.policy, define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth,
+          define_policy.longest, define_policy.jitter, define_policy.longest_retry_after)
+  on conflict on constraint policies_pkey do update
+    set tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = 'exponential',
+        longest = excluded.longest, jitter = excluded.jitter, longest_retry_after = excluded.longest_retry_after
+    where (p.tries, p.waits, p.base, p.growth, p.longest, p.jitter, p.longest_retry_after) is distinct from
+          (excluded.tries, excluded.waits, excluded.base, excluded.growth, excluded.longest, excluded.jitter,
+           excluded.longest_retry_after);
+exception when check_violation then
+  perform holdfast.refuse('RN005', format('policy %s makes no sense: %s', define_policy.policy, sqlerrm),
+                          'tries from 1, waits not negative, jitter from 0 to 1');
+end
+$$;
+
+
+--
+-- Name: free_children(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.free_children(parents bigint[], clock timestamp with time zone) RETURNS holdfast.run_delta[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    AS $$
+declare
+  run_ids uuid[];
+  queues text[];
+  machines text[];
+  freed_ids bigint[];
+begin
+  with freed as (
+    update holdfast.steps s
+       set waits = s.waits - c.done,
+           due_at = case when s.waits = c.done and s.finished_at is null then free_children.clock end
+      from (select e.next_id, count(*)::int as done
+              from unnest(free_children.parents) p (id)
+             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
+               select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
+             group by e.next_id
+             order by e.next_id) c
+     where s.id = c.next_id
+    returning s.id, s.run_id, s.queue, s.due_at, s.machine)
+  select array_agg(f.id), array_agg(f.run_id), array_agg(distinct f.queue), array_agg(distinct f.machine)
+    into freed_ids, run_ids, queues, machines
+    from freed f
+   where f.due_at is not null;
+  -- A machine may have a state of its own for what is not let in yet; most do not.
+  if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
+    update holdfast.steps s
+       set state = m.to_state, last_event = 'queued'
+      from holdfast.machine_moves m
+     where s.id = any (freed_ids) and m.machine = s.machine and m.from_state = s.state and m.event = 'queued';
+  end if;
+  if queues is not null then
+    perform holdfast.wake(queues);
+  end if;
+  return array(select (r.id, 0, count(*), 0, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id);
+end
+$$;
+
+
+--
+-- Name: greet_worker(text, text, text[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if not exists (
+    select from holdfast.workers w
+     where w.worker = greet_worker.worker and w.queue = greet_worker.queue and not w.is_asleep
+       and w.seen_at > greet_worker.clock - interval '10 s'
+       and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants) then
+    insert into holdfast.workers as w (worker, queue, kinds, tenants, started_at, seen_at)
+    values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
+            greet_worker.clock, greet_worker.clock)
+    on conflict on constraint workers_pkey do update
+      set kinds = excluded.kinds, tenants = excluded.tenants, is_asleep = false, seen_at = excluded.seen_at;
+  end if;
+  if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
+    perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants);
+  end if;
+end
+$$;
+
+
+--
+-- Name: guard_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select 'trigger_fires', w.table_name || '.' || w.name, 'the trigger is missing or disabled; run `holdfast db migrate`'
+    from (values ('steps', 'journaled'), ('steps', 'begins'), ('steps', 'keeps_its_id'), ('runs', 'journaled'),
+                 ('runs', 'begins'), ('runs', 'keeps_its_id'), ('edges', 'acyclic'), ('journal', 'stays'),
+                 ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole')) w (table_name, name)
+   where not exists (select from pg_trigger t
+                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled <> 'D')
+  union all
+  select 'row_security_is_forced', c.relname, 'row-level security is off or not forced'
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant'
+   where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+     and c.relname <> 'role_tenants' and not (c.relrowsecurity and c.relforcerowsecurity)
+  union all
+  select 'partitions_are_ahead', 'journal', format('only %s ahead', holdfast.partitions_ahead())
+   where holdfast.partitions_ahead() < interval '30 days'
+$$;
+
+
+--
+-- Name: hold_back(holdfast.step_move[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.hold_back(moves holdfast.step_move[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  with aside as (
+    update holdfast.steps s
+       set lease_until = hold_back.clock + interval '100 years', parked_for = 'move'  -- not infinity: Python has no such time
+      from unnest(hold_back.moves) m
+     where s.id = m.step_id and s.lease_id = m.lease_id
+    returning s.*, m.event as missing)
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select hold_back.clock, a.tenant, a.id, a.run_id, a.attempt, a.lease_id, 'error',
+         format('machine %s has no move %s from state %s: the step is set aside', a.machine, a.missing, a.state),
+         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', a.missing)
+    from aside a;
+end
+$$;
+
+
+--
+-- Name: holder(bigint[], bigint[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.holder(step_ids bigint[], lease_ids bigint[], others jsonb) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return coalesce(
+    (select s.lease_owner
+       from unnest(holder.step_ids, holder.lease_ids) u (step_id, lease_id)
+       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id
+      limit 1),
+    (select s.lease_owner
+       from jsonb_to_recordset(holder.others) u (step_id bigint, lease_id bigint)
+       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id
+      limit 1),
+    'nobody');
+end
+$$;
+
+
+--
+-- Name: id_of_key(text, text, bytea); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.id_of_key(tenant text, key text, hash bytea) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  used holdfast.keys;
+begin
+  select k.* into strict used from holdfast.keys k where k.tenant = id_of_key.tenant and k.key = id_of_key.key;
+  if used.input_hash <> id_of_key.hash then
+    perform holdfast.refuse('RN003', format('key %s was used before, with another input', id_of_key.key),
+                            format('it started %s; take another key for another input', used.id));
+  end if;
+  return used.id;
+end
+$$;
+
+
+--
+-- Name: initial_state(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.initial_state(machine text, subject text) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  state constant text := (
+    select min(s.state) from holdfast.machine_states s join holdfast.machines m on m.machine = s.machine
+     where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial);
+begin
+  if state is null then
+    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine, initial_state.subject),
+                            'holdfast.machines lists them; a face brings its own');
+  end if;
+  return state;
+end
+$$;
+
+
+--
+-- Name: journal_new_runs(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.journal_new_runs() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  reason constant text := nullif(current_setting('holdfast.reason', true), '');
+begin
+  perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
+     from n
+     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
+    where s.is_initial is not true or n.finished_at is not null;
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
+  select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason
+    from n;
+  return null;
+end
+$$;
+
+
+--
+-- Name: journal_run_moves(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.journal_run_moves() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'on'
+    SET enable_seqscan TO 'on'
+    SET enable_nestloop TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  reason constant text := nullif(current_setting('holdfast.reason', true), '');
+begin
+  if announced is null then
+    perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false, n.finished_at is not null)
+       from o join n on n.id = o.id;
+  end if;
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
+  select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
+         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+              else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
+         coalesce(announced, 'user'), actor, n.id, reason
+    from o
+    join n on n.id = o.id
+    left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
+   where o.state <> n.state;
+  return null;
+end
+$$;
+
+
+--
+-- Name: journal_step_moves(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.journal_step_moves() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'on'
+    SET enable_seqscan TO 'on'
+    SET enable_nestloop TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := current_setting('holdfast.actor', true);
+  reason constant text := nullif(current_setting('holdfast.reason', true), '');
+begin
+  if announced is null then
+    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null, n.finished_at is not null)
+       from o join n on n.id = o.id;
+  end if;
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
+                                step_id, run_id, attempt, lease_id, reason, error)
+  select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
+         -- Null-safe: what is not found is not equal.
+         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+              else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
+         coalesce(announced, 'user'),
+         case announced when 'worker' then coalesce(o.lease_owner, actor) else coalesce(nullif(actor, ''), session_user) end,
+         n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
+         case when n.error is distinct from o.error then n.error end
+    from o
+    join n on n.id = o.id
+    left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
+   where o.state <> n.state or o.lease_id is distinct from n.lease_id;
+  if announced is null then
+    perform holdfast.catch_up_by_hand(
+      array(select n.id from o join n on n.id = o.id where o.state <> n.state and n.run_id is not null),
+      array(select distinct n.run_id from o join n on n.id = o.id
+             where n.run_id is not null
+               and (o.state <> n.state or o.finished_at is distinct from n.finished_at or holdfast.is_live(o) <> holdfast.is_live(n))));
+  end if;
+  return null;
+end
+$$;
+
+
+--
+-- Name: left_unsettled(bigint[], bigint[], jsonb[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (
+    select coalesce(jsonb_agg(jsonb_build_object(
+             'step_id', u.step_id, 'lease_id', u.lease_id, 'outcome', 'done', 'result', u.result)), '[]')
+      from unnest(left_unsettled.step_ids, left_unsettled.lease_ids, left_unsettled.results) u (step_id, lease_id, result)
+      join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id);
+end
+$$;
+
+
+--
+-- Name: make_partitions(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.make_partitions(ahead integer DEFAULT 13) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  first constant timestamp := date_trunc('month', holdfast.clock() at time zone 'UTC');
+  month timestamp;
+  parent text;
+  child text;
+  made int := 0;
+begin
+  -- One at a time; who comes second finds them made.
+  perform pg_advisory_xact_lock(hashtextextended('holdfast.make_partitions', 0));
+  foreach parent in array array['journal', 'notes'] loop
+    for month in select generate_series(first, first + make_interval(months => make_partitions.ahead), '1 month') loop
+      child := format('%s_%s', parent, to_char(month, 'YYYYMM'));
+      -- Not to_regclass: it may answer from before the wait for the lock, out of the session's cache.
+      continue when exists (select from pg_tables t where t.schemaname = 'holdfast' and t.tablename = child);
+      execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)', child, parent);
+      execute format('alter table holdfast.%I attach partition holdfast.%I for values from (%L) to (%L)',
+                     parent, child, month at time zone 'UTC', (month + interval '1 month') at time zone 'UTC');
+      execute format('create trigger stays_whole before truncate on holdfast.%I execute function holdfast.refuse_change()', child);
+      made := made + 1;
+    end loop;
+  end loop;
+  return made;
+end
+$$;
+
+
+--
+-- Name: mark_asleep(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.mark_asleep(worker text, queue text DEFAULT 'default'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  update holdfast.workers w
+     set is_asleep = true, seen_at = holdfast.clock()
+   where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue;
+end
+$$;
+
+
+--
+-- Name: move_run_steps(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.move_run_steps(run_id uuid, batch integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  run holdfast.runs;
+  seen bigint[];
+  moves holdfast.step_move[];
+  moved int;
+begin
+  select r.* into strict run from holdfast.runs r where r.id = move_run_steps.run_id;
+  seen := array(select r.step_id from holdfast.run_steps r
+                 where r.run_id = run.id and r.step_id > run.moved_until
+                 order by r.step_id
+                 limit move_run_steps.batch);
+  select coalesce(array_agg((s.id, s.lease_id, run.moving, clock, null, null, null)::holdfast.step_move), '{}')
+    into moves
+    from unnest(seen) u (id)
+   cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+     select h.* from holdfast.steps h where h.id = u.id offset 0) s
+    join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = run.moving
+   where (s.finished_at is not null) = (run.moving = 'reopened');
+  select count(*) into moved from holdfast.move_steps(moves);
+  if moved < cardinality(moves) then
+    return moved;  -- one was claimed or settled in between: these are looked at again
+  end if;
+  if cardinality(seen) = move_run_steps.batch then
+    update holdfast.runs r set moved_until = seen[move_run_steps.batch] where r.id = run.id;
+    return moved;
+  end if;
+  update holdfast.runs r set moving = null, moved_until = 0 where r.id = run.id;
+  perform holdfast.close_runs(
+    array(select r.id from holdfast.runs r where r.id = run.id and r.live = 0 and r.finished_at is null), clock);
+  return moved;
+end
+$$;
+
+
+--
+-- Name: move_runs(uuid[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.move_runs(ids uuid[], event text, clock timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  moved int;
+begin
+  update holdfast.runs r
+     set state = g.to_state, last_event = 'started', started_at = coalesce(r.started_at, move_runs.clock)
+    from holdfast.machine_moves g, holdfast.machine_moves m
+   where r.id = any (move_runs.ids)
+     and g.machine = r.machine and g.from_state = r.state and g.event = 'started'
+     and m.machine = r.machine and m.from_state = g.to_state and m.event = move_runs.event
+     and not exists (select from holdfast.machine_moves d
+                      where d.machine = r.machine and d.from_state = r.state and d.event = move_runs.event);
+  update holdfast.runs r
+     set state = m.to_state, last_event = m.event,
+         finished_at = case when t.phase in ('over', 'open_or_over') then move_runs.clock end,
+         started_at = case when m.event = 'reopened' then null else r.started_at end
+    from holdfast.machine_moves m join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
+   where r.id = any (move_runs.ids)
+     and m.machine = r.machine and m.from_state = r.state and m.event = move_runs.event;
+  get diagnostics moved = row_count;
+  return moved;
+end
+$$;
+
+
+--
+-- Name: move_steps(holdfast.step_move[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.move_steps(moves holdfast.step_move[]) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'on'
+    SET enable_nestloop TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  deltas holdfast.run_delta[];
+  parents bigint[];
+  moved holdfast.settled_step[];
+begin
+  perform holdfast.start_silent_steps(move_steps.moves);
+  with before as materialized (
+    select v.*, s.run_id, s.was_live, m.to_state, t.phase, t.outcome,
+           case when s.finished_at is not null then f.outcome end as was_outcome,
+           t.phase = 'over' or (t.phase = 'open_or_over' and v.event not in ('retried', 'expired')) as is_over
+      from (select * from unnest(move_steps.moves) order by step_id) v
+     cross join lateral (
+       select h.*, holdfast.is_live(h) as was_live from holdfast.steps h
+        where h.id = v.step_id and h.lease_id is not distinct from v.lease_id for update) s
+      join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
+      join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
+      join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state),
+  after as (
+    update holdfast.steps s
+       set state = b.to_state, last_event = b.event,
+           lease_id = case when b.phase = 'held' then s.lease_id end,
+           lease_owner = case when b.phase = 'held' then s.lease_owner end,
+           lease_until = case when b.phase = 'held' then s.lease_until end,
+           due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
+           finished_at = case when b.is_over then clock end,
+           parked_due_at = null, parked_for = null,
+           failures = case when b.event in ('retried', 'failed', 'expired') then s.failures + 1
+                           when b.event in ('continued', 'reopened') then 0
+                           else s.failures end,
+           cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
+           result = case when b.event = 'succeeded' then b.result else s.result end,
+           error = case when b.event in ('retried', 'failed', 'expired') then b.error
+                        when b.event <> 'succeeded' then s.error end
+      from before b
+     where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
+    returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
+  select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
+         array_agg(a.id) filter (where a.is_over and a.outcome = 'succeeded' and a.run_id is not null),
+         array_agg((a.run_id, 0, a.is_live::int - a.was_live::int,
+                    (a.is_over and a.outcome = 'succeeded')::int - coalesce(a.was_outcome = 'succeeded', false)::int,
+                    (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
+                    (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
+                   )::holdfast.run_delta) filter (where a.run_id is not null)
+    into moved, parents, deltas
+    from after a;
+  if deltas is not null then
+    if parents is not null then
+      deltas := deltas || holdfast.free_children(parents, clock);
+    end if;
+    perform holdfast.tally_runs(deltas, clock);
+  end if;
+  return query select m.* from unnest(moved) m;
+end
+$$;
+
+
+--
+-- Name: narrow_tenants(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.narrow_tenants(asked text[]) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  if narrow_tenants.asked is null or allowed is null then
+    return coalesce(narrow_tenants.asked, allowed);
+  end if;
+  return array(select unnest(narrow_tenants.asked) intersect select unnest(allowed));
+end
+$$;
+
+
+--
+-- Name: note(bigint, bigint, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text DEFAULT 'info'::text, message text DEFAULT ''::text, payload jsonb DEFAULT '{}'::jsonb, key text DEFAULT NULL::text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+  written bigint;
+begin
+  if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
+    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level), 'take debug, info, warn or error');
+  end if;
+  perform holdfast.check_size('a note''s payload', note.payload);
+  perform holdfast.check_size('a note''s message', to_jsonb(note.message));
+  -- Locked: a rescue that runs at the same time stands before this note or after it.
+  select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
+  if step.id is null or (allowed is not null and step.tenant <> all (allowed)) then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  perform holdfast.act('worker', step.lease_owner);
+  update holdfast.steps s
+     set state = m.to_state, last_event = 'started'
+    from holdfast.machine_moves m
+   where s.id = step.id and m.machine = s.machine and m.from_state = s.state and m.event = 'started';
+  perform holdfast.act();
+  if note.key is not null then
+    written := nextval('holdfast.stream_ids');
+    insert into holdfast.note_keys values (step.id, note.key, written, clock + interval '30 days') on conflict do nothing;
+    if not found then
+      return (select k.note_id from holdfast.note_keys k where k.step_id = step.id and k.key = note.key);
+    end if;
+  end if;
+  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  values (coalesce(written, nextval('holdfast.stream_ids')), clock, step.tenant, step.id, step.run_id, step.attempt,
+          step.lease_id, note.level, coalesce(note.message, ''), coalesce(note.payload, '{}'))
+  returning id into written;
+  return written;
+end
+$$;
+
+
+--
+-- Name: park_unserved(text, bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.park_unserved(queue text, candidates bigint[], clock timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  parked int;
+begin
+  update holdfast.steps s
+     set due_at = null, parked_due_at = s.due_at, parked_for = 'handler'
+   where s.id = any (array(
+           select c.id from holdfast.steps c
+            where c.id = any (park_unserved.candidates)
+              and c.due_at + interval '0' is not null  -- not `due_at is not null`: the index of due steps would answer it
+              and not exists (select from holdfast.workers w
+                               where w.queue = park_unserved.queue and w.seen_at > park_unserved.clock - interval '150 s'
+                                 and (w.kinds is null or c.kind = any (w.kinds))
+                                 and (w.tenants is null or c.tenant = any (w.tenants)))
+              for update skip locked));
+  get diagnostics parked = row_count;
+  return parked;
+end
+$$;
+
+
+--
+-- Name: partitions_ahead(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.partitions_ahead() RETURNS interval
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select max(to_timestamp(right(c.relname, 6), 'YYYYMM') + interval '1 month') - holdfast.clock()
+    from pg_inherits i join pg_class c on c.oid = i.inhrelid
+   where i.inhparent = 'holdfast.journal'::regclass;
+$$;
+
+
+--
+-- Name: pause_queue(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_tenant('*');  -- a queue is everybody's
+  update holdfast.queues q
+     set paused_at = coalesce(q.paused_at, holdfast.clock()), paused_by = session_user, pause_reason = pause_queue.reason
+   where q.queue = pause_queue.queue;
+  if not found then
+    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue), 'a queue is made on first use');
+  end if;
+end
+$$;
+
+
+--
+-- Name: pick_served(text, integer, text[], text[], integer, timestamp with time zone, holdfast.due_position); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  size constant int := greatest(1000, 2 * pick_served.wanted);
+  seen bigint[];
+  last_due timestamptz;
+begin
+  picked := '{}';
+  reached := pick_served.after;
+  for _ in 1 .. 20 loop
+    select array_agg(w.id), max(w.due_at) into seen, last_due
+      from (select d.id, d.due_at
+              from holdfast.steps d
+             where d.queue = pick_served.queue and d.priority = pick_served.priority and d.due_at <= pick_served.clock
+               and (d.due_at, d.id) > (reached.due_at, reached.id)
+             order by d.due_at, d.id
+             limit size) w;
+    exit when seen is null;
+    picked := picked || array(
+      select d.id
+        from holdfast.steps d
+       where d.id = any (seen)
+         and d.due_at + interval '0' <= pick_served.clock  -- not bare: the index of due steps would answer it
+         and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
+         and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
+       order by d.due_at, d.id
+       limit pick_served.wanted - cardinality(picked)
+         for update skip locked);
+    exit when cardinality(picked) >= pick_served.wanted;
+    perform holdfast.park_unserved(pick_served.queue, seen, pick_served.clock);
+    reached := (last_due, seen[cardinality(seen)]);
+    exit when cardinality(seen) < size;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: pick_steps(text, text, integer, text[], text[], integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone) RETURNS holdfast.pick
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  place constant text := format('%s %s %s', pick_steps.worker, pick_steps.queue, pick_steps.priority);
+  after holdfast.due_position := holdfast.position_of(place, pick_steps.clock);
+  seen int;
+  passed bigint[];
+  last holdfast.due_position;
+  pick holdfast.pick;
+begin
+  loop
+    -- No aggregate is distinct: that would sort the rows, and the last of them is where the next claim goes on.
+    select coalesce(array_agg(p.id) filter (where p.is_served), '{}'), array_agg(p.id) filter (where not p.is_served),
+           coalesce(array_agg(p.run_id) filter (where p.is_served and p.run_id is not null), '{}'),
+           count(*), max(p.due_at), (array_agg(p.id))[count(*)]
+      into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
+      from (select d.id, d.run_id, d.due_at,
+                   (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
+                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants)) as is_served
+              from holdfast.steps d
+             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and d.due_at <= pick_steps.clock
+               and (d.due_at, d.id) > (after.due_at, after.id)
+             order by d.due_at, d.id
+             limit pick_steps.wanted
+               for update skip locked) p;
+    exit when seen = pick_steps.wanted or after.id = 0;
+    after := holdfast.position_of(null, pick_steps.clock);
+  end loop;
+  if passed is not null then
+    perform holdfast.park_unserved(pick_steps.queue, passed, pick_steps.clock);
+    if seen = pick_steps.wanted then
+      select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
+        from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
+                                  pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
+      pick.run_ids := array(select distinct s.run_id from holdfast.steps s
+                             where s.id = any (pick.ids) and s.run_id is not null);
+    end if;
+  end if;
+  if seen = pick_steps.wanted then
+    perform holdfast.remember_position(place, last, pick_steps.clock);
+  end if;
+  return pick;
+end
+$$;
+
+
+--
+-- Name: position_of(text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.position_of(place text, clock timestamp with time zone) RETURNS holdfast.due_position
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  kept constant jsonb := nullif(current_setting('holdfast.position', true), '')::jsonb;
+begin
+  if kept ->> 'place' = position_of.place and (kept ->> 'until')::timestamptz > position_of.clock then
+    return ((kept ->> 'due_at')::timestamptz, (kept ->> 'id')::bigint);
+  end if;
+  return ('-infinity'::timestamptz, 0::bigint);
+end
+$$;
+
+
+--
+-- Name: prepare_runs(holdfast.pick, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp with time zone) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  ended uuid[];
+  fresh uuid[];
+  moves holdfast.step_move[];
+  dropped bigint[];
+begin
+  select coalesce(array_agg(r.id) filter (where r.finished_at is not null), '{}'),
+         array_agg(r.id) filter (where r.finished_at is null and r.started_at is null)
+    into ended, fresh
+    from holdfast.runs r
+   where r.id = any (pick.run_ids);
+  if fresh is not null then
+    update holdfast.runs r
+       set state = m.to_state, last_event = 'started', started_at = prepare_runs.clock
+      from holdfast.machine_moves m
+     where r.id = any (fresh) and r.started_at is null and r.finished_at is null
+       and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
+  end if;
+  if ended = '{}' then
+    return pick.ids;
+  end if;
+  select array_agg(s.id), array_agg((s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move)
+    into dropped, moves
+    from holdfast.steps s
+   where s.id = any (pick.ids) and s.run_id = any (ended);
+  perform from holdfast.move_steps(moves);
+  perform holdfast.set_aside(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
+  return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
+end
+$$;
+
+
+--
+-- Name: refuse(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse(code text, message text, hint text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if refuse.hint is null then
+    raise exception using errcode = refuse.code, message = refuse.message;
+  end if;
+  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+end
+$$;
+
+
+--
+-- Name: refuse_change(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
+                          'old rows leave by retention, which drops whole partitions');
+  return null;
+end
+$$;
+
+
+--
+-- Name: refuse_move(text, text, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_move(machine text, from_state text, event text, to_state text, actor_kind text, subject text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  ways text;
+begin
+  select string_agg(format('%s by %s', m.to_state, m.event), ', ' order by m.event)
+    into ways
+    from holdfast.machine_moves m
+   where m.machine = refuse_move.machine and m.from_state = refuse_move.from_state;
+  perform holdfast.refuse(
+    'RN001',
+    format('%s %s: %s may not move it from %s to %s (%s)', refuse_move.machine, refuse_move.subject, refuse_move.actor_kind,
+           refuse_move.from_state, refuse_move.to_state, refuse_move.event),
+    format('from %s it may become: %s', refuse_move.from_state, coalesce(ways, 'nothing, it is final')));
+  return null;
+end
+$$;
+
+
+--
+-- Name: refuse_renumbering(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_renumbering() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.refuse('RN001', format('%s keep the ids they have', tg_table_name), 'start another instead');
+  return null;
+end
+$$;
+
+
+--
+-- Name: remember_position(text, holdfast.due_position, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_position(place text, last holdfast.due_position, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  kept constant jsonb := nullif(current_setting('holdfast.position', true), '')::jsonb;
+  until constant timestamptz := case
+    when kept ->> 'place' = remember_position.place and (kept ->> 'until')::timestamptz > remember_position.clock
+    then (kept ->> 'until')::timestamptz else remember_position.clock + interval '1 s' end;
+begin
+  perform set_config('holdfast.position', jsonb_build_object(
+    'place', remember_position.place, 'due_at', remember_position.last.due_at, 'id', remember_position.last.id,
+    'until', until)::text, false);
+end
+$$;
+
+
+--
+-- Name: remember_queues(text[], integer[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_queues(queues text[], priorities integer[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.queues as q (queue, top_priority, created_at)
+  select u.queue, max(u.priority), holdfast.clock()
+    from unnest(remember_queues.queues, remember_queues.priorities) u (queue, priority)
+    left join holdfast.queues k on k.queue = u.queue
+   where k.queue is null or k.top_priority < u.priority
+   group by u.queue
+   order by u.queue
+  on conflict (queue) do update set top_priority = greatest(q.top_priority, excluded.top_priority);
+end
+$$;
+
+
+--
+-- Name: renew_leases(text, bigint[], interval, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.renew_leases(worker text, lease_ids bigint[], lease interval DEFAULT NULL::interval, step_ids bigint[] DEFAULT NULL::bigint[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  held constant bigint[] := coalesce(renew_leases.step_ids, array(
+    select s.id from holdfast.steps s
+     where s.lease_until is not null and s.lease_owner = renew_leases.worker and s.lease_id = any (renew_leases.lease_ids)));
+begin
+  perform holdfast.check_claim(renew_leases.worker, 1, renew_leases.lease);
+  update holdfast.workers w
+     set seen_at = clock
+   where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s';
+  perform holdfast.act('worker', renew_leases.worker);
+  return query
+  update holdfast.steps s
+     set lease_until = clock + coalesce(
+           renew_leases.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+   where s.id = any (held)
+     and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
+     -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
+     and (allowed is null or s.tenant = any (allowed))
+  returning s.lease_id;
+  perform holdfast.act();
+end
+$$;
+
+
+--
+-- Name: reopen_failed(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.reopen_failed(ids bigint[]) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  reopened int;
+begin
+  update holdfast.steps s
+     set state = m.to_state, last_event = 'reopened'
+    from holdfast.machine_moves m
+   where s.id = any (reopen_failed.ids)
+     and m.machine = s.machine and m.from_state = s.state and m.event = 'reopened'
+     and exists (select from holdfast.machine_moves c
+                  where c.machine = s.machine and c.from_state = m.to_state and c.event = 'claimed')
+     and not exists (select from holdfast.machine_moves c
+                      where c.machine = s.machine and c.from_state = s.state and c.event = 'claimed');
+  get diagnostics reopened = row_count;
+  return reopened;
+end
+$$;
+
+
+--
+-- Name: reopen_run(uuid, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.reopen_run(run_id uuid, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  ended constant holdfast.runs := (select r from holdfast.runs r
+                                    where r.id = reopen_run.run_id and r.finished_at is not null for update);
+begin
+  if ended.id is not null and holdfast.move_runs(array[ended.id], 'reopened', reopen_run.clock) = 0 then
+    perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', ended.id, ended.state),
+                            format('%s is final for a %s', ended.state, ended.machine));
+  end if;
+end
+$$;
+
+
+--
+-- Name: rescue_steps(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.rescue_steps(batch integer DEFAULT 100) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  picked bigint[];
+  moves holdfast.step_move[];
+begin
+  perform holdfast.check_claim('rescue', rescue_steps.batch, null);
+  picked := array(
+    select s.id from holdfast.steps s
+     where s.lease_until < clock
+     order by s.lease_until
+     limit rescue_steps.batch
+       for update skip locked);
+  if picked = '{}' then
+    return;
+  end if;
+  select array_agg((s.id, s.lease_id, e.event, clock + holdfast.backoff(p.policy, s.failures + 1), null,
+           jsonb_build_object(
+             'type', 'LeaseExpired',
+             'message', case when e.event = 'failed' then 'Maximum retry attempts exceeded: ' else '' end
+                        || format('worker %s was silent past its lease (attempt %s)', s.lease_owner, s.attempt)),
+           null)::holdfast.step_move)
+    into moves
+    from holdfast.steps s
+    join holdfast.machines c on c.machine = s.machine
+    left join holdfast.policies own on own.policy = s.policy
+    join holdfast.policies p on p.policy = coalesce(own.policy, c.policy)
+    left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
+    left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
+    lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
+                         then 'failed' else 'expired' end as event) e
+   where s.id = any (picked);
+  perform holdfast.act('system', 'rescue');
+  return query
+  select m.* from holdfast.move_steps(moves) m
+   where allowed is null
+      or exists (select from holdfast.steps s where s.id = m.step_id and s.tenant = any (allowed));
+  perform holdfast.hold_back(moves, clock);
+  perform holdfast.act();
+end
+$$;
+
+
+--
+-- Name: reserve_step_ids(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.reserve_step_ids(amount integer) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount);
+end
+$$;
+
+
+--
+-- Name: resolve(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return holdfast.wish(resolve.id, 'resolved', resolve.reason);
+end
+$$;
+
+
+--
+-- Name: resume_queue(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.resume_queue(queue text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_tenant('*');  -- a queue is everybody's
+  update holdfast.queues q
+     set paused_at = null, paused_by = null, pause_reason = null
+   where q.queue = resume_queue.queue;
+  if not found then
+    perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue), 'a queue is made on first use');
+  end if;
+  perform holdfast.wake(array[resume_queue.queue]);
+end
+$$;
+
+
+--
+-- Name: retry(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retry(id text, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return holdfast.wish(retry.id, 'reopened', retry.reason);
+end
+$$;
+
+
+--
+-- Name: set_aside(bigint[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_aside(candidates bigint[], event text, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  with aside as (
+    update holdfast.steps s
+       set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
+     where s.id = any (set_aside.candidates) and s.due_at + interval '0' is not null
+    returning s.*)
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
+  select set_aside.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
+         format('machine %s has no move %s from state %s: the step is set aside', a.machine, set_aside.event, a.state),
+         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', set_aside.event)
+    from aside a;
+end
+$$;
+
+
+--
+-- Name: settle_batch(bigint[], bigint[], jsonb[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.settle_batch(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb DEFAULT '[]'::jsonb) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  rest jsonb := settle_batch.others;
+  run_ids uuid[];
+  ids bigint[];
+  states text[];
+begin
+  perform holdfast.act('worker', holdfast.holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
+  with settled as (
+    update holdfast.steps s
+       set state = m.to_state, last_event = 'succeeded', result = o.result, error = null, finished_at = clock,
+           lease_id = null, lease_owner = null, lease_until = null, parked_for = null
+      from (select * from unnest(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results)
+                       as u (step_id, lease_id, result)
+             order by u.step_id) o,
+           holdfast.machine_moves m
+     where s.id = o.step_id and s.lease_id = o.lease_id and coalesce(pg_column_size(o.result), 0) <= 1048576
+       and (allowed is null or s.tenant = any (allowed))
+       and m.machine = s.machine and m.from_state = s.state and m.event = 'succeeded'
+    returning s.id, s.run_id, s.state)
+  select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
+    into ids, states, run_ids
+    from settled s;
+  if run_ids is not null then
+    perform holdfast.tally_runs(
+      array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
+        || holdfast.free_children(ids, clock),
+      clock);
+  end if;
+  return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
+  if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then
+    rest := rest || holdfast.left_unsettled(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results);
+  end if;
+  if rest <> '[]' then
+    return query select * from holdfast.settle_others(rest, allowed, clock);
+  end if;
+  perform holdfast.act();
+end
+$$;
+
+
+--
+-- Name: settle_others(jsonb, text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.settle_others(outcomes jsonb, allowed text[], clock timestamp with time zone) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  moves holdfast.step_move[];
+  settled holdfast.settled_step[];
+begin
+  perform holdfast.check_outcomes(settle_others.outcomes);
+  select array_agg((o.step_id, o.lease_id, e.event,
+           settle_others.clock + greatest('0', case
+             when e.event = 'snoozed' then least(o.retry_after, '100 years')
+             when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
+             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after) end),
+           o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
+    into moves
+    from jsonb_array_elements(settle_others.outcomes) j,
+         lateral jsonb_to_record(j) o (
+           step_id bigint, lease_id bigint, outcome text, result jsonb, error jsonb, retry_after interval,
+           cursor jsonb, cursor_was jsonb)
+    cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+      select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
+    join holdfast.machines c on c.machine = s.machine
+    left join holdfast.policies own on own.policy = s.policy
+    join holdfast.policies p on p.policy = coalesce(own.policy, c.policy),
+    lateral (select case o.outcome
+               when 'done' then holdfast.too_large('result', o.result)
+               when 'continue' then holdfast.too_large('cursor', o.cursor)
+               else holdfast.too_large('error', o.error) end as error) odd,
+    lateral (select case
+               when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
+               when o.outcome = 'retry' and s.failures + 1 >= p.tries then 'failed'
+               else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
+                                   when 'continue' then 'continued' when 'release' then 'released' end end as event) e
+   where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
+     -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
+     and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
+  if moves is null then
+    return;
+  end if;
+  settled := array(select m from holdfast.move_steps(moves) m);
+  if cardinality(settled) < cardinality(moves) then
+    insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+    select settle_others.clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'error',
+           format('machine %s has no move %s from state %s: the outcome was not accepted', s.machine, m.event, s.state),
+           jsonb_build_object('machine', s.machine, 'state', s.state, 'event', m.event)
+      from unnest(moves) m join holdfast.steps s on s.id = m.step_id and s.lease_id = m.lease_id;
+  end if;
+  return query select x.* from unnest(settled) x;
+end
+$$;
+
+
+--
+-- Name: settle_steps(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.settle_steps(outcomes jsonb) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+begin
+  perform holdfast.check_outcomes(settle_steps.outcomes);
+  return query
+  select b.*
+    from (select array_agg(o.step_id) filter (where o.outcome = 'done') as step_ids,
+                 array_agg(o.lease_id) filter (where o.outcome = 'done') as lease_ids,
+                 array_agg(coalesce(o.result, 'null')) filter (where o.outcome = 'done') as results
+            from jsonb_to_recordset(settle_steps.outcomes) o (step_id bigint, lease_id bigint, outcome text, result jsonb)) d,
+         lateral holdfast.settle_batch(
+           coalesce(d.step_ids, '{}'), coalesce(d.lease_ids, '{}'), coalesce(d.results, '{}'),
+           jsonb_path_query_array(settle_steps.outcomes, '$[*] ? (@.outcome != "done")')) b;
+end
+$_$;
+
+
+--
+-- Name: stage_steps(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.stage_steps() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  create temporary table if not exists staged_steps (
+    id bigint not null default nextval('holdfast.step_ids'),
+    kind text not null,
+    input jsonb not null default '{}',
+    name text,
+    queue text,
+    priority smallint not null default 0,
+    due_at timestamptz,
+    unique_key text,
+    policy text
+  ) on commit drop;
+  create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
+  perform holdfast.check_staging();
+  alter table pg_temp.staged_steps alter column input set storage external;  -- uncompressed, so that its size can be told
+  execute format('grant insert on pg_temp.staged_steps, pg_temp.staged_edges to %I', session_user);
+end
+$$;
+
+
+--
+-- Name: start_run(text, text, text, jsonb, jsonb, text, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb DEFAULT '[]'::jsonb, input jsonb DEFAULT '{}'::jsonb, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, of_run uuid DEFAULT NULL::uuid) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  run_id constant uuid := holdfast.uuid7();
+  hash bytea;
+begin
+  perform holdfast.check_start(start_run.name, start_run.input, 0);
+  perform holdfast.check_tenant(start_run.tenant);
+  if start_run.of_run is not null
+     and not exists (select from holdfast.runs r where r.id = start_run.of_run and r.tenant = start_run.tenant) then
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
+  end if;
+  if start_run.key is not null then
+    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input, start_run.steps), 'UTF8'));
+    insert into holdfast.keys values (start_run.tenant, start_run.key, run_id::text, hash) on conflict do nothing;
+    if not found then
+      return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
+    end if;
+  end if;
+  perform holdfast.act('api', session_user::text);
+  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
+  values (run_id, start_run.machine, start_run.name, holdfast.initial_state(start_run.machine, 'run'), start_run.tenant,
+          start_run.of_run, clock, coalesce(start_run.input, '{}'));
+  if start_run.steps <> '[]' then
+    perform holdfast.add_steps(run_id, start_run.step_machine, start_run.steps);
+  end if;
+  perform holdfast.act();
+  return run_id;
+end
+$$;
+
+
+--
+-- Name: start_silent_steps(holdfast.step_move[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  silent constant bigint[] := array(
+    select v.step_id
+      from unnest(start_silent_steps.moves) v
+     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+       select h.machine, h.state from holdfast.steps h
+        where h.id = v.step_id and h.lease_id is not distinct from v.lease_id offset 0) s
+      join holdfast.machine_moves g on g.machine = s.machine and g.from_state = s.state and g.event = 'started'
+      join holdfast.machine_moves m on m.machine = g.machine and m.from_state = g.to_state and m.event = v.event
+     where not exists (select from holdfast.machine_moves d
+                        where d.machine = s.machine and d.from_state = s.state and d.event = v.event)
+     order by v.step_id);
+begin
+  if silent <> '{}' then
+    update holdfast.steps s
+       set state = g.to_state, last_event = 'started'
+      from holdfast.machine_moves g
+     where s.id = any (silent) and g.machine = s.machine and g.from_state = s.state and g.event = 'started';
+  end if;
+end
+$$;
+
+
+--
+-- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- on conflict names its columns bare
+declare
+  clock constant timestamptz := holdfast.clock();
+  defaults holdfast.kinds;
+  into_queue text;
+  hash bytea;
+  own_id bigint;  -- given out with the key
+  step_id bigint;
+begin
+  perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
+  perform holdfast.check_tenant(start_task.tenant);
+  select k.* into defaults from holdfast.kinds k where k.kind = start_task.name;
+  into_queue := coalesce(start_task.queue, defaults.queue, 'default');
+  if start_task.key is not null then
+    hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
+    own_id := nextval('holdfast.step_ids');
+    insert into holdfast.keys values (start_task.tenant, start_task.key, own_id::text, hash) on conflict do nothing;
+    if not found then
+      return holdfast.id_of_key(start_task.tenant, start_task.key, hash)::bigint;
+    end if;
+  end if;
+  perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
+  loop
+    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
+    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task', holdfast.initial_state('work.task', 'step'),
+            start_task.name, into_queue,
+            start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
+            coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
+    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
+    returning id into step_id;
+    exit when found;
+    select s.id into step_id from holdfast.steps s
+     where s.tenant = start_task.tenant and s.unique_key = start_task.unique_key and s.finished_at is null;
+    if found then
+      update holdfast.keys k set id = step_id::text where k.tenant = start_task.tenant and k.key = start_task.key;
+      return step_id;
+    end if;  -- it ended in between: try again
+  end loop;
+  perform holdfast.wake(array[into_queue]);
+  return step_id;
+end
+$$;
+
+
+--
+-- Name: start_tasks(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_tasks(tasks jsonb) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  task record;
+  ids bigint[] := '{}';
+  odd text;
+begin
+  if jsonb_typeof(start_tasks.tasks) is distinct from 'array' then
+    perform holdfast.refuse('RN005', 'tasks are an array of objects', '[{"name": "mail", "input": {"to": "a@b"}}]');
+  end if;
+  select k into odd
+    from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
+           case when jsonb_typeof(o) = 'object' then o else jsonb_build_object(left(o::text, 50), 0) end) k
+   where k not in ('name', 'input', 'queue', 'key', 'unique_key', 'due_at', 'priority', 'tenant')
+   limit 1;
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('a task has no %s', odd),
+                            'it has name, input, queue, key, unique_key, due_at, priority and tenant');
+  end if;
+  for task in
+    select * from jsonb_to_recordset(start_tasks.tasks) o (
+      name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text)
+  loop
+    ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key, task.unique_key, task.due_at,
+                                      coalesce(task.priority, 0), coalesce(task.tenant, 'default'));
+  end loop;
+  return query select unnest(ids);
+end
+$$;
+
+
+--
+-- Name: take_staged(text, uuid, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.take_staged(machine text DEFAULT 'work.task'::text, run_id uuid DEFAULT NULL::uuid, tenant text DEFAULT 'default'::text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  begins holdfast.machine_states;
+  taken bigint;
+  live bigint;
+  queues text[];
+  priorities int[];
+begin
+  perform holdfast.check_staging();
+  perform holdfast.check_tenant(take_staged.tenant);
+  perform holdfast.check_staged();
+  -- A parent that is being settled comes to its end first: it would not see the edge. Before the run, as everywhere.
+  perform from holdfast.steps s
+    where s.id = any (array(select e.step_id from pg_temp.staged_edges e)) order by s.id for share;
+  if take_staged.run_id is not null then
+    perform holdfast.check_open_run(take_staged.run_id, take_staged.tenant);
+  end if;
+  select t.* into begins from holdfast.machine_states t
+   where t.machine = take_staged.machine and t.state = holdfast.initial_state(take_staged.machine, 'step');
+  with waiting as (
+    select e.next_id, count(distinct e.step_id)::int as waits
+      from pg_temp.staged_edges e
+      left join holdfast.steps p on p.id = e.step_id and p.finished_at is not null
+      left join holdfast.machine_states t on t.machine = p.machine and t.state = p.state
+     where t.outcome is distinct from 'succeeded'
+     group by e.next_id),
+  started as (
+    insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
+                                created_at, input)
+    select g.id, take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
+           take_staged.tenant, coalesce(g.policy, k.policy), g.unique_key, g.priority, coalesce(w.waits, 0),
+           case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input
+      from pg_temp.staged_steps g
+      left join holdfast.kinds k on k.kind = g.kind
+      left join waiting w on w.next_id = g.id
+    returning steps.due_at)
+  select count(*), count(s.due_at) into taken, live from started s;
+  if take_staged.run_id is not null then
+    insert into holdfast.run_steps select take_staged.run_id, g.id, g.name from pg_temp.staged_steps g;
+  end if;
+  insert into holdfast.edges select distinct e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
+  select array_agg(q.queue), array_agg(q.priority) into queues, priorities
+    from (select coalesce(g.queue, k.queue, 'default') as queue, max(g.priority)::int as priority
+            from pg_temp.staged_steps g left join holdfast.kinds k on k.kind = g.kind group by 1) q;
+  perform holdfast.remember_queues(queues, priorities);
+  if take_staged.run_id is not null and taken > 0 then
+    perform holdfast.act('api', session_user::text);
+    perform holdfast.tally_runs(array[(take_staged.run_id, taken, live, 0, 0, 0)::holdfast.run_delta], clock);
+    perform holdfast.act();
+  end if;
+  drop table pg_temp.staged_steps, pg_temp.staged_edges;
+  perform holdfast.wake(queues);
+  return taken;
+end
+$$;
+
+
+--
+-- Name: tally_runs(holdfast.run_delta[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    AS $$
+declare
+  closable uuid[];
+begin
+  with counted as (
+    update holdfast.runs r
+       set total = r.total + d.total, live = r.live + d.live, succeeded = r.succeeded + d.succeeded,
+           failed = r.failed + d.failed, cancelled = r.cancelled + d.cancelled
+      from (select u.run_id, sum(u.total)::int as total, sum(u.live)::int as live, sum(u.succeeded)::int as succeeded,
+                   sum(u.failed)::int as failed, sum(u.cancelled)::int as cancelled
+              from unnest(tally_runs.deltas) u
+             group by u.run_id
+             order by u.run_id) d
+     where r.id = d.run_id
+    returning r.id, r.live, r.finished_at, r.moving)
+  select array_agg(c.id) into closable
+    from counted c
+   where c.live = 0 and c.finished_at is null and c.moving is null;
+  if closable is not null then
+    perform holdfast.close_runs(closable, tally_runs.clock);
+  end if;
+end
+$$;
+
+
+--
+-- Name: too_large(text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.too_large(what text, value jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return case when pg_column_size(too_large.value) > 1048576 then jsonb_build_object(
+    'type', 'TooLarge',
+    'message', format('the %s has %s bytes; 1048576 is the limit', too_large.what, pg_column_size(too_large.value))) end;
+end
+$$;
+
+
+--
+-- Name: unpark_served(text, text[], text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+declare
+  served constant bigint[] := array(
+    select p.id from holdfast.steps p
+     where p.queue = unpark_served.queue and p.parked_for = 'handler'
+       and (unpark_served.kinds is null or p.kind = any (unpark_served.kinds))
+       and (unpark_served.tenants is null or p.tenant = any (unpark_served.tenants))
+     limit 5000
+       for update skip locked);
+begin
+  if served <> '{}' then
+    update holdfast.steps s
+       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
+     where s.id = any (served);
+  end if;
+end
+$$;
+
+
+--
+-- Name: upkeep(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.upkeep(batch integer DEFAULT 1000) RETURNS TABLE(rescued bigint, moved bigint, partitions integer)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run record;
+begin
+  -- First: what follows wants to be journaled.
+  upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
+  select count(*) into upkeep.rescued from holdfast.rescue_steps(upkeep.batch);
+  upkeep.moved := 0;
+  for run in
+    select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
+  loop
+    perform holdfast.act('system', 'upkeep', 'the run was ' || run.moving);
+    upkeep.moved := upkeep.moved + holdfast.move_run_steps(run.id, upkeep.batch);
+    perform holdfast.act();
+  end loop;
+  delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
+  return next;
+end
+$$;
+
+
+--
+-- Name: uuid7(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.uuid7() RETURNS uuid
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT (encode(set_byte(("substring"(int8send(((EXTRACT(epoch FROM holdfast.clock()) * (1000)::numeric))::bigint), 3) || tail.bytes), 6, ((get_byte(tail.bytes, 0) & 15) | 112)), 'hex'::text))::uuid AS encode
+    FROM ( SELECT "substring"(uuid_send(gen_random_uuid()), 7) AS bytes) tail;
+END;
+
+
+--
+-- Name: violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select holdfast.check_tenant('*');  -- it names everybody's rows
+  with known as (
+    select s.*, t.phase, t.outcome
+      from holdfast.steps s left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state),
+  moved as (
+    select j.*, lag(j.to_state) over story as came_from, lead(j.id) over story is null as is_last
+      from holdfast.journal j
+    window story as (partition by j.step_id, case when j.step_id is null then j.run_id end order by j.id))
+  select 'state_is_known', 'step ' || s.id, format('%s has no state %s', s.machine, s.state)
+    from known s where s.phase is null
+  union all
+  select 'held_has_a_lease', 'step ' || s.id, format('%s with lease %s', s.state, s.lease_id)
+    from known s where (s.phase = 'held') <> (s.lease_id is not null)
+  union all
+  select 'over_is_finished', 'step ' || s.id, format('%s, finished_at %s', s.state, s.finished_at)
+    from known s where (s.phase = 'over' and s.finished_at is null) or (s.phase in ('open', 'shut') and s.finished_at is not null)
+  union all
+  select 'open_is_reachable', 'step ' || s.id, format('%s, but neither due, parked, held nor waiting', s.state)
+    from known s
+   where s.finished_at is null and s.waits = 0 and s.due_at is null and s.lease_id is null and s.parked_due_at is null
+     and s.phase in ('open', 'open_or_over')
+  union all
+  select 'machine_has_the_move', 'step ' || s.id, format('set aside: %s lacks a move from %s', s.machine, s.state)
+    from known s where s.parked_for = 'move'
+  union all
+  select 'waits_for_parents', 'step ' || s.id, format('waits is %s, parents not done %s', s.waits, p.open)
+    from known s,
+         lateral (select count(*) filter (where q.finished_at is null or q.outcome <> 'succeeded') as open
+                    from holdfast.edges e join known q on q.id = e.step_id where e.next_id = s.id) p
+   where s.run_id is not null and s.waits <> p.open
+  union all
+  select 'lease_is_held_once', 'lease ' || s.lease_id, format('%s steps hold it', count(*))
+    from known s where s.lease_id is not null group by s.lease_id having count(*) > 1
+  union all
+  select 'lease_was_rescued', 'step ' || s.id, format('its lease ended %s', s.lease_until)
+    from known s where s.lease_until < holdfast.clock() - interval '10 minutes'
+  union all
+  select 'step_is_in_its_run', 'step ' || s.id, format('run %s does not have it', s.run_id)
+    from known s
+   where s.run_id is not null
+     and not exists (select from holdfast.run_steps n where n.run_id = s.run_id and n.step_id = s.id)
+  union all
+  select 'run_counts_its_steps', 'run ' || r.id,
+         format('total %s live %s succeeded %s failed %s cancelled %s, counted %s', r.total, r.live, r.succeeded, r.failed, r.cancelled, c)
+    from holdfast.runs r, lateral holdfast.count_steps(r.id) c
+   where (r.total, r.live, r.succeeded, r.failed, r.cancelled) is distinct from (c.total, c.live, c.succeeded, c.failed, c.cancelled)
+  union all
+  select 'run_without_live_steps_is_over', 'run ' || r.id, format('%s with %s steps', r.state, r.total)
+    from holdfast.runs r where r.live = 0 and r.total > 0 and r.finished_at is null and r.moving is null
+     and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
+  union all
+  select 'run_that_is_over_has_no_live_steps', 'run ' || r.id, format('%s with %s live steps', r.state, r.live)
+    from holdfast.runs r where r.live > 0 and r.finished_at is not null and r.moving is null
+  union all
+  select 'journal_is_a_chain', 'journal ' || j.id, format('%s came from %s, the last move led to %s', j.event, j.from_state, j.came_from)
+    from moved j where j.came_from <> j.from_state
+  union all
+  select 'journal_ends_where_the_row_is', 'step ' || s.id, format('it is %s, the journal says %s', s.state, j.to_state)
+    from moved j join holdfast.steps s on s.id = j.step_id
+   where j.is_last and (j.to_state, coalesce(j.attempt, 0)) is distinct from (s.state, s.attempt)
+  union all
+  select 'journal_ends_where_the_row_is', 'run ' || r.id, format('it is %s, the journal says %s', r.state, j.to_state)
+    from moved j join holdfast.runs r on r.id = j.run_id and j.step_id is null
+   where j.is_last and j.to_state <> r.state
+  union all
+  select 'moved_is_journaled', 'step ' || s.id, format('%s by %s and nothing in the journal', s.state, s.last_event)
+    from known s
+   where s.last_event is not null and not exists (select from holdfast.journal j where j.step_id = s.id)
+     and s.created_at > (select min(j.at) from holdfast.journal j)
+  union all
+  select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
+$$;
+
+
+--
+-- Name: wake(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.wake(queues text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform pg_notify('holdfast', w.queue)
+     from (select distinct s.queue from holdfast.workers s
+            where s.is_asleep and s.queue = any (wake.queues)
+              and s.seen_at > holdfast.clock() - interval '150 s') w;
+end
+$$;
+
+
+--
+-- Name: wish(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.wish(id text, event text, reason text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+  run holdfast.runs;
+  answer text;
+begin
+  if wish.id ~ '^[0-9]{1,18}$' then
+    select s.* into step from holdfast.steps s
+     where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
+  elsif wish.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.* into run from holdfast.runs r
+     where r.id = wish.id::uuid and (allowed is null or r.tenant = any (allowed));
+  end if;
+  perform holdfast.act('user', session_user::text, wish.reason);
+  if step.id is not null then
+    answer := holdfast.wish_for_step(step, wish.event);
+  elsif run.id is not null then
+    answer := holdfast.wish_for_run(run, wish.event);
+  else
+    perform holdfast.refuse('RN004', format('there is no run or step %s', wish.id), 'a step is a number, a run a UUID');
+  end if;
+  perform holdfast.act();
+  return answer;
+end
+$_$;
+
+
+--
+-- Name: wish_for_run(holdfast.runs, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
+  perform from holdfast.steps s
+    where s.lease_until is not null and s.run_id = run.id order by s.id for update;
+  if holdfast.move_runs(array[run.id], wish_for_run.event, clock) = 0 then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
+      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
+                                     where m.machine = run.machine and m.from_state = run.state
+                                       and m.event in ('cancelled', 'reopened', 'resolved')),
+               format('%s is final for a %s', run.state, run.machine)));
+  end if;
+  if wish_for_run.event in ('cancelled', 'reopened') then
+    update holdfast.runs r set moving = wish_for_run.event, moved_until = 0 where r.id = run.id;
+    perform holdfast.move_run_steps(run.id, 10000);
+  end if;
+  return (select r.state from holdfast.runs r where r.id = run.id);
+end
+$$;
+
+
+--
+-- Name: wish_for_step(holdfast.steps, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.wish_for_step(step holdfast.steps, event text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  moved holdfast.settled_step;
+begin
+  if wish_for_step.event = 'reopened' and step.finished_at is null
+     or not exists (select from holdfast.machine_moves m
+                     where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
+    perform holdfast.refuse(
+      'RN010', format('step %s is %s and cannot be %s', step.id, step.state, wish_for_step.event),
+      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
+                                     where m.machine = step.machine and m.from_state = step.state
+                                       and m.event in ('cancelled', 'reopened', 'resolved')
+                                       and (m.event <> 'reopened' or step.finished_at is not null)),
+               format('%s is final for a %s', step.state, step.machine)));
+  end if;
+  if step.run_id is not null and wish_for_step.event in ('reopened', 'resolved') then
+    perform holdfast.reopen_run(step.run_id, clock);
+  end if;
+  select m.* into moved
+    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, null, null, null)::holdfast.step_move]) m;
+  if wish_for_step.event = 'reopened' then
+    perform holdfast.wake(array[step.queue]);
+  end if;
+  return moved.state;
+end
+$$;
+
+
+--
+-- Name: dead_steps; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
+ SELECT s.id,
+    s.kind,
+    s.queue,
+    s.state,
+    s.tenant,
+    s.machine,
+    s.run_id,
+    s.attempt,
+    s.failures,
+    s.finished_at,
+    s.error,
+    s.input
+   FROM (holdfast.steps s
+     JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
+  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text));
+
+
+--
+-- Name: edges; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.edges (
+    step_id bigint NOT NULL,
+    next_id bigint NOT NULL,
+    CONSTRAINT waits_for_another CHECK ((step_id <> next_id))
+);
+
+ALTER TABLE ONLY holdfast.edges FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: installed; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.installed (
+    part text NOT NULL,
+    digest text NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+
+--
+-- Name: stream_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+CREATE SEQUENCE holdfast.stream_ids
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: journal; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.journal (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    machine text NOT NULL,
+    from_state text NOT NULL,
+    event text NOT NULL,
+    to_state text NOT NULL,
+    actor_kind text NOT NULL,
+    actor text NOT NULL,
+    step_id bigint,
+    run_id uuid,
+    attempt integer,
+    lease_id bigint,
+    reason text,
+    error jsonb
+)
+PARTITION BY RANGE (at);
+
+ALTER TABLE ONLY holdfast.journal FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: keys; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.keys (
+    tenant text NOT NULL,
+    key text NOT NULL,
+    id text NOT NULL,
+    input_hash bytea NOT NULL,
+    expires_at timestamp with time zone
+);
+
+ALTER TABLE ONLY holdfast.keys FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.kinds (
+    kind text NOT NULL,
+    policy text,
+    lease interval,
+    timeout interval,
+    queue text,
+    CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
+    CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
+);
+
+
+--
+-- Name: lease_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+CREATE SEQUENCE holdfast.lease_ids
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: machine_moves; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.machine_moves (
+    machine text NOT NULL,
+    from_state text NOT NULL,
+    event text NOT NULL,
+    to_state text NOT NULL,
+    actors text[] NOT NULL,
+    CONSTRAINT known_actors CHECK (((actors <@ ARRAY['worker'::text, 'api'::text, 'user'::text, 'scheduler'::text, 'system'::text]) AND (actors <> '{}'::text[]))),
+    CONSTRAINT known_event CHECK ((event = ANY (ARRAY['queued'::text, 'claimed'::text, 'started'::text, 'succeeded'::text, 'retried'::text, 'failed'::text, 'snoozed'::text, 'released'::text, 'continued'::text, 'expired'::text, 'reopened'::text, 'resolved'::text, 'cancelled'::text, 'rolled_back'::text, 'all_succeeded'::text, 'some_failed'::text, 'none_succeeded'::text, 'blocked'::text, 'stopped'::text])))
+);
+
+
+--
+-- Name: machines; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.machines (
+    machine text NOT NULL,
+    subject text NOT NULL,
+    policy text,
+    closing text,
+    CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
+    CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL)))
+);
+
+
+--
+-- Name: migrations; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.migrations (
+    number integer NOT NULL,
+    name text NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+
+--
+-- Name: note_keys; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.note_keys (
+    step_id bigint NOT NULL,
+    key text NOT NULL,
+    note_id bigint NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+
+--
+-- Name: notes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.notes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    step_id bigint NOT NULL,
+    run_id uuid,
+    attempt integer NOT NULL,
+    lease_id bigint,
+    level text NOT NULL,
+    message text NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_level CHECK ((level = ANY (ARRAY['debug'::text, 'info'::text, 'warn'::text, 'error'::text])))
+)
+PARTITION BY RANGE (at);
+
+ALTER TABLE ONLY holdfast.notes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: policies; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.policies (
+    policy text NOT NULL,
+    tries integer,
+    waits interval[] DEFAULT '{}'::interval[] NOT NULL,
+    base interval DEFAULT '00:00:00'::interval NOT NULL,
+    growth numeric DEFAULT 2 NOT NULL,
+    law text DEFAULT 'exponential'::text NOT NULL,
+    longest interval,
+    jitter numeric DEFAULT 0 NOT NULL,
+    jitter_in_seconds boolean DEFAULT false NOT NULL,
+    longest_retry_after interval DEFAULT '01:00:00'::interval NOT NULL,
+    CONSTRAINT jitter_is_a_share CHECK (((jitter >= (0)::numeric) AND (jitter <= (1)::numeric))),
+    CONSTRAINT known_law CHECK ((law = ANY (ARRAY['exponential'::text, 'power'::text]))),
+    CONSTRAINT tries_at_least_one CHECK ((tries >= 1)),
+    CONSTRAINT waits_are_not_negative CHECK (((base >= '00:00:00'::interval) AND (growth >= (0)::numeric) AND ('00:00:00'::interval <= ALL (waits))))
+);
+
+
+--
+-- Name: queues; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.queues (
+    queue text NOT NULL,
+    top_priority smallint DEFAULT 0 NOT NULL,
+    paused_at timestamp with time zone,
+    paused_by text,
+    pause_reason text,
+    created_at timestamp with time zone NOT NULL
+);
+
+
+--
+-- Name: workers; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.workers (
+    worker text NOT NULL,
+    queue text NOT NULL,
+    kinds text[],
+    tenants text[],
+    is_asleep boolean DEFAULT false NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL
+);
+
+
+--
+-- Name: queue_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.queue_list WITH (security_invoker='true') AS
+ SELECT q.queue,
+    q.paused_at,
+    q.paused_by,
+    q.pause_reason,
+    d.due,
+    d.later,
+    d.oldest_due_at,
+    p.parked,
+    ( SELECT count(*) AS count
+           FROM holdfast.workers w
+          WHERE ((w.queue = q.queue) AND (w.seen_at > (holdfast.clock() - '00:02:30'::interval)))) AS live_workers
+   FROM holdfast.queues q,
+    LATERAL ( SELECT count(*) FILTER (WHERE (s.due_at <= holdfast.clock())) AS due,
+            count(*) FILTER (WHERE (s.due_at > holdfast.clock())) AS later,
+            min(s.due_at) AS oldest_due_at
+           FROM holdfast.steps s
+          WHERE ((s.queue = q.queue) AND (s.due_at IS NOT NULL))) d,
+    LATERAL ( SELECT count(*) AS parked
+           FROM holdfast.steps s
+          WHERE ((s.queue = q.queue) AND (s.parked_for IS NOT NULL))) p;
+
+
+--
+-- Name: role_tenants; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.role_tenants (
+    role_name text NOT NULL,
+    tenant text NOT NULL
+);
+
+
+--
+-- Name: run_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
+ SELECT id,
+    name,
+    machine,
+    state,
+    tenant,
+    total,
+    live,
+    succeeded,
+    failed,
+    cancelled,
+    ((((total - live) - succeeded) - failed) - cancelled) AS waiting,
+    created_at,
+    started_at,
+    finished_at,
+    of_run,
+    moving
+   FROM holdfast.runs r;
+
+
+--
+-- Name: step_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
+ SELECT id,
+    kind,
+    queue,
+    state,
+    tenant,
+    machine,
+    run_id,
+    priority,
+    attempt,
+    failures,
+        CASE
+            WHEN (finished_at IS NOT NULL) THEN 'over'::text
+            WHEN (parked_for = 'handler'::text) THEN 'no handler'::text
+            WHEN (parked_for = 'move'::text) THEN 'set aside'::text
+            WHEN (lease_id IS NOT NULL) THEN 'held'::text
+            WHEN (waits > 0) THEN 'waiting'::text
+            WHEN (due_at > holdfast.clock()) THEN 'later'::text
+            WHEN (due_at IS NOT NULL) THEN 'due'::text
+            ELSE 'not let in'::text
+        END AS standing,
+    COALESCE(due_at, parked_due_at) AS due_at,
+    waits,
+    lease_owner,
+    lease_until,
+    created_at,
+    claimed_at,
+    finished_at,
+    input,
+    cursor,
+    result,
+    error
+   FROM holdfast.steps s;
+
+
+--
+-- Name: step_story; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.step_story WITH (security_invoker='true') AS
+ SELECT j.step_id,
+    j.id,
+    j.at,
+    j.attempt,
+    'move'::text AS entry,
+    j.event AS what,
+    j.from_state,
+    j.to_state,
+    j.actor_kind,
+    j.actor,
+    j.reason AS said,
+    j.error AS payload
+   FROM holdfast.journal j
+  WHERE (j.step_id IS NOT NULL)
+UNION ALL
+ SELECT n.step_id,
+    n.id,
+    n.at,
+    n.attempt,
+    'note'::text AS entry,
+    n.level AS what,
+    NULL::text AS from_state,
+    NULL::text AS to_state,
+    NULL::text AS actor_kind,
+    NULL::text AS actor,
+    n.message AS said,
+    n.payload
+   FROM holdfast.notes n;
+
+
+--
+-- Name: edges edges_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.edges
+    ADD CONSTRAINT edges_pkey PRIMARY KEY (step_id, next_id);
+
+
+--
+-- Name: installed installed_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.installed
+    ADD CONSTRAINT installed_pkey PRIMARY KEY (part);
+
+
+--
+-- Name: keys keys_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.keys
+    ADD CONSTRAINT keys_pkey PRIMARY KEY (tenant, key);
+
+
+--
+-- Name: kinds kinds_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.kinds
+    ADD CONSTRAINT kinds_pkey PRIMARY KEY (kind);
+
+
+--
+-- Name: machine_moves machine_moves_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.machine_moves
+    ADD CONSTRAINT machine_moves_pkey PRIMARY KEY (machine, from_state, event);
+
+
+--
+-- Name: machine_states machine_states_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.machine_states
+    ADD CONSTRAINT machine_states_pkey PRIMARY KEY (machine, state);
+
+
+--
+-- Name: machines machines_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.machines
+    ADD CONSTRAINT machines_pkey PRIMARY KEY (machine);
+
+
+--
+-- Name: migrations migrations_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.migrations
+    ADD CONSTRAINT migrations_pkey PRIMARY KEY (number);
+
+
+--
+-- Name: note_keys note_keys_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.note_keys
+    ADD CONSTRAINT note_keys_pkey PRIMARY KEY (step_id, key);
+
+
+--
+-- Name: policies policies_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.policies
+    ADD CONSTRAINT policies_pkey PRIMARY KEY (policy);
+
+
+--
+-- Name: queues queues_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.queues
+    ADD CONSTRAINT queues_pkey PRIMARY KEY (queue);
+
+
+--
+-- Name: role_tenants role_tenants_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.role_tenants
+    ADD CONSTRAINT role_tenants_pkey PRIMARY KEY (role_name, tenant);
+
+
+--
+-- Name: run_steps run_steps_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.run_steps
+    ADD CONSTRAINT run_steps_pkey PRIMARY KEY (run_id, step_id);
+
+
+--
+-- Name: runs runs_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.runs
+    ADD CONSTRAINT runs_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: steps steps_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.steps
+    ADD CONSTRAINT steps_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: workers workers_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.workers
+    ADD CONSTRAINT workers_pkey PRIMARY KEY (worker, queue);
+
+
+--
+-- Name: edges_back; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX edges_back ON holdfast.edges USING btree (next_id, step_id);
+
+
+--
+-- Name: journal_of_run; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX journal_of_run ON ONLY holdfast.journal USING btree (run_id, id) WHERE (step_id IS NULL);
+
+
+--
+-- Name: journal_of_step; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX journal_of_step ON ONLY holdfast.journal USING btree (step_id, id) WHERE (step_id IS NOT NULL);
+
+
+--
+-- Name: notes_of_step; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX notes_of_step ON ONLY holdfast.notes USING btree (step_id, id);
+
+
+--
+-- Name: run_step_names; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE UNIQUE INDEX run_step_names ON holdfast.run_steps USING btree (run_id, name) WHERE (name IS NOT NULL);
+
+
+--
+-- Name: runs_moving; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX runs_moving ON holdfast.runs USING btree (id) WHERE (moving IS NOT NULL);
+
+
+--
+-- Name: steps_due; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX steps_due ON holdfast.steps USING btree (queue, priority, due_at, id) WHERE (due_at IS NOT NULL);
+
+
+--
+-- Name: steps_held; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX steps_held ON holdfast.steps USING btree (lease_until) WHERE (lease_until IS NOT NULL);
+
+
+--
+-- Name: steps_open_key; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE UNIQUE INDEX steps_open_key ON holdfast.steps USING btree (tenant, unique_key) WHERE ((unique_key IS NOT NULL) AND (finished_at IS NULL));
+
+
+--
+-- Name: steps_parked; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX steps_parked ON holdfast.steps USING btree (queue, parked_for, kind, tenant) WHERE (parked_for IS NOT NULL);
+
+
+--
+-- Name: edges acyclic; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER acyclic AFTER INSERT ON holdfast.edges REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION holdfast.check_new_edges();
+
+
+--
+-- Name: runs begins; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER begins AFTER INSERT ON holdfast.runs REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION holdfast.journal_new_runs();
+
+
+--
+-- Name: steps begins; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER begins AFTER INSERT ON holdfast.steps REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION holdfast.check_new_steps();
+
+
+--
+-- Name: runs journaled; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER journaled AFTER UPDATE ON holdfast.runs REFERENCING OLD TABLE AS o NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION holdfast.journal_run_moves();
+
+
+--
+-- Name: steps journaled; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER journaled AFTER UPDATE ON holdfast.steps REFERENCING OLD TABLE AS o NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION holdfast.journal_step_moves();
+
+
+--
+-- Name: runs keeps_its_id; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER keeps_its_id BEFORE UPDATE OF id ON holdfast.runs FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_renumbering();
+
+
+--
+-- Name: steps keeps_its_id; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER keeps_its_id BEFORE UPDATE OF id ON holdfast.steps FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_renumbering();
+
+
+--
+-- Name: journal stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.journal FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: notes stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.notes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: journal stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.journal FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: notes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.notes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: kinds kinds_policy_fkey; Type: FK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.kinds
+    ADD CONSTRAINT kinds_policy_fkey FOREIGN KEY (policy) REFERENCES holdfast.policies(policy);
+
+
+--
+-- Name: machine_moves machine_moves_machine_from_state_fkey; Type: FK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.machine_moves
+    ADD CONSTRAINT machine_moves_machine_from_state_fkey FOREIGN KEY (machine, from_state) REFERENCES holdfast.machine_states(machine, state);
+
+
+--
+-- Name: machine_moves machine_moves_machine_to_state_fkey; Type: FK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.machine_moves
+    ADD CONSTRAINT machine_moves_machine_to_state_fkey FOREIGN KEY (machine, to_state) REFERENCES holdfast.machine_states(machine, state);
+
+
+--
+-- Name: machine_states machine_states_machine_fkey; Type: FK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.machine_states
+    ADD CONSTRAINT machine_states_machine_fkey FOREIGN KEY (machine) REFERENCES holdfast.machines(machine);
+
+
+--
+-- Name: machines machines_policy_fkey; Type: FK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.machines
+    ADD CONSTRAINT machines_policy_fkey FOREIGN KEY (policy) REFERENCES holdfast.policies(policy);
+
+
+--
+-- Name: edges; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.edges ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: journal; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.journal ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: edges kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.edges TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: journal kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.journal TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: keys kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.keys TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: notes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.notes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_steps kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.run_steps TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: runs kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.runs TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: steps kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.steps TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: keys; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.keys ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: notes; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.notes ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: run_steps of_own_runs; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY of_own_runs ON holdfast.run_steps FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.runs r
+  WHERE (r.id = run_steps.run_id))));
+
+
+--
+-- Name: edges of_own_steps; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY of_own_steps ON holdfast.edges FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.steps s
+  WHERE (s.id = edges.step_id))));
+
+
+--
+-- Name: journal own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.journal FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: notes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.notes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: runs own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.runs FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: steps own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.steps FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.run_steps ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: runs; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.runs ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.steps ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: SCHEMA holdfast; Type: ACL; Schema: -; Owner: -
+--
+
+GRANT USAGE ON SCHEMA holdfast TO hf_producer;
+GRANT USAGE ON SCHEMA holdfast TO hf_worker;
+GRANT USAGE ON SCHEMA holdfast TO hf_reader;
+GRANT USAGE ON SCHEMA holdfast TO hf_operator;
+
+
+--
+-- Name: FUNCTION act(kind text, name text, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.act(kind text, name text, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION add_steps(run_id uuid, step_machine text, steps jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION allowed_tenants(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.allowed_tenants() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_operator;
+
+
+--
+-- Name: FUNCTION chance(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.chance() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.chance() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.chance() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.chance() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.chance() TO hf_operator;
+
+
+--
+-- Name: FUNCTION backoff(policy text, failure integer, chance double precision); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.cancel(id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION catch_up_by_hand(moved bigint[], run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_by_hand(subject text, machine text, id text, was_machine text, from_state text, to_state text, has_lease boolean, has_ended boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_by_hand(subject text, machine text, id text, was_machine text, from_state text, to_state text, has_lease boolean, has_ended boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_claim(worker text, batch integer, lease interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_claim(worker text, batch integer, lease interval) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_new_edges(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_new_edges() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_new_steps(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_new_steps() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_open_run(run_id uuid, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_open_run(run_id uuid, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_outcomes(outcomes jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_outcomes(outcomes jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_plan(run_id uuid, steps jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_plan(run_id uuid, steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_policies(policies text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_policies(policies text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_size(what text, value jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_size(what text, value jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_staged(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_staged() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_staging(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_staging() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_start(name text, input jsonb, priority integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_start(name text, input jsonb, priority integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_tenant(tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_tenant(tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION clock(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.clock() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.clock() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.clock() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.clock() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.clock() TO hf_operator;
+
+
+--
+-- Name: FUNCTION close_runs(ids uuid[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.close_runs(ids uuid[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: TABLE runs; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.runs TO hf_producer;
+GRANT SELECT ON TABLE holdfast.runs TO hf_worker;
+GRANT SELECT ON TABLE holdfast.runs TO hf_reader;
+GRANT SELECT ON TABLE holdfast.runs TO hf_operator;
+
+
+--
+-- Name: FUNCTION closing_event(run holdfast.runs); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.closing_event(run holdfast.runs) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_new_steps(run_id uuid, ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.count_new_steps(run_id uuid, ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: SEQUENCE step_ids; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_producer;
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_worker;
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_operator;
+
+
+--
+-- Name: TABLE steps; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.steps TO hf_producer;
+GRANT SELECT ON TABLE holdfast.steps TO hf_worker;
+GRANT SELECT ON TABLE holdfast.steps TO hf_reader;
+GRANT SELECT ON TABLE holdfast.steps TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_live(step holdfast.steps); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_live(step holdfast.steps) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_operator;
+
+
+--
+-- Name: TABLE machine_states; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.machine_states TO hf_producer;
+GRANT SELECT ON TABLE holdfast.machine_states TO hf_worker;
+GRANT SELECT ON TABLE holdfast.machine_states TO hf_reader;
+GRANT SELECT ON TABLE holdfast.machine_states TO hf_operator;
+
+
+--
+-- Name: TABLE run_steps; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.run_steps TO hf_producer;
+GRANT SELECT ON TABLE holdfast.run_steps TO hf_worker;
+GRANT SELECT ON TABLE holdfast.run_steps TO hf_reader;
+GRANT SELECT ON TABLE holdfast.run_steps TO hf_operator;
+
+
+--
+-- Name: FUNCTION count_steps(run_id uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.count_steps(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION define_kind(kind text, queue text, policy text, lease interval, timeout interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval) TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval) TO hf_operator;
+
+
+--
+-- Name: FUNCTION free_children(parents bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.free_children(parents bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION guard_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.guard_violations() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION hold_back(moves holdfast.step_move[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.hold_back(moves holdfast.step_move[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION holder(step_ids bigint[], lease_ids bigint[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.holder(step_ids bigint[], lease_ids bigint[], others jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION id_of_key(tenant text, key text, hash bytea); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.id_of_key(tenant text, key text, hash bytea) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION initial_state(machine text, subject text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.initial_state(machine text, subject text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION journal_new_runs(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.journal_new_runs() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION journal_run_moves(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.journal_run_moves() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION journal_step_moves(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.journal_step_moves() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION make_partitions(ahead integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.make_partitions(ahead integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION mark_asleep(worker text, queue text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION move_run_steps(run_id uuid, batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.move_run_steps(run_id uuid, batch integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION move_runs(ids uuid[], event text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.move_runs(ids uuid[], event text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION move_steps(moves holdfast.step_move[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.move_steps(moves holdfast.step_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION narrow_tenants(asked text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.narrow_tenants(asked text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION park_unserved(queue text, candidates bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.park_unserved(queue text, candidates bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION partitions_ahead(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.partitions_ahead() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.partitions_ahead() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.partitions_ahead() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.partitions_ahead() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.partitions_ahead() TO hf_operator;
+
+
+--
+-- Name: FUNCTION pause_queue(queue text, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pause_queue(queue text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION position_of(place text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.position_of(place text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prepare_runs(pick holdfast.pick, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse(code text, message text, hint text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse(code text, message text, hint text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_change(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_change() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_move(machine text, from_state text, event text, to_state text, actor_kind text, subject text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_move(machine text, from_state text, event text, to_state text, actor_kind text, subject text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_renumbering(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_renumbering() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_position(place text, last holdfast.due_position, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_position(place text, last holdfast.due_position, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_queues(queues text[], priorities integer[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_queues(queues text[], priorities integer[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION renew_leases(worker text, lease_ids bigint[], lease interval, step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.renew_leases(worker text, lease_ids bigint[], lease interval, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.renew_leases(worker text, lease_ids bigint[], lease interval, step_ids bigint[]) TO hf_worker;
+
+
+--
+-- Name: FUNCTION reopen_failed(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.reopen_failed(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION reopen_run(run_id uuid, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.reopen_run(run_id uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION rescue_steps(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.rescue_steps(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.rescue_steps(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION reserve_step_ids(amount integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.reserve_step_ids(amount integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.reserve_step_ids(amount integer) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.reserve_step_ids(amount integer) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.reserve_step_ids(amount integer) TO hf_operator;
+
+
+--
+-- Name: FUNCTION resolve(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.resolve(id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION resume_queue(queue text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.resume_queue(queue text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resume_queue(queue text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.retry(id text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION set_aside(candidates bigint[], event text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_aside(candidates bigint[], event text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION settle_batch(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.settle_batch(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.settle_batch(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb) TO hf_worker;
+
+
+--
+-- Name: FUNCTION settle_others(outcomes jsonb, allowed text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.settle_others(outcomes jsonb, allowed text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION settle_steps(outcomes jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) TO hf_worker;
+
+
+--
+-- Name: FUNCTION stage_steps(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.stage_steps() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.stage_steps() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.stage_steps() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.stage_steps() TO hf_operator;
+
+
+--
+-- Name: FUNCTION start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_operator;
+
+
+--
+-- Name: FUNCTION start_silent_steps(moves holdfast.step_move[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION start_tasks(tasks jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION take_staged(machine text, run_id uuid, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.take_staged(machine text, run_id uuid, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.take_staged(machine text, run_id uuid, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.take_staged(machine text, run_id uuid, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.take_staged(machine text, run_id uuid, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION too_large(what text, value jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.too_large(what text, value jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION unpark_served(queue text, kinds text[], tenants text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION upkeep(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.upkeep(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.upkeep(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION uuid7(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.uuid7() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.violations() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.violations() TO hf_operator;
+
+
+--
+-- Name: FUNCTION wake(queues text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION wish(id text, event text, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION wish_for_run(run holdfast.runs, event text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION wish_for_step(step holdfast.steps, event text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.wish_for_step(step holdfast.steps, event text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE dead_steps; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.dead_steps TO hf_producer;
+GRANT SELECT ON TABLE holdfast.dead_steps TO hf_worker;
+GRANT SELECT ON TABLE holdfast.dead_steps TO hf_reader;
+GRANT SELECT ON TABLE holdfast.dead_steps TO hf_operator;
+
+
+--
+-- Name: TABLE edges; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.edges TO hf_producer;
+GRANT SELECT ON TABLE holdfast.edges TO hf_worker;
+GRANT SELECT ON TABLE holdfast.edges TO hf_reader;
+GRANT SELECT ON TABLE holdfast.edges TO hf_operator;
+
+
+--
+-- Name: TABLE installed; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.installed TO hf_producer;
+GRANT SELECT ON TABLE holdfast.installed TO hf_worker;
+GRANT SELECT ON TABLE holdfast.installed TO hf_reader;
+GRANT SELECT ON TABLE holdfast.installed TO hf_operator;
+
+
+--
+-- Name: TABLE journal; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.journal TO hf_producer;
+GRANT SELECT ON TABLE holdfast.journal TO hf_worker;
+GRANT SELECT ON TABLE holdfast.journal TO hf_reader;
+GRANT SELECT ON TABLE holdfast.journal TO hf_operator;
+
+
+--
+-- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
+
+
+--
+-- Name: TABLE machine_moves; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.machine_moves TO hf_producer;
+GRANT SELECT ON TABLE holdfast.machine_moves TO hf_worker;
+GRANT SELECT ON TABLE holdfast.machine_moves TO hf_reader;
+GRANT SELECT ON TABLE holdfast.machine_moves TO hf_operator;
+
+
+--
+-- Name: TABLE machines; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.machines TO hf_producer;
+GRANT SELECT ON TABLE holdfast.machines TO hf_worker;
+GRANT SELECT ON TABLE holdfast.machines TO hf_reader;
+GRANT SELECT ON TABLE holdfast.machines TO hf_operator;
+
+
+--
+-- Name: TABLE migrations; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.migrations TO hf_producer;
+GRANT SELECT ON TABLE holdfast.migrations TO hf_worker;
+GRANT SELECT ON TABLE holdfast.migrations TO hf_reader;
+GRANT SELECT ON TABLE holdfast.migrations TO hf_operator;
+
+
+--
+-- Name: TABLE notes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.notes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.notes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.notes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.notes TO hf_operator;
+
+
+--
+-- Name: TABLE policies; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.policies TO hf_producer;
+GRANT SELECT ON TABLE holdfast.policies TO hf_worker;
+GRANT SELECT ON TABLE holdfast.policies TO hf_reader;
+GRANT SELECT ON TABLE holdfast.policies TO hf_operator;
+
+
+--
+-- Name: TABLE queues; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.queues TO hf_producer;
+GRANT SELECT ON TABLE holdfast.queues TO hf_worker;
+GRANT SELECT ON TABLE holdfast.queues TO hf_reader;
+GRANT SELECT ON TABLE holdfast.queues TO hf_operator;
+
+
+--
+-- Name: TABLE workers; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.workers TO hf_producer;
+GRANT SELECT ON TABLE holdfast.workers TO hf_worker;
+GRANT SELECT ON TABLE holdfast.workers TO hf_reader;
+GRANT SELECT ON TABLE holdfast.workers TO hf_operator;
+
+
+--
+-- Name: TABLE queue_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.queue_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.queue_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.queue_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.queue_list TO hf_operator;
+
+
+--
+-- Name: TABLE run_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.run_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.run_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.run_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.run_list TO hf_operator;
+
+
+--
+-- Name: TABLE step_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.step_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.step_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.step_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.step_list TO hf_operator;
+
+
+--
+-- Name: TABLE step_story; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.step_story TO hf_producer;
+GRANT SELECT ON TABLE holdfast.step_story TO hf_worker;
+GRANT SELECT ON TABLE holdfast.step_story TO hf_reader;
+GRANT SELECT ON TABLE holdfast.step_story TO hf_operator;
+
+
+--
+-- PostgreSQL database dump complete
+--
+
+

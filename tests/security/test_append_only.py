@@ -1,0 +1,73 @@
+"""The journal and the notes stay as they were written, whoever asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+
+from holdfast import errors
+from holdfast.kernel import calls
+from holdfast.kernel.db import run, translate
+from security.conftest import Login
+
+DB = Connection[Any]
+EVERYBODY = ["hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner", "hf_migrator", "superuser"]
+CHANGES = ["update {} set tenant = 'x'", "delete from {}", "truncate {}", "truncate {} cascade"]
+
+
+@pytest.fixture
+def written(db: DB) -> list[str]:
+    """Write a move and a note, and name the tables that hold them: the parents and their partitions of this month."""
+    run(db, calls.start_task("x"))
+    (step,) = run(db, calls.claim_steps("w"))
+    run(db, calls.note(step.step_id, step.lease_id, "info", "hello"))
+    parts = db.execute(
+        """select distinct tableoid::regclass::text from holdfast.journal
+           union select distinct tableoid::regclass::text from holdfast.notes"""
+    )
+    return ["holdfast.journal", "holdfast.notes", *(name for (name,) in parts)]
+
+
+def rows(db: DB) -> list[Any]:
+    journal = db.execute("select row_to_json(j)::text from holdfast.journal j order by id").fetchall()
+    return journal + db.execute("select row_to_json(n)::text from holdfast.notes n order by id").fetchall()
+
+
+@pytest.mark.parametrize("role", EVERYBODY)
+def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str], role: str) -> None:
+    """R38 X-07: neither in the parent nor in a partition by its name; the owner and a superuser are told why."""
+    before = rows(db)
+    user = db if role == "superuser" else login(role)
+    if role == "hf_migrator":
+        user.execute("set role hf_owner")
+    assert len(written) == 4
+
+    for table in written:
+        for change in CHANGES:
+            with pytest.raises(psycopg.Error) as refused:
+                user.execute(sql.SQL(change).format(sql.Identifier(*table.split("."))))
+            expected = (
+                errors.AppendOnly if role in {"superuser", "hf_owner", "hf_migrator"} else errors.PermissionMissing
+            )
+            assert isinstance(translate(refused.value), expected)
+
+    assert rows(db) == before
+
+
+def test_partitions_that_are_made_later_are_as_firm(db: DB, written: list[str]) -> None:
+    """R38: each has the triggers of its parent, and one of its own against TRUNCATE."""
+    db.execute("set role hf_owner")
+    db.execute("select holdfast.make_partitions(20)")
+    db.execute("reset role")
+
+    bare = db.execute(
+        """select c.relname
+             from pg_class c left join pg_trigger t on t.tgrelid = c.oid and t.tgname in ('stays', 'stays_whole')
+            where c.relnamespace = 'holdfast'::regnamespace and c.relispartition and c.relkind = 'r'
+            group by c.relname having count(t.oid) < 2"""
+    )
+
+    assert bare.fetchall() == []

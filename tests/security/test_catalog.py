@@ -1,0 +1,198 @@
+"""What the catalog says about rights: who owns what, who may call what, and that nobody writes a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from holdfast.testing import Template
+
+DB = Connection[Any]
+RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
+
+# The manifest: what each role may call. A function that is not named here is for the kernel alone.
+READING = {"allowed_tenants", "backoff", "chance", "clock", "is_live", "partitions_ahead"}
+STARTING = {"reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged"}
+WORKING = {
+    "claim_steps",
+    "mark_asleep",
+    "note",
+    "renew_leases",
+    "rescue_steps",
+    "settle_batch",
+    "settle_steps",
+    "upkeep",
+}
+DEFINING = {"define_kind", "define_policy"}
+OPERATING = {"cancel", "pause_queue", "resolve", "resume_queue", "retry", "violations"}
+MANIFEST = {
+    "hf_reader": READING,
+    "hf_producer": READING | STARTING | {"cancel"},
+    "hf_worker": READING | STARTING | DEFINING | WORKING,
+    "hf_operator": READING | STARTING | DEFINING | OPERATING,
+}
+# Tables that a runtime role reads; the others it does not even see.
+READABLE = {
+    "edges", "installed", "journal", "kinds", "machine_moves", "machine_states", "machines", "migrations", "notes",
+    "policies", "queues", "run_steps", "runs", "steps", "workers",
+    "dead_steps", "queue_list", "run_list", "step_list", "step_story",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def db(template: Template) -> Iterator[DB]:
+    """One database for them all: they only read."""
+    with template.clone() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+def names(db: DB, query: str, *arguments: Any) -> list[str]:
+    return [name for (name,) in db.execute(query, arguments)]
+
+
+@pytest.mark.parametrize("role", RUNTIME)
+def test_each_role_may_call_what_the_manifest_says(db: DB, role: str) -> None:
+    """R35 X-15"""
+    allowed = names(
+        db,
+        """select p.proname from pg_proc p
+            where p.pronamespace = 'holdfast'::regnamespace and has_function_privilege(%s, p.oid, 'execute')""",
+        role,
+    )
+
+    assert sorted(allowed) == sorted(MANIFEST[role])
+
+
+def test_nobody_may_call_a_function_because_everybody_may(db: DB) -> None:
+    """R35: EXECUTE is revoked from PUBLIC, also for functions that are made later."""
+    with db.transaction(force_rollback=True):
+        db.execute("set local role hf_owner")
+        db.execute("create function holdfast.made_later() returns int language sql as 'select 1'")
+        public = names(
+            db,
+            """select p.oid::regprocedure::text
+                 from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+                where p.pronamespace = 'holdfast'::regnamespace and a.grantee = 0""",
+        )
+
+    assert public == []
+
+
+def test_a_function_that_acts_as_its_owner_pins_its_search_path(db: DB) -> None:
+    """R35: and so does every plpgsql function, which looks its names up when it runs."""
+    unpinned = names(
+        db,
+        """select p.oid::regprocedure::text from pg_proc p join pg_language l on l.oid = p.prolang
+            where p.pronamespace = 'holdfast'::regnamespace and (p.prosecdef or l.lanname = 'plpgsql')
+              and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
+    )
+
+    assert unpinned == []
+
+
+def test_a_function_without_a_pinned_path_was_bound_when_it_was_made(db: DB) -> None:
+    """R35: its body is parsed (BEGIN ATOMIC), so that no search path changes what it means."""
+    loose = names(
+        db,
+        """select p.oid::regprocedure::text from pg_proc p
+            where p.pronamespace = 'holdfast'::regnamespace and p.prosqlbody is null
+              and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
+    )
+
+    assert loose == []
+
+
+def test_the_owner_owns_everything_and_cannot_log_in(db: DB) -> None:
+    """X-15: and is neither a superuser nor past row-level security."""
+    owners = names(
+        db,
+        """select pg_get_userbyid(o.owner) from (
+             select c.relowner from pg_class c where c.relnamespace = 'holdfast'::regnamespace
+             union select p.proowner from pg_proc p where p.pronamespace = 'holdfast'::regnamespace
+             union select t.typowner from pg_type t where t.typnamespace = 'holdfast'::regnamespace
+             union select n.nspowner from pg_namespace n where n.nspname = 'holdfast') o (owner)""",
+    )
+    owner = db.execute(
+        """select r.rolsuper, r.rolcanlogin, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb
+             from pg_roles r where r.rolname = 'hf_owner'"""
+    ).fetchone()
+
+    assert owners == ["hf_owner"]
+    assert owner == (False, False, False, False, False)
+
+
+def test_the_roles_cannot_log_in_and_are_not_in_the_owner(db: DB) -> None:
+    """X-15: a login is made by whoever runs the server, and put into one of them."""
+    able = names(
+        db,
+        """select r.rolname from pg_roles r where r.rolname = any (%s)
+              and (r.rolcanlogin or r.rolsuper or r.rolbypassrls or pg_has_role(r.oid, 'hf_owner', 'member'))""",
+        RUNTIME,
+    )
+
+    assert able == []
+
+
+@pytest.mark.parametrize("role", [*RUNTIME, "public"])
+def test_no_runtime_role_may_change_a_table(db: DB, role: str) -> None:
+    """R35: nor a view, a partition, a column or a sequence's value."""
+    writable = names(
+        db,
+        """select c.relname from pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
+            where c.relnamespace = 'holdfast'::regnamespace and a.privilege_type not in ('SELECT', 'USAGE')
+              and a.grantee = coalesce((select r.oid from pg_roles r where r.rolname = %s), 0)
+           union all
+           select c.relname || '.' || f.attname
+             from pg_class c join pg_attribute f on f.attrelid = c.oid, aclexplode(f.attacl) a
+            where c.relnamespace = 'holdfast'::regnamespace""",
+        role,
+    )
+
+    assert writable == []
+
+
+@pytest.mark.parametrize("role", RUNTIME)
+def test_a_runtime_role_reads_what_the_manifest_says(db: DB, role: str) -> None:
+    """R34: no partition by its own name, for only the parent's policies are asked; no keys, no role's tenants."""
+    readable = names(
+        db,
+        """select c.relname from pg_class c
+            where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
+              and has_table_privilege(%s, c.oid, 'select')""",
+        role,
+    )
+
+    assert set(readable) == READABLE
+
+
+def test_every_view_asks_for_its_readers_rights(db: DB) -> None:
+    """R34: a view that read as its owner would show all tenants."""
+    views = names(
+        db,
+        """select c.relname from pg_class c where c.relnamespace = 'holdfast'::regnamespace and c.relkind = 'v'
+              and not coalesce(c.reloptions, '{}') @> array['security_invoker=true']""",
+    )
+
+    assert views == []
+
+
+def test_every_table_with_a_tenant_has_forced_row_security(db: DB) -> None:
+    """R34 X-14: and so has what is read of a run or a step. Of partitions only the parent is ever granted."""
+    unprotected = {
+        column: names(
+            db,
+            """select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = %s
+                where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+                  and not (c.relrowsecurity and c.relforcerowsecurity
+                           and exists (select from pg_policy p where p.polrelid = c.oid))""",
+            column,
+        )
+        for column in ("tenant", "step_id", "run_id")
+    }
+
+    assert unprotected["tenant"] == ["role_tenants"]  # which nobody may read at all
+    assert READABLE.isdisjoint(unprotected["step_id"] + unprotected["run_id"])

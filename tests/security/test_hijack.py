@@ -1,0 +1,187 @@
+"""A caller's own objects, put in the way of ours, are not used: no function, no operator, no temporary table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+
+from holdfast import errors
+from holdfast.kernel import calls
+from holdfast.kernel.calls import Call
+from holdfast.kernel.db import run
+from holdfast.models import Done, Fail, Retry, Settlement
+from holdfast.testing import events
+from security.conftest import Login
+
+DB = Connection[Any]
+
+# Each raises when it is called. A path with `evil` before pg_catalog finds them first.
+EVIL = """
+create function evil.trap() returns text language plpgsql as $$ begin raise exception 'hijacked'; end $$;
+create function evil.now() returns timestamptz language sql as $$ select evil.trap()::timestamptz $$;
+create function evil.clock() returns timestamptz language sql as $$ select evil.trap()::timestamptz $$;
+create function evil.clock_timestamp() returns timestamptz language sql as $$ select evil.trap()::timestamptz $$;
+create function evil.format(text, variadic text[]) returns text language sql as $$ select evil.trap() $$;
+create function evil.nextval(regclass) returns bigint language sql as $$ select evil.trap()::bigint $$;
+create function evil.cardinality(bigint[]) returns int language sql as $$ select evil.trap()::int $$;
+create function evil.jsonb_typeof(jsonb) returns text language sql as $$ select evil.trap() $$;
+create function evil.current_setting(text, boolean) returns text language sql as $$ select evil.trap() $$;
+create function evil.set_config(text, text, boolean) returns text language sql as $$ select evil.trap() $$;
+create function evil.pg_has_role(name, oid, text) returns boolean language sql as $$ select evil.trap()::boolean $$;
+create function evil.pg_notify(text, text) returns void language sql as $$ select evil.trap() $$;
+create function evil.same(text, text) returns boolean language sql as $$ select evil.trap()::boolean $$;
+create function evil.same(bigint, bigint) returns boolean language sql as $$ select evil.trap()::boolean $$;
+create function evil.after(timestamptz, timestamptz) returns boolean language sql as $$ select evil.trap()::boolean $$;
+create function evil.later(timestamptz, interval) returns timestamptz language sql
+  as $$ select evil.trap()::timestamptz $$;
+create operator evil.= (leftarg = text, rightarg = text, function = evil.same);
+create operator evil.= (leftarg = bigint, rightarg = bigint, function = evil.same);
+create operator evil.<= (leftarg = timestamptz, rightarg = timestamptz, function = evil.after);
+create operator evil.+ (leftarg = timestamptz, rightarg = interval, function = evil.later);
+create table evil.steps (id bigint);
+create type evil.claimed_step as (step_id bigint);
+"""
+TRIGGER = "pg_catalog.suppress_redundant_updates_trigger"
+OURS = ["runs", "steps", "queues", "workers", "keys", "kinds", "machine_moves", "machine_states", "role_tenants"]
+CATALOG = ["pg_class", "pg_roles", "pg_constraint"]
+
+
+def waylay(db: DB, caller: DB) -> None:
+    """Put the caller's own schema and temporary tables first wherever they can be."""
+    db.execute(sql.SQL("create schema evil authorization {}").format(sql.Identifier(caller.info.user)))
+    caller.execute(EVIL)
+    for table in OURS + CATALOG:
+        caller.execute(f"create temporary table {table} (id bigint)")
+    caller.execute("set search_path = evil, pg_temp, pg_catalog, holdfast")
+    with pytest.raises(psycopg.errors.RaiseException, match="hijacked"):
+        caller.execute("select now()")
+
+
+def story(db: DB) -> list[Call[Any]]:
+    """List calls that together use every function that acts as its owner."""
+    failed, spare = (run(db, calls.start_task(name))[0] for name in ("bad", "spare"))
+    (step,) = run(db, calls.claim_steps("w", kinds=["bad"]))
+    run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Fail("bad"))]))
+    run(db, calls.start_tasks([{"name": "held"}] * 3))
+    one, two, three = run(db, calls.claim_steps("w", kinds=["held"], batch=3))
+    plan: list[dict[str, Any]] = [{"kind": "a", "name": "a"}, {"kind": "b", "after": ["a"]}]
+    return [
+        calls.start_task("mail", key="k", unique_key="u"),
+        calls.start_tasks([{"name": "mail"}, {"name": "mail", "priority": 3}]),
+        calls.start_run("flow.task", "f", "flow.step", steps=plan, key="r"),
+        calls.stage_steps(),
+        calls.take_staged("work.task"),
+        Call("reserve_step_ids", int, {"amount": 3}),
+        calls.note(one.step_id, one.lease_id, "info", "hello", key="once"),
+        calls.renew_leases("w", [one.lease_id, two.lease_id]),
+        calls.settle_steps([Settlement(one.step_id, one.lease_id, Done({"a": 1}))]),
+        calls.settle_steps([Settlement(two.step_id, two.lease_id, Retry("again"))]),
+        Call("settle_steps", object, {"outcomes": three_done(three.step_id, three.lease_id)}),
+        calls.claim_steps("w", kinds=["mail"], batch=10, tenants=["default"]),
+        calls.claim_steps("w", batch=10),
+        calls.mark_asleep("w"),
+        Call("define_policy", object, {"policy": "mine", "tries": 2}),
+        Call("define_kind", object, {"kind": "mail", "policy": "mine"}),
+        calls.rescue_steps(),
+        calls.upkeep(),
+        calls.retry(str(failed)),
+        calls.cancel(str(failed)),
+        calls.cancel(str(spare)),
+        calls.pause_queue("default"),
+        calls.resume_queue("default"),
+        Call("allowed_tenants", object, {}),
+        Call("partitions_ahead", object, {}),
+        calls.violations(),
+    ]
+
+
+def three_done(step_id: int, lease_id: int) -> str:
+    return f'[{{"step_id": {step_id}, "lease_id": {lease_id}, "outcome": "done"}}]'
+
+
+def test_functions_that_act_as_their_owner_use_our_objects_only(login: Login, db: DB) -> None:
+    """R35: each that a runtime role may call, called with the caller's objects first in its path."""
+    caller = login("hf_producer", "hf_worker", "hf_operator")
+    wishes = story(db)
+    run(db, calls.start_task("dead"))
+    (dead,) = run(db, calls.claim_steps("w", kinds=["dead"]))
+    run(db, calls.settle_steps([Settlement(dead.step_id, dead.lease_id, Fail("bad"))]))
+    waylay(db, caller)
+
+    with caller.transaction():  # one, because what is staged ends with it
+        for call in [*wishes, calls.resolve(str(dead.step_id))]:
+            run(caller, call)
+
+    called = {call.function for call in wishes} | {"resolve"}
+    definers = db.execute(
+        """select p.proname from pg_proc p
+            where p.pronamespace = 'holdfast'::regnamespace and p.prosecdef
+              and has_function_privilege(%s, p.oid, 'execute')""",
+        [caller.info.user],
+    )
+    assert {name for (name,) in definers} == called
+    assert events(db, step=dead.step_id)[-1] == "resolved"
+    assert run(db, calls.violations()) == []
+
+
+@pytest.mark.parametrize("kind", ["table", "table and trigger", "view"])
+def test_a_callers_own_staging_table_is_refused(login: Login, db: DB, kind: str) -> None:
+    """R35: its trigger, or its view's function, would run as the owner."""
+    caller = login("hf_producer")
+    db.execute(sql.SQL("create schema evil authorization {}").format(sql.Identifier(caller.info.user)))
+    caller.execute(
+        """create function evil.trap() returns trigger language plpgsql as $$ begin raise exception 'hijacked'; end $$;
+           create function evil.say() returns text language plpgsql as $$ begin raise exception 'hijacked'; end $$"""
+    )
+    columns = "id bigint, kind text, input jsonb, name text, queue text, priority smallint, due_at timestamptz, "
+    caller.execute(f"create temporary table mine ({columns} unique_key text, policy text, waits int)")
+    caller.execute("insert into mine (id, kind, input, priority, waits) values (1, 'x', '{}', 0, 0)")
+    if kind == "view":
+        caller.execute("create temporary view staged_steps as select m.*, evil.say() as said from mine m")
+    else:
+        caller.execute("alter table mine rename to staged_steps")
+    if kind == "table and trigger":
+        caller.execute(
+            "create trigger trap before update on staged_steps for each row execute function evil.trap()",
+        )
+    caller.execute("create temporary table staged_edges (step_id bigint, next_id bigint)")
+
+    with pytest.raises(errors.BadInput, match="staged"):
+        run(caller, calls.take_staged("work.task"))
+    with pytest.raises(errors.BadInput, match="staged"):
+        run(caller, calls.stage_steps())
+
+    assert db.execute("select count(*) from holdfast.steps").fetchone() == (0,)
+
+
+def test_a_staged_table_takes_rows_and_nothing_else(login: Login) -> None:
+    """R35: who copies into it may not change what it does."""
+    caller = login("hf_producer")
+
+    for statement in (
+        "alter table pg_temp.staged_steps alter kind set default 'x'",
+        f"create trigger t before update on pg_temp.staged_steps for each row execute function {TRIGGER}()",
+        "create rule r as on update to pg_temp.staged_steps do instead nothing",
+        "update pg_temp.staged_steps set kind = 'x'",
+        "drop table pg_temp.staged_steps",
+    ):
+        with caller.transaction(force_rollback=True):
+            run(caller, calls.stage_steps())
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                caller.execute(statement)
+
+
+def test_staged_ids_are_those_that_were_given_out(login: Login, db: DB) -> None:
+    """R35: a number from the future would make a later start fail."""
+    caller = login("hf_producer")
+
+    with caller.transaction(force_rollback=True):
+        run(caller, calls.stage_steps())
+        caller.execute("insert into pg_temp.staged_steps (id, kind) values (1000000, 'x')")
+        with pytest.raises(errors.BadInput, match="reserve_step_ids"):
+            run(caller, calls.take_staged("work.task"))
+
+    run(db, calls.start_tasks([{"name": "mail"}] * 3))

@@ -1,0 +1,133 @@
+"""Python and SQL say the same: functions and parameters, rows and columns, events and states, files and functions."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from importlib.resources import files
+from typing import Any, get_args
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from holdfast.kernel import calls
+from holdfast.kernel.calls import Call
+from holdfast.models import ActorKind, Event, JournalEntry, Level
+from holdfast.testing import Template
+
+DB = Connection[Any]
+
+MADE = [
+    make
+    for name, make in inspect.getmembers(calls, inspect.isfunction)
+    if make.__module__ == calls.__name__ and str(make.__annotations__.get("return")).startswith("Call[")
+]
+SAMPLES: dict[str, Any] = {"str": "1", "int": 1, "Any": {}, "Level": "info", "timedelta": None, "UUID": None}
+PARAMETERS = """
+select coalesce(array_agg(a.name order by a.no) filter (where a.mode in ('i', 'b')), '{}') as taken,
+       array_agg(a.name order by a.no) filter (where a.mode in ('o', 'b', 't')) as given,
+       p.prorettype::regtype::text
+  from pg_proc p
+  left join lateral unnest(p.proargnames, coalesce(p.proargmodes::text[], array_fill('i'::text, array[p.pronargs])))
+         with ordinality a (name, mode, no) on true
+ where p.pronamespace = 'holdfast'::regnamespace and p.proname = %s
+ group by p.oid
+"""
+
+
+def sample(make: Callable[..., Call[Any]]) -> Call[Any]:
+    """Make a call with something for each parameter that must be given."""
+    wanted = [p for p in inspect.signature(make).parameters.values() if p.default is p.empty]
+    return make(**{p.name: [] if str(p.annotation).startswith("Sequence") else SAMPLES[p.annotation] for p in wanted})
+
+
+def columns_of(db: DB, relation: str) -> list[str]:
+    query = "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 order by attnum"
+    return [name for (name,) in db.execute(query, [relation])]
+
+
+@pytest.fixture(scope="module")
+def catalog(template: Template) -> Iterator[DB]:
+    """One database for all of these: they only read."""
+    with template.clone() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("make", MADE, ids=lambda make: make.__name__)
+def test_a_call_names_a_function_with_just_its_parameters_and_columns(
+    catalog: DB, make: Callable[..., Call[Any]]
+) -> None:
+    call = sample(make)
+
+    ((taken, given, answer),) = catalog.execute(PARAMETERS, [call.function]).fetchall()
+
+    assert set(call.arguments) == set(taken)
+    if is_dataclass(call.row):
+        assert [f.name for f in fields(call.row)] == (given or columns_of(catalog, answer))
+
+
+def test_there_are_calls_at_all() -> None:
+    assert {"start_task", "claim_steps", "renew_leases", "settle_steps", "rescue_steps", "note", "cancel"} <= {
+        make.__name__ for make in MADE
+    }
+
+
+def test_a_journal_entry_has_the_columns_of_the_journal(catalog: DB) -> None:
+    assert [f.name for f in fields(JournalEntry)] == columns_of(catalog, "holdfast.journal")
+
+
+@pytest.mark.parametrize(
+    ("words", "relation", "constraint", "beyond"),
+    [
+        (Event, "machine_moves", "known_event", {"by_hand", "created"}),
+        (ActorKind, "machine_moves", "known_actors", set()),
+        (Level, "notes", "known_level", set()),
+    ],
+)
+def test_python_knows_the_words_that_sql_knows(
+    catalog: DB, words: Any, relation: str, constraint: str, beyond: set[str]
+) -> None:
+    ((check,),) = catalog.execute(
+        "select pg_get_constraintdef(oid) from pg_constraint where conrelid = %s::regclass and conname = %s",
+        [f"holdfast.{relation}", constraint],
+    )
+
+    assert set(get_args(words)) == set(re.findall(r"'(\w+)'", check)) | beyond
+
+
+def test_each_file_makes_the_one_function_that_it_is_named_after(catalog: DB) -> None:
+    folder = files("holdfast") / "sql" / "functions"
+    made = {
+        file.name: re.findall(r"^create or replace function holdfast\.(\w+)\(", file.read_text("utf-8"), re.MULTILINE)
+        for file in folder.iterdir()
+    }
+    installed = catalog.execute("select proname from pg_proc where pronamespace = 'holdfast'::regnamespace").fetchall()
+
+    assert made == {name: [name.removesuffix(".sql")] for name in made}
+    assert sorted(name for (name,) in installed) == sorted(name for (name,) in made.values())
+
+
+def test_a_machine_uses_only_states_and_events_that_are_known(catalog: DB) -> None:
+    states = set(catalog.execute("select machine, state from holdfast.machine_states").fetchall())
+    moves = catalog.execute("select machine, from_state, event, to_state from holdfast.machine_moves").fetchall()
+
+    assert {event for _, _, event, _ in moves} <= set(get_args(Event)) - {"by_hand", "created"}
+    assert {(machine, state) for machine, before, _, after in moves for state in (before, after)} == states
+
+
+def test_a_machine_has_a_beginning_and_leaves_nothing_open_for_ever(catalog: DB) -> None:
+    """One initial state for each machine, a way on from all that is not over, none out of what it never comes to."""
+    ((beginnings,),) = catalog.execute(
+        """select array_agg(m.machine) from holdfast.machines m
+            where 1 <> (select count(*) from holdfast.machine_states s where s.machine = m.machine and s.is_initial)"""
+    )
+    ((dead_ends,),) = catalog.execute(
+        """select array_agg(s.machine || ' ' || s.state) from holdfast.machine_states s
+            where s.phase <> 'over'
+              and not exists (select from holdfast.machine_moves m
+                               where m.machine = s.machine and m.from_state = s.state)"""
+    )
+    assert (beginnings, dead_ends) == (None, None)
