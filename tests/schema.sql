@@ -541,6 +541,23 @@ $$;
 
 
 --
+-- Name: check_reason(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_reason(reason text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if length(check_reason.reason) > 1000 then
+    perform holdfast.refuse('RN005', format('a reason of %s characters is too long', length(check_reason.reason)),
+                            'say it in 1000, or say where it is written');
+  end if;
+end
+$$;
+
+
+--
 -- Name: check_size(text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1308,6 +1325,8 @@ begin
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
   if announced is null then
+    perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))
+       from (select n.queue, max(n.priority)::int as priority from n group by n.queue) q;
     perform holdfast.catch_up_by_hand(
       array(select n.id from o join n on n.id = o.id where o.state <> n.state and n.run_id is not null),
       array(select distinct n.run_id from o join n on n.id = o.id
@@ -1648,6 +1667,7 @@ CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text)
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
+  perform holdfast.check_reason(pause_queue.reason);
   perform holdfast.check_tenant('*');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = coalesce(q.paused_at, holdfast.clock()), paused_by = session_user, pause_reason = pause_queue.reason
@@ -1998,12 +2018,13 @@ CREATE FUNCTION holdfast.reopen_run(run_id uuid, clock timestamp with time zone)
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  ended constant holdfast.runs := (select r from holdfast.runs r
-                                    where r.id = reopen_run.run_id and r.finished_at is not null for update);
+  run holdfast.runs;
 begin
-  if ended.id is not null and holdfast.move_runs(array[ended.id], 'reopened', reopen_run.clock) = 0 then
-    perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', ended.id, ended.state),
-                            format('%s is final for a %s', ended.state, ended.machine));
+  -- Locked also when it has not ended: a settle that is about to close it comes to its end first.
+  select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
+  if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
+    perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', run.id, run.state),
+                            format('%s is final for a %s', run.state, run.machine));
   end if;
 end
 $$;
@@ -2687,6 +2708,10 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   select 'machine_has_the_move', 'step ' || s.id, format('set aside: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
   union all
+  select 'priority_is_looked_at', 'step ' || s.id, format('priority %s, but claims from %s look up to %s', s.priority, s.queue, q.top_priority)
+    from known s join holdfast.queues q on q.queue = s.queue
+   where s.finished_at is null and s.priority > q.top_priority
+  union all
   select 'waits_for_parents', 'step ' || s.id, format('waits is %s, parents not done %s', s.waits, p.open)
     from known s,
          lateral (select count(*) filter (where q.finished_at is null or q.outcome <> 'succeeded') as open
@@ -2767,6 +2792,7 @@ declare
   run holdfast.runs;
   answer text;
 begin
+  perform holdfast.check_reason(wish.reason);
   if wish.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
      where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
@@ -2803,6 +2829,7 @@ begin
   -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
+  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
   if holdfast.move_runs(array[run.id], wish_for_run.event, clock) = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
@@ -3821,6 +3848,13 @@ REVOKE ALL ON FUNCTION holdfast.check_plan(run_id uuid, steps jsonb) FROM PUBLIC
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_policies(policies text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_reason(reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_reason(reason text) FROM PUBLIC;
 
 
 --

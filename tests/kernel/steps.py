@@ -56,6 +56,21 @@ def add_steps(db: DB, run_id: UUID, *steps: dict[str, Any], machine: str = "flow
     return ids
 
 
+def wide_run(db: DB, steps: int) -> UUID:
+    """A run of many steps."""
+    return start_flow(db, *(node(f"s{n}") for n in range(steps)))
+
+
+def wish_in_chunks(db: DB, run_id: UUID, event: str, chunk: int) -> None:
+    """Wish for a run as wish_for_run does, but move only a small chunk of its steps at once."""
+    with db.transaction():
+        db.execute("select holdfast.act('user', 'test')")
+        db.execute("select holdfast.move_runs(array[%s]::uuid[], %s, holdfast.clock())", [run_id, event])
+        db.execute("update holdfast.runs set moving = %s where id = %s", [event, run_id])
+        db.execute("select holdfast.move_run_steps(%s, %s)", [run_id, chunk])
+        db.execute("select holdfast.act()")
+
+
 def node(name: str, *after: str, **options: Any) -> dict[str, Any]:
     """Plan a step that is called as its kind and waits for others."""
     return {"kind": name, "name": name, **({"after": list(after)} if after else {}), **options}

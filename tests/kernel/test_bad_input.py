@@ -14,7 +14,20 @@ from holdfast.kernel import bulk, calls
 from holdfast.kernel.calls import Call
 from holdfast.kernel.db import run, translate
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Settlement, Snooze, Unreadable
-from kernel.steps import DB, claim, claim_one, column, fingerprint, node, settle, settlement, start, step_row, value
+from kernel.steps import (
+    DB,
+    claim,
+    claim_one,
+    column,
+    fingerprint,
+    node,
+    settle,
+    settlement,
+    start,
+    start_flow,
+    step_row,
+    value,
+)
 
 BIG = "x" * 10**7
 NUL, SURROGATE = "a\0b", "a\ud800b"
@@ -150,10 +163,14 @@ def test_a_note_of_ten_megabytes_is_refused(db: DB) -> None:
 def test_names_and_keys_of_ten_megabytes_are_refused(db: DB) -> None:
     start(db)
     step = claim_one(db)
+    run_id = start_flow(db, node("a"))
 
     refused(
         db,
         errors.BadInput,
+        calls.cancel(str(step.step_id), BIG),
+        calls.cancel(str(run_id), BIG),
+        calls.pause_queue("default", BIG),
         calls.start_task(BIG),
         *(calls.start_task("mail", **{name: BIG}) for name in ("queue", "key", "unique_key", "tenant")),  # type: ignore[arg-type]
         calls.start_run("flow.task", BIG, "flow.step"),

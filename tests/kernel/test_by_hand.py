@@ -27,6 +27,7 @@ from kernel.steps import (
     start,
     start_flow,
     value,
+    violations,
 )
 
 OVER = "due_at = null, lease_id = null, lease_owner = null, lease_until = null, finished_at = holdfast.clock()"
@@ -207,6 +208,25 @@ def test_a_change_that_is_no_move_is_neither_journaled_nor_refused(db: DB) -> No
 
     assert events(db, step=ids["a"]) == []
     assert counts(db, run_id) == {"total": 2, "live": 1}
+
+
+def test_a_priority_raised_by_hand_is_seen_by_the_next_claim(db: DB) -> None:
+    """X-04: also where the queue never had one so high"""
+    ids = [start(db) for _ in range(3)]
+
+    db.execute("update holdfast.steps set priority = 9 where id = %s", [ids[2]])
+
+    assert [claim_one(db).step_id for _ in ids] == [ids[2], ids[0], ids[1]]
+
+
+@pytest.mark.unsound
+def test_a_step_above_all_that_its_queue_knows_is_a_violation(db: DB) -> None:
+    """X-13: no claim would look there"""
+    step_id = start(db)
+    db.execute("set session_replication_role = replica")
+    db.execute("update holdfast.steps set priority = 9")
+
+    assert violations(db) == [("priority_is_looked_at", f"step {step_id}")]
 
 
 def test_a_run_is_moved_by_hand_along_its_machine_only(db: DB) -> None:

@@ -56,6 +56,16 @@ def in_step(gate: threading.Barrier, act: Callable[[], T]) -> T:
     return answer
 
 
+def shut_gate(db: DB, event: str) -> None:
+    """Let who inserts or updates steps wait right after it, until the gate is opened: pg_advisory_unlock(1)."""
+    db.execute(
+        """create function public.wait_at_gate() returns trigger language plpgsql as
+           $$ begin perform pg_advisory_xact_lock(1); return null; end $$"""
+    )
+    db.execute(f"create trigger gate after {event} on holdfast.steps execute function public.wait_at_gate()")
+    db.execute("select pg_advisory_lock(1)")
+
+
 def test_lease_numbers_grow_and_never_repeat(db: DB) -> None:
     """R5: released and claimed again a thousand times"""
     start(db)
@@ -230,12 +240,7 @@ def test_a_key_points_to_the_task_that_took_the_place_of_one_that_ended_meanwhil
     """The unique key's holder ends after the start has met it and before the start has read it"""
     start(db, unique_key="u")
     held = claim_one(db)
-    db.execute(
-        """create function public.wait_at_gate() returns trigger language plpgsql as
-           $$ begin perform pg_advisory_xact_lock(1); return null; end $$""",
-    )
-    db.execute("create trigger gate after insert on holdfast.steps execute function public.wait_at_gate()")
-    db.execute("select pg_advisory_lock(1)")
+    shut_gate(db, "insert")
     with psycopg.connect(dsn, autocommit=True) as second:
         answer: list[int] = []
         starter = threading.Thread(target=lambda: answer.append(start(second, key="k", unique_key="u")))
@@ -248,3 +253,27 @@ def test_a_key_points_to_the_task_that_took_the_place_of_one_that_ended_meanwhil
     assert answer != [held.step_id]
     assert start(db, key="k", unique_key="u") == answer[0]
     assert column(db, answer[0], "state") == "pending"
+
+
+def test_a_call_that_met_a_deadlock_is_made_again(db: DB, dsn: str) -> None:
+    """40P01: it was undone whole, so it may be"""
+    start_flow(db, node("a"))
+    step = claim_one(db)
+    shut_gate(db, "update")
+    with psycopg.connect(dsn) as other, psycopg.connect(dsn, autocommit=True) as own:
+        own.execute("set deadlock_timeout = '10 ms'")  # it finds the deadlock, and is the one to give way
+        other.execute("set deadlock_timeout = '60 s'")
+        other.execute("select from holdfast.runs for update")
+        settled: list[list[int]] = []
+        settler = threading.Thread(target=lambda: settled.append(finish(own, [step])))
+        settler.start()
+        until_blocked(db, own.info.backend_pid)
+        crossing = threading.Thread(target=lambda: other.execute("select from holdfast.steps for update"))
+        crossing.start()
+        until_blocked(db, other.info.backend_pid)
+        db.execute("select pg_advisory_unlock(1)")
+        crossing.join()
+        other.commit()
+        settler.join()
+
+    assert settled == [[step.step_id]]

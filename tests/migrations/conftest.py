@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -28,11 +28,13 @@ NUMBERS = count(1)
 class Server:
     admin: str
     name: str
+    databases: list[str] = field(default_factory=list)
 
     def database(self, owner: str = BUILDER) -> str:
         """Make an empty database, and give the DSN of its owner."""
         name = f"m{next(NUMBERS)}"
         self.execute("create database {} owner {}", name, owner)
+        self.databases.append(name)
         return make_conninfo(self.admin, dbname=name, user=owner)
 
     def login(self, name: str, options: str = "") -> str:
@@ -71,5 +73,18 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         else:
             admin = stack.enter_context(elder.elder_server(folder / "elder"))
         made = Server(admin, request.param)
+        for setting in ("fsync", "full_page_writes"):  # tests kill processes, not machines
+            made.execute(f"alter system set {setting} = off")
+        made.execute("select pg_reload_conf()")
         made.login(BUILDER, "createrole")
         yield made
+
+
+@pytest.fixture(autouse=True)
+def swept(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Drop what a test has made: hundreds of databases make a server slow to stop."""
+    yield
+    if "server" in request.fixturenames:
+        server: Server = request.getfixturevalue("server")
+        while server.databases:
+            server.execute("drop database {} with (force)", server.databases.pop())

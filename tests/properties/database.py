@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, LiteralString
@@ -95,15 +96,15 @@ class Database:
     def set_clock(self, moment: datetime) -> None:
         self._clock.set(moment)
 
-    def steps(self) -> dict[int, Any]:
-        """Give row, journal and notes of each step, as the model does."""
-        stories, notes = self._grouped(STEP_STORIES), self._grouped(NOTES)
-        return {step_id: (row, stories[step_id], notes[step_id]) for step_id, *row in self._read(STEPS)}
-
-    def runs(self) -> dict[UUID, Any]:
-        """Give row and journal of each run, as the model does."""
-        stories = self._grouped(RUN_STORIES)
-        return {run_id: (row, stories[run_id]) for run_id, *row in self._read(RUNS)}
+    def told(self) -> dict[int | UUID, Any]:
+        """Give row, journal and notes of each step, row and journal of each run: as the model does."""
+        with self.person.pipeline():  # one trip
+            steps, runs, step_stories, run_stories, notes = map(
+                self.person.execute, (STEPS, RUNS, STEP_STORIES, RUN_STORIES, NOTES)
+            )
+        stories, said = _grouped([*step_stories, *run_stories]), _grouped(notes)
+        told_steps = {step_id: (row, stories[step_id], said[step_id]) for step_id, *row in steps}
+        return told_steps | {run_id: (row, stories[run_id]) for run_id, *row in runs}
 
     def parked(self) -> set[int]:
         return {
@@ -139,8 +140,9 @@ class Database:
     def _read(self, query: LiteralString) -> list[Any]:
         return self.person.execute(query).fetchall()
 
-    def _grouped(self, query: LiteralString) -> dict[Any, list[Any]]:
-        groups = defaultdict(list)
-        for subject, *rest in self._read(query):
-            groups[subject].append(rest)
-        return groups
+
+def _grouped(rows: Iterable[Any]) -> dict[Any, list[Any]]:
+    groups = defaultdict(list)
+    for subject, *rest in rows:
+        groups[subject].append(rest)
+    return groups

@@ -99,6 +99,9 @@ class Model:
         served = [s for s in self.due() if s.queue == queue and (kinds is None or s.kind in kinds)]
         return sorted(served, key=lambda s: (-s.priority, s.due, s.id))
 
+    def dead(self) -> list[Step]:
+        return [s for s in self.steps.values() if s.finished_at is not None and ENDS[s.state] == "failed"]
+
     def held(self) -> list[Step]:
         return [s for s in self.steps.values() if s.lease is not None]
 
@@ -198,9 +201,8 @@ class Model:
     def ways_by_hand(self, step: Step) -> list[str]:
         """Where a person may put it: not into a worker's hands before its time, nor to life where that cannot be."""
         ways = {after for (before, _), after in MOVES[step.machine].items() if before == step.state}
-        run = self.runs[step.run] if step.run else None
-        is_final = run is not None and run.finished_at is not None and not run.can("reopened")
-        if is_final or self.open_twin(step.unique_key) not in {None, step}:
+        run = self.runs.get(step.run) if step.run else None
+        if (run and run.finished_at and not run.can("reopened")) or self.open_twin(step.unique_key) not in {None, step}:
             ways &= ENDS.keys()
         return sorted(ways - HELD if step.waits else ways)
 

@@ -43,7 +43,7 @@ class Step:
     run: UUID | None = None
     unique_key: str | None = None
     waits: int = 0
-    children: list[Step] = field(default_factory=list)
+    children: list[Step] = field(default_factory=list, repr=False)
     lease: Lease | None = None
     finished_at: datetime | None = None
     attempt: int = 0
@@ -51,7 +51,7 @@ class Step:
     cursor: Any = None
     result: Any = None
     error: str | None = None
-    story: list[Told] = field(default_factory=list)
+    story: list[Told] = field(default_factory=list, repr=False)
     notes: list[str] = field(default_factory=list)
 
     @property

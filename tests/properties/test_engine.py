@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import note
@@ -17,61 +16,46 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from psycopg import Connection
-from psycopg.types.json import Jsonb
 
-from holdfast.errors import RefusedError
 from holdfast.kernel import calls
-from holdfast.kernel.calls import Call
 from holdfast.kernel.db import run
-from holdfast.models import Done, Level, Outcome, SettledStep, Settlement
+from holdfast.models import Done, Level, Outcome, Settlement
 from properties import strategies as some
-from properties.claims import Asked, Claims
+from properties.both import Both
+from properties.claims import Asked
 from properties.database import Database
-from properties.model import Model
 from properties.subjects import Lease, Step
 
 Thing = TypeVar("Thing")
 CROWD = 10  # with more open steps the rules would seldom meet on one
-
-
-class Held(NamedTuple):
-    """A lease that a worker got, and that may be lost by now."""
-
-    step_id: int
-    lease_id: int
-    worker: str
+MOMENT = timedelta(microseconds=1)
 
 
 class Engine(RuleBasedStateMachine):
     def __init__(self, database: Database) -> None:
         super().__init__()
         self.database = database
-        self.person = database.person
-        self.model = Model(database.wipe(), database.login)
-        self.claims = Claims()
-        self.leases: list[Held] = []  # all that were ever given out
+        self.both = Both(database)
+        self.model = self.both.model
 
     @invariant()
     def the_rows_are_as_the_model_says(self) -> None:
-        assert self.database.steps() == {step.id: step.told() for step in self.model.steps.values()}
-        assert self.database.runs() == {run.id: run.told() for run in self.model.runs.values()}
+        subjects = [*self.model.steps.values(), *self.model.runs.values()]
+        assert self.database.told() == {subject.id: subject.told() for subject in subjects}
 
     @invariant()
     def no_invariant_is_broken(self) -> None:
         assert self.database.violations() == self.model.violations()
 
     @rule(span=some.seconds(0.5, 1, 3, 11, 61, 301))
-    def advance_the_clock(self, span: timedelta) -> None:
-        self.model.now += span
-        self.database.set_clock(self.model.now)
+    def wait(self, span: timedelta) -> None:
+        self.both.wait(span)
 
     @rule(beyond=some.coins)
     @precondition(lambda self: self.model.next_moment())
     def wait_for_something(self, beyond: bool) -> None:
         """Go on to where the next step is due or the next lease over, and perhaps a moment beyond."""
-        self.model.now = self.model.next_moment() + timedelta(microseconds=beyond)
-        self.database.set_clock(self.model.now)
+        self.both.wait_until(self.model.next_moment() + beyond * MOMENT)
 
     @initialize(plan=some.plans(), tasks=some.few_kinds, ops=some.few_kinds)
     def begin(self, plan: list[dict[str, Any]], tasks: list[str], ops: list[str]) -> None:
@@ -92,8 +76,7 @@ class Engine(RuleBasedStateMachine):
     )
     def start_task(self, kind: str, content: Any, key: str | None, wait: timedelta, **options: Any) -> None:
         due = self.model.now + wait
-        self._agree(
-            self.person,
+        self.both.agree(
             calls.start_task(kind, content, key=key, due_at=due, **options),
             lambda new: self.model.start_task(new, kind, content, key=key, due=due, **options),
         )
@@ -108,8 +91,7 @@ class Engine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.model.open()) < CROWD)
     def start_run(self, plan: list[dict[str, Any]], key: str | None) -> None:
         key = key and f"run {key}"
-        self._agree(
-            self.person,
+        self.both.agree(
             calls.start_run("flow.task", "r", "flow.step", steps=plan, key=key),
             lambda new: self.model.start_run(new, plan, self.database.steps_of(new), key=key),
         )
@@ -125,74 +107,75 @@ class Engine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.due())
     def claim(self, worker: str, place: int, kinds: Any, batch: int, lease: Any, commits: bool) -> None:
         queue = pick(self.model.due(), place).queue
-        self._claim(Asked(worker, queue, kinds, batch), lease=lease, commits=commits)
+        self.both.claim(Asked(worker, queue, kinds, batch), lease=lease, commits=commits)
 
     @rule(worker=some.workers, place=some.places, batch=some.batches, outcomes=some.few_outcomes)
     @precondition(lambda self: self.model.due())
     def work(self, worker: str, place: int, batch: int, outcomes: list[Outcome]) -> None:
         """Claim, and settle as told; all beyond that is done."""
         queue = pick(self.model.due(), place).queue
-        held = self._claim(Asked(worker, queue, None, batch))
+        held = self.both.claim(Asked(worker, queue, None, batch))
         told = [*outcomes, *(Done() for _ in held)]
-        self._settle([Settlement(h.step_id, h.lease_id, o) for h, o in zip(held, told, strict=False)])
+        self.both.settle([Settlement(h.step_id, h.lease_id, o) for h, o in zip(held, told, strict=False)])
 
     @rule(worker=some.workers, places=some.some_places, lease=some.lease_spans, by_id=some.coins)
-    @precondition(lambda self: self.leases)
+    @precondition(lambda self: self.both.leases)
     def renew(self, worker: str, places: list[int], lease: timedelta | None, by_id: bool) -> None:
-        held = [pick(self.leases, place) for place in places]
-        lease_ids = [h.lease_id for h in held]
-        step_ids = [h.step_id for h in held] if by_id else None
-        call = calls.renew_leases(worker, lease_ids, lease=lease, step_ids=step_ids)
-        assert set(run(self.database.workers[worker], call)) == self.model.renew(worker, lease_ids, lease)
+        self.both.renew(worker, [pick(self.both.leases, place) for place in places], lease=lease, by_id=by_id)
 
     @rule(place=some.places, level=some.levels)
-    @precondition(lambda self: self.leases)
+    @precondition(lambda self: self.both.leases)
     def write_a_note(self, place: int, level: Level) -> None:
-        held = pick(self.leases, place)
-        self._agree(
-            self.database.workers[held.worker],
-            calls.note(held.step_id, held.lease_id, level, "a word"),
-            lambda number: self.model.note(held.step_id, held.lease_id, level) or number,
-        )
+        self.both.note(pick(self.both.leases, place), level)
 
     @rule(outcomes=some.placed_outcomes, as_json=some.coins, commits=some.mostly)
     @precondition(lambda self: self.model.held())
     def settle(self, outcomes: list[tuple[int, Outcome]], as_json: bool, commits: bool) -> None:
         told = {pick(self.model.held(), place): outcome for place, outcome in outcomes}
         settlements = [Settlement(s.id, s.lease.id, o) for s, o in told.items() if s.lease]
-        self._settle(settlements, as_json=as_json, commits=commits)
+        self.both.settle(settlements, as_json=as_json, commits=commits)
 
     @rule(outcomes=some.placed_outcomes, as_json=some.coins)
-    @precondition(lambda self: self.leases)
+    @precondition(lambda self: self.both.leases)
     def settle_what_may_be_lost(self, outcomes: list[tuple[int, Outcome]], as_json: bool) -> None:
-        told = {pick(self.leases, place): outcome for place, outcome in outcomes}
+        told = {pick(self.both.leases, place): outcome for place, outcome in outcomes}
         one_a_step = {held.step_id: Settlement(held.step_id, held.lease_id, o) for held, o in told.items()}
-        self._settle([*one_a_step.values()], as_json=as_json)
+        self.both.settle([*one_a_step.values()], as_json=as_json)
 
     @rule(place=some.places, lease_id=st.integers(1, 20), outcome=some.outcomes)
     def settle_by_guess(self, place: int, lease_id: int, outcome: Outcome) -> None:
-        self._settle([Settlement(self._step(place).id, lease_id, outcome)])
+        self.both.settle([Settlement(self._step(place).id, lease_id, outcome)])
 
-    @rule(place=some.places, batch=some.batches)
+    @rule(place=some.places, worker=some.workers, times=st.integers(1, 4))
     @precondition(lambda self: self.model.held())
-    def fall_silent_and_rescue(self, place: int, batch: int) -> None:
-        lease = pick(self.model.held(), place).lease
-        if lease is not None:
-            self.advance_the_clock(max(timedelta(0), lease.until - self.model.now) + timedelta(microseconds=1))
-        self.rescue(batch)
+    def fall_silent(self, place: int, worker: str, times: int) -> None:
+        """Let a worker be silent past its lease and another take over, perhaps again and again."""
+        step = pick(self.model.held(), place)
+        for _ in range(times):
+            if step.lease is not None:
+                self.both.wait_until(step.lease.until + MOMENT)
+                self.both.rescue(batch=20)
+            if step.due is not None:
+                self.both.wait_until(step.due + timedelta(seconds=1))
+                self.both.claim(Asked(worker, step.queue, None, 20))
+
+    @rule(place=some.places, outcome=some.outcomes)
+    @precondition(lambda self: self.both.lost())
+    def come_back_too_late(self, place: int, outcome: Outcome) -> None:
+        """Let who lost its lease to another renew, note and settle, as if nothing had happened."""
+        held = pick(self.both.lost(), place)
+        for worker in self.database.workers:
+            self.both.renew(worker, [held])
+        self.both.note(held, "info")
+        self.both.settle([Settlement(held.step_id, held.lease_id, outcome)])
 
     @rule(batch=some.batches)
     def rescue(self, batch: int) -> None:
-        silent = self.model.silent()
-        rescued = run(self.person, calls.rescue_steps(batch=batch))
-        untils = [lease.until for r in rescued if (lease := self.model.steps[r.step_id].lease)]
-        assert sorted(untils) == [s.lease.until for s in silent[:batch] if s.lease]
-        for r in rescued:
-            assert (r.step_id, r.event, r.state) == self.model.rescue(self.model.steps[r.step_id])
+        self.both.rescue(batch)
 
     @rule()
     def upkeep(self) -> None:
-        (did,) = run(self.person, calls.upkeep())
+        (did,) = run(self.database.person, calls.upkeep())
         silent = self.model.silent()
         for step in silent:
             self.model.rescue(step)
@@ -201,17 +184,23 @@ class Engine(RuleBasedStateMachine):
     @rule(place=some.places, wish=some.wishes)
     def wish_for_a_step(self, place: int, wish: str) -> None:
         step = self._step(place)
-        self._agree(self.person, getattr(calls, wish)(str(step.id)), lambda _: self.model.wish_for_step(step, wish))
+        self.both.agree(getattr(calls, wish)(str(step.id)), lambda _: self.model.wish_for_step(step, wish))
+
+    @rule(place=some.places)
+    @precondition(lambda self: self.model.dead())
+    def retry_what_failed(self, place: int) -> None:
+        step = pick(self.model.dead(), place)
+        self.both.agree(calls.retry(str(step.id)), lambda _: self.model.wish_for_step(step, "retry"))
 
     @rule(place=some.places, wish=some.wishes)
     def wish_for_a_run(self, place: int, wish: str) -> None:
         it = pick([*self.model.runs.values()], place)
-        self._agree(self.person, getattr(calls, wish)(str(it.id)), lambda _: self.model.wish_for_run(it, wish))
+        self.both.agree(getattr(calls, wish)(str(it.id)), lambda _: self.model.wish_for_run(it, wish))
 
     @rule(queue=some.queues, paused=some.seldom)
     def pause_or_resume(self, queue: str, paused: bool) -> None:
         call = calls.pause_queue(queue) if paused else calls.resume_queue(queue)
-        self._agree(self.person, call, lambda answer: self.model.set_paused(queue, paused=paused) or answer)
+        self.both.agree(call, lambda answer: self.model.set_paused(queue, paused=paused) or answer)
 
     @rule(place=some.places, way=some.places, rests=some.coins)
     def move_by_hand(self, place: int, way: int, rests: bool) -> None:
@@ -224,44 +213,6 @@ class Engine(RuleBasedStateMachine):
 
     def _step(self, place: int) -> Step:
         return pick([*self.model.steps.values()], place)
-
-    def _claim(self, asked: Asked, *, lease: timedelta | None = None, commits: bool = True) -> list[Held]:
-        connection = self.database.workers[asked.worker]
-        due = self.model.due_for(asked.queue, asked.kinds)
-        parked = self.database.parked()
-        with connection.transaction(force_rollback=not commits):
-            claimed = run(connection, calls.claim_steps(*asked[:3], batch=asked.batch, lease=lease))
-        self.claims.check(asked, due, [self.model.steps[c.step_id] for c in claimed], now=self.model.now)
-        if not commits:
-            return []
-        self.claims.remember(asked, now=self.model.now)
-        self.claims.check_parked([self.model.steps[i] for i in self.database.parked() - parked], now=self.model.now)
-        for c in sorted(claimed, key=lambda c: c.lease_id):
-            step = self.model.steps[c.step_id]
-            self.model.claim(step, c.lease_id, asked.worker, lease)
-            assert (c.run_id, c.kind, c.attempt, c.cursor) == (step.run, step.kind, step.attempt, step.cursor)
-        held = [Held(c.step_id, c.lease_id, asked.worker) for c in claimed]
-        self.leases += held
-        return held
-
-    def _settle(self, settlements: list[Settlement], *, as_json: bool = False, commits: bool = True) -> None:
-        call = calls.settle_steps(settlements)
-        if as_json:
-            call = Call("settle_steps", SettledStep, {"outcomes": Jsonb([calls.as_json(s) for s in settlements])})
-        with self.person.transaction(force_rollback=not commits):
-            settled = run(self.person, call)
-        if commits:
-            assert {(s.step_id, s.event, s.state) for s in settled} == self.model.settle(settlements)
-
-    def _agree(self, connection: Connection[Any], call: Call[Any], predicted: Callable[[Any], Any]) -> None:
-        """Make a call, and let the model say what it gives or how it is refused."""
-        try:
-            (answer,) = run(connection, call)
-        except RefusedError as refusal:
-            with pytest.raises(type(refusal)):
-                predicted(None)
-        else:
-            assert predicted(answer) == answer
 
 
 def pick(things: list[Thing], place: int) -> Thing:

@@ -83,6 +83,15 @@ def load(db: DB) -> None:
     db.execute("set session_replication_role = origin")
 
 
+def analyze(db: DB) -> None:
+    """Gather statistics of a time when nothing was parked; what an earlier test left so is put back."""
+    db.execute("set session_replication_role = replica")
+    db.execute("""update holdfast.steps set due_at = parked_due_at, parked_due_at = null, parked_for = null
+                   where parked_for is not null""")
+    db.execute("set session_replication_role = origin")
+    db.execute("vacuum (analyze) holdfast.steps, holdfast.runs, holdfast.run_steps, holdfast.edges")
+
+
 def let_leases_run_out(db: DB, amount: int) -> None:
     """Put held steps there whose worker fell silent yesterday."""
     db.execute("set session_replication_role = replica")

@@ -43,7 +43,7 @@ def db(request: pytest.FixtureRequest, crowded: tuple[str, DB]) -> Iterator[DB]:
         return
     with psycopg.connect(dsn, autocommit=True) as connection:
         if request.param == ANALYZED:
-            connection.execute("analyze")
+            crowd.analyze(connection)
         yield connection
 
 
@@ -178,6 +178,16 @@ def test_steps_that_nobody_serves_are_passed_once(db: DB) -> None:
         assert_at_most(read, rows=10 * window, blocks=40 * window)
     assert idle == []
     assert_at_most(nothing, rows=EMPTY_POLL, blocks=2000)  # pages of dead entries: they stay until a vacuum
+
+
+def test_what_is_parked_stays_so_for_a_worker_of_another_tenant(db: DB) -> None:
+    """R34: it does not serve those steps either, so they are neither put back nor read one by one."""
+    with db.transaction(force_rollback=True):
+        steps, read = reading(db, calls.claim_steps("t", crowd.UNSERVED, batch=500, tenants=["other"]))
+        parked = db.execute("select count(*) from holdfast.steps where parked_for = 'handler'").fetchone()
+
+    assert (steps, parked) == ([], (200_000,))
+    assert_at_most(read, rows=10 * 1000, blocks=6000)  # the 500 that others serve, and pages of the parked ones' index
 
 
 def test_no_plan_inside_a_batch_throws_rows_away(db: DB) -> None:

@@ -36,6 +36,8 @@ begin
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
   if announced is null then
+    perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))
+       from (select n.queue, max(n.priority)::int as priority from n group by n.queue) q;
     perform holdfast.catch_up_by_hand(
       array(select n.id from o join n on n.id = o.id where o.state <> n.state and n.run_id is not null),
       array(select distinct n.run_id from o join n on n.id = o.id

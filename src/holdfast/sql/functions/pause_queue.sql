@@ -5,6 +5,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform holdfast.check_reason(pause_queue.reason);
   perform holdfast.check_tenant('*');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = coalesce(q.paused_at, holdfast.clock()), paused_by = session_user, pause_reason = pause_queue.reason

@@ -5,12 +5,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  ended constant holdfast.runs := (select r from holdfast.runs r
-                                    where r.id = reopen_run.run_id and r.finished_at is not null for update);
+  run holdfast.runs;
 begin
-  if ended.id is not null and holdfast.move_runs(array[ended.id], 'reopened', reopen_run.clock) = 0 then
-    perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', ended.id, ended.state),
-                            format('%s is final for a %s', ended.state, ended.machine));
+  -- Locked also when it has not ended: a settle that is about to close it comes to its end first.
+  select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
+  if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
+    perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', run.id, run.state),
+                            format('%s is final for a %s', run.state, run.machine));
   end if;
 end
 $$;

@@ -30,6 +30,10 @@ as $$
   select 'machine_has_the_move', 'step ' || s.id, format('set aside: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
   union all
+  select 'priority_is_looked_at', 'step ' || s.id, format('priority %s, but claims from %s look up to %s', s.priority, s.queue, q.top_priority)
+    from known s join holdfast.queues q on q.queue = s.queue
+   where s.finished_at is null and s.priority > q.top_priority
+  union all
   select 'waits_for_parents', 'step ' || s.id, format('waits is %s, parents not done %s', s.waits, p.open)
     from known s,
          lateral (select count(*) filter (where q.finished_at is null or q.outcome <> 'succeeded') as open

@@ -11,6 +11,7 @@ declare
   run holdfast.runs;
   answer text;
 begin
+  perform holdfast.check_reason(wish.reason);
   if wish.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
      where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;

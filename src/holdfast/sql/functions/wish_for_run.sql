@@ -11,6 +11,7 @@ begin
   -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
+  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
   if holdfast.move_runs(array[run.id], wish_for_run.event, clock) = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
