@@ -2615,16 +2615,35 @@ $$;
 CREATE FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[]) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
     AS $$
 declare
   served constant bigint[] := array(
-    select p.id from holdfast.steps p
-     where p.queue = unpark_served.queue and p.parked_for = 'handler'
-       and (unpark_served.kinds is null or p.kind = any (unpark_served.kinds))
-       and (unpark_served.tenants is null or p.tenant = any (unpark_served.tenants))
-     limit 5000
-       for update skip locked);
+    with recursive parked as (
+      (select p.kind, p.tenant
+         from holdfast.steps p
+        where p.queue = unpark_served.queue and p.parked_for = 'handler'
+        order by p.kind, p.tenant
+        limit 1)
+      union all
+      select n.kind, n.tenant
+        from parked b
+       cross join lateral (
+         select p.kind, p.tenant
+           from holdfast.steps p
+          where p.queue = unpark_served.queue and p.parked_for = 'handler' and (p.kind, p.tenant) > (b.kind, b.tenant)
+          order by p.kind, p.tenant
+          limit 1) n)
+    select s.id
+      from parked b
+     cross join lateral (
+       select p.id
+         from holdfast.steps p
+        where p.queue = unpark_served.queue and p.parked_for = 'handler' and p.kind = b.kind and p.tenant = b.tenant
+        limit 5000
+          for update skip locked) s
+     where (unpark_served.kinds is null or b.kind = any (unpark_served.kinds))
+       and (unpark_served.tenants is null or b.tenant = any (unpark_served.tenants))
+     limit 5000);
 begin
   if served <> '{}' then
     update holdfast.steps s

@@ -189,8 +189,10 @@ def at_once(dsn: str, *jobs: Callable[[DB], T]) -> list[T]:
 
 def until_blocked(db: DB, pid: int) -> None:
     """Wait until the backend `pid` waits for a lock: then it is where the test wants it."""
-    while not value(db, "select cardinality(pg_blocking_pids(%s)) > 0", pid):
-        pass
+    for _ in range(100_000):
+        if value(db, "select cardinality(pg_blocking_pids(%s)) > 0", pid):
+            return
+    raise AssertionError("it never waited for a lock")
 
 
 def add_machine(
