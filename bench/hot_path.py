@@ -161,6 +161,9 @@ def load(dsn: str, engine: Engine, work: str, n: int) -> int:
     with psycopg.connect(dsn, autocommit=True) as connection:
         for table in engine.tables:
             connection.execute(f"truncate {table}")
+        connection.execute(  # as a start does
+            "insert into holdfast.queues (queue, created_at) values ('default', now()) on conflict do nothing"
+        )
         for statement in LOADS[engine.name, work]:
             connection.execute(statement.format(n=n))
         count = connection.execute(f"select count(*) from {engine.tables[0]}").fetchone()
