@@ -21,6 +21,7 @@ from shape.crowd import DB
 from shape.reading import Reading, executed_plans, reading
 
 WARM, NEW, ANALYZED = "planned on empty tables", "new, no statistics", "new, statistics"
+pytestmark = pytest.mark.timeout(600)  # the load is part of the first test, and machines are busy
 EMPTY_POLL = 60  # rows that a claim reads which finds nothing, wherever it looks
 
 
