@@ -14,7 +14,7 @@ setup: ## make .venv with the pinned dependencies (once; PYTHON=python3.12 to ch
 	@.ci/venv $(PYTHON)
 
 test: setup ## run all tests (ARGS="-k lease -x" to pass options on)
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: setup ## lint, formatting, types, import contract, SQL lint
 	$(BIN)/ruff check --quiet .

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from psycopg import Connection
@@ -26,8 +28,7 @@ def template(request: pytest.FixtureRequest) -> Iterator[Template]:
     if request.param == ELDER and not elder.is_installed():
         pytest.skip("Debian's postgresql-15 is not installed: `apt-get install postgresql-15`")
     with ExitStack() as stack:
-        # Not pytest's own folder: its path is too long for a socket, and closed to the user that the server runs as.
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp")))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hf-", dir=_roomiest())))
         folder.chmod(0o755)
         if request.param == EMBEDDED:
             stack.enter_context(owned_server(folder / "home"))
@@ -53,6 +54,18 @@ def db(dsn: str) -> Iterator[Connection[Any]]:
 @pytest.fixture
 def clock(db: Connection[Any]) -> Clock:
     return Clock(db)
+
+
+def _roomiest() -> str:
+    """In memory where there is room for two servers, else on disk.
+
+    Not pytest's own folder: its path is too long for a socket, and closed to the user that the server runs as.
+    """
+    memory = Path("/dev/shm")
+    wanted = 12 * 2**30
+    if not memory.is_dir() or min(shutil.disk_usage(memory).free, psutil.virtual_memory().available) < wanted:
+        return "/tmp"
+    return str(memory)
 
 
 def _make_fast(admin: str) -> None:
