@@ -30,5 +30,5 @@ schema: setup ## write tests/schema.sql, the schema as migrations make it; revie
 	$(BIN)/python tests/dump_schema.py > tests/schema.sql.new
 	mv tests/schema.sql.new tests/schema.sql
 
-demo: ## (not yet) a tour on the embedded PostgreSQL
-	@echo "demo: not yet; it comes with the worker. Until then: make test, or .venv/bin/holdfast db start" >&2; exit 1
+demo: setup ## some thousand tasks, one worker killed in the middle, and proof that nothing was lost
+	$(BIN)/holdfast demo $(ARGS)

@@ -1498,14 +1498,27 @@ $$;
 -- Name: mark_asleep(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.mark_asleep(worker text, queue text DEFAULT 'default'::text) RETURNS void
+CREATE FUNCTION holdfast.mark_asleep(worker text, queue text DEFAULT 'default'::text) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
     AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  soonest timestamptz;
 begin
   update holdfast.workers w
-     set is_asleep = true, seen_at = holdfast.clock()
+     set is_asleep = true, seen_at = clock
    where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue;
+  for level in 0 .. 9 loop
+    soonest := least(soonest, (
+      select s.due_at from holdfast.steps s
+       where s.queue = mark_asleep.queue and s.priority = level and s.due_at > clock
+       order by s.due_at, s.id limit 1));
+  end loop;
+  return soonest - clock;
 end
 $$;
 
@@ -2608,6 +2621,25 @@ begin
                                       coalesce(task.priority, 0), coalesce(task.tenant, 'default'));
   end loop;
   return query select unnest(ids);
+end
+$$;
+
+
+--
+-- Name: step_results(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_results(step_ids bigint[]) RETURNS TABLE(step_id bigint, state text, outcome text, result jsonb, error jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+begin
+  return query
+  select s.id, s.state, case when s.finished_at is not null then t.outcome end, s.result, s.error
+    from holdfast.steps s
+    join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+   where s.id = any (step_results.step_ids);
 end
 $$;
 
@@ -4623,6 +4655,17 @@ REVOKE ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_results(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_operator;
 
 
 --

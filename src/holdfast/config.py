@@ -6,18 +6,32 @@ import os
 import re
 import warnings
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
+from typing import Annotated, Any
 
 import platformdirs
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from holdfast import log
 from holdfast.errors import BadAddress
 
 PREFIX = "HOLDFAST_"
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
+_UNITS = {"ms": 0.001, "s": 1, None: 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*)")  # read by tests, and by nothing else
+
+
+def _spanned(given: Any) -> Any:
+    """Read 30, 0.2, 500ms, 30s, 5m, 2h or 1d; what else pydantic reads (PT5M) it may."""
+    found = _SPAN.fullmatch(given.strip()) if isinstance(given, str) else None
+    return given if found is None else timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+
+
+Seconds = Annotated[timedelta, BeforeValidator(_spanned), Field(gt=timedelta(0))]
 
 
 class Config(BaseSettings):
@@ -30,6 +44,17 @@ class Config(BaseSettings):
         default_factory=lambda: platformdirs.user_data_path("holdfast"),
         description="where the embedded PostgreSQL lives",
     )
+    lease: Seconds | None = Field(None, description="how long a step may be held in silence; else as its kind says")
+    recovery_interval: Seconds = Field(timedelta(seconds=30), description="between sweeps for steps of lost workers")
+    poll_min: Seconds = Field(timedelta(seconds=0.2), description="the first sleep of a worker that finds nothing")
+    poll_factor: Annotated[float, Field(ge=1)] = Field(2.0, description="how much longer each sleep after it is")
+    poll_max: Seconds = Field(timedelta(seconds=10), description="the longest sleep")
+    error_wait: Seconds = Field(timedelta(seconds=5), description="the wait after an error of the worker's own")
+    call_deadline: Seconds = Field(timedelta(seconds=30), description="how long one call to the database may take")
+    grace: Seconds = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
+    listen: bool = Field(default=True, description="whether workers listen for hints; they poll anyway")
+    log_level: log.Level = Field("info", description="debug, info, warning or error")
+    log_format: log.Format = Field("auto", description="json, console, or auto: by whether a terminal is there")
 
     @field_validator("home")
     @classmethod

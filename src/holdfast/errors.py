@@ -13,6 +13,13 @@ HoldfastError
 │   ├── TenantRefused       RN009  the login may not act for that tenant
 │   ├── WrongState          RN010  what was wished for is not possible in the row's state
 │   └── TooLarge            RN011  an input, result or payload beyond the limit
+├── TaskError               what a caller meets who defines, starts or waits for work
+│   ├── BadTask             a definition that cannot work
+│   ├── InputRefused        arguments that are not what the handler's types ask for
+│   ├── AppNotFound         the app that was named cannot be imported
+│   ├── RunFailed           what was waited for failed
+│   ├── RunCancelled        what was waited for was cancelled
+│   └── WaitTimedOut        what was waited for is not over yet
 └── DatabaseError           the database could not be used at all
     ├── BadAddress          the DSN cannot be read
     ├── Unreachable         no server answered
@@ -87,6 +94,34 @@ class WrongState(RefusedError):
 class TooLarge(RefusedError):
     sqlstate = "RN011"
     exit_code = 2
+
+
+class TaskError(HoldfastError):
+    exit_code = 2
+
+
+class BadTask(TaskError):
+    pass
+
+
+class InputRefused(TaskError):
+    pass
+
+
+class AppNotFound(TaskError):
+    pass
+
+
+class RunFailed(TaskError):
+    exit_code = 1
+
+
+class RunCancelled(TaskError):
+    exit_code = 1
+
+
+class WaitTimedOut(TaskError):
+    exit_code = 8
 
 
 class DatabaseError(HoldfastError):

@@ -15,7 +15,7 @@ DB = Connection[Any]
 RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 
 # The manifest: what each role may call. A function that is not named here is for the kernel alone.
-READING = {"allowed_tenants", "backoff", "chance", "clock", "is_live", "partitions_ahead"}
+READING = {"allowed_tenants", "backoff", "chance", "clock", "is_live", "partitions_ahead", "step_results"}
 STARTING = {"reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged"}
 WORKING = {
     "claim_steps",

@@ -67,6 +67,8 @@ def test_a_call_names_a_function_with_just_its_parameters_and_columns(
     assert set(call.arguments) == set(taken)
     if is_dataclass(call.row):
         assert [f.name for f in fields(call.row)] == (given or columns_of(catalog, answer))
+    if issubclass(call.row, tuple):
+        assert list(call.row._fields) == (given or columns_of(catalog, answer))
 
 
 def test_there_are_calls_at_all() -> None:

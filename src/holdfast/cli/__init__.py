@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import db, doctor
+from holdfast.cli import db, doctor, worker
 from holdfast.cli.render import data, show_error
 from holdfast.errors import HoldfastError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.add_typer(db.app, name="db")
 app.command()(doctor.doctor)
+app.command()(worker.worker)
 
 
 @app.callback(invoke_without_command=True)

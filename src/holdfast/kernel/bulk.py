@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
@@ -11,16 +11,25 @@ from psycopg import Connection
 from holdfast.kernel import calls, db
 
 
+class Start(NamedTuple):
+    """One step of a bulk start; the input is JSON text, the queue that of its kind unless given."""
+
+    kind: str
+    input: str
+    queue: str | None = None
+    priority: int = 0
+
+
 def start_steps(
     connection: Connection[Any],
-    steps: Iterable[tuple[str, str]],
+    steps: Iterable[Start],
     *,
     machine: str,
     name: str,
     step_machine: str,
     tenant: str = "default",
 ) -> UUID:
-    """Start one run with many steps, each a kind and its input as JSON text, in the transaction of the connection."""
+    """Start one run with many steps, in the transaction of the connection."""
     with connection.transaction():
         (run_id,) = db.run(connection, calls.start_run(machine, name, step_machine, tenant=tenant))
         _stage(connection, steps)
@@ -28,17 +37,17 @@ def start_steps(
     return run_id
 
 
-def start_tasks(connection: Connection[Any], tasks: Iterable[tuple[str, str]], *, tenant: str = "default") -> int:
-    """Start many tasks, each a name and its input as JSON text; tell how many."""
+def start_tasks(connection: Connection[Any], tasks: Iterable[Start], *, tenant: str = "default") -> int:
+    """Start many tasks; tell how many."""
     with connection.transaction():
         _stage(connection, tasks)
         (taken,) = db.run(connection, calls.take_staged("work.task", tenant=tenant))
     return taken
 
 
-def _stage(connection: Connection[Any], steps: Iterable[tuple[str, str]]) -> None:
+def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:
     db.run(connection, calls.stage_steps())
-    statement = "copy pg_temp.staged_steps (kind, input) from stdin"
+    statement = "copy pg_temp.staged_steps (kind, input, queue, priority) from stdin"
     with db.translated(), connection.cursor() as cursor, cursor.copy(statement) as copy:
         for step in steps:
             copy.write_row(step)

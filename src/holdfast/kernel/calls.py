@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ from holdfast.models import (
     Continue,
     Done,
     Fail,
+    Json,
     Level,
     LostLease,
     Release,
@@ -23,8 +25,11 @@ from holdfast.models import (
     SettledStep,
     Settlement,
     Snooze,
+    Span,
+    StepResult,
     Upkeep,
     Violation,
+    span,
 )
 
 Row = TypeVar("Row")
@@ -38,6 +43,7 @@ class Call(Generic[Row]):
     function: str
     row: type[Row]
     arguments: dict[str, Any]
+    keeps_json: bool = False  # give JSON as the bytes that came, for a reader of its own
 
 
 def start_task(
@@ -58,7 +64,7 @@ def start_task(
         int,
         {
             "name": name,
-            "input": Jsonb({} if input is None else input),
+            "input": _jsonb({} if input is None else input),
             "priority": priority,
             "tenant": tenant,
             **arguments,
@@ -109,11 +115,15 @@ def claim_steps(
     batch: int = 1,
     lease: timedelta | None = None,
     tenants: Sequence[str] | None = None,
+    keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
-    """Take due steps under leases."""
+    """Take due steps under leases; with `keeps_json` their inputs and cursors are the bytes that came."""
     arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
     return Call(
-        "claim_steps", ClaimedStep, {"worker": worker, "queue": queue, "batch": batch, "lease": lease, **arguments}
+        "claim_steps",
+        ClaimedStep,
+        {"worker": worker, "queue": queue, "batch": batch, "lease": lease, **arguments},
+        keeps_json,
     )
 
 
@@ -147,7 +157,7 @@ def settle_steps(settlements: Sequence[Settlement]) -> Call[SettledStep]:
         {
             "step_ids": [s.step_id for s in done],
             "lease_ids": [s.lease_id for s in done],
-            "results": [Jsonb(s.outcome.result) for s in done if isinstance(s.outcome, Done)],
+            "results": [_jsonb(s.outcome.result) for s in done if isinstance(s.outcome, Done)],
             "others": Jsonb([as_json(s) for s in settlements if not isinstance(s.outcome, Done)]),
         },
     )
@@ -158,7 +168,7 @@ def as_json(settlement: Settlement) -> dict[str, Any]:
     head = {"step_id": settlement.step_id, "lease_id": settlement.lease_id}
     match settlement.outcome:
         case Done(result):
-            return {**head, "outcome": "done", "result": result}
+            return {**head, "outcome": "done", "result": json.loads(result) if isinstance(result, Json) else result}
         case Retry(error, after):
             return {**head, "outcome": "retry", "error": error, "retry_after": _span(after)}
         case Fail(error):
@@ -171,6 +181,11 @@ def as_json(settlement: Settlement) -> dict[str, Any]:
             return {**head, "outcome": "release"}
         case outcome:
             assert_never(outcome)
+
+
+def step_results(step_ids: Sequence[int]) -> Call[StepResult]:
+    """See what became of steps."""
+    return Call("step_results", StepResult, {"step_ids": list(step_ids)})
 
 
 def rescue_steps(*, batch: int = 100) -> Call[SettledStep]:
@@ -236,9 +251,9 @@ def retire_worker(worker: str) -> Call[None]:
     return Call("retire_worker", type(None), {"worker": worker})
 
 
-def mark_asleep(worker: str, queue: str = "default") -> Call[None]:
-    """Ask for a hint when something is started in a queue."""
-    return Call("mark_asleep", type(None), {"worker": worker, "queue": queue})
+def mark_asleep(worker: str, queue: str = "default") -> Call[timedelta | None]:
+    """Ask for a hint when something is started in a queue, and learn how long until something is due without one."""
+    return Call("mark_asleep", timedelta, {"worker": worker, "queue": queue})
 
 
 def define_kind(
@@ -276,6 +291,10 @@ def violations() -> Call[Violation]:
     return Call("violations", Violation, {})
 
 
-def _span(after: timedelta | None) -> str | None:
+def _jsonb(value: Any) -> Jsonb | Json:
+    return value if isinstance(value, Json) else Jsonb(value)
+
+
+def _span(after: Span | None) -> str | None:
     """Write a wait within what an interval can hold; the policy has its own, shorter bounds."""
-    return None if after is None else f"{min(after, _LONGEST).total_seconds()} s"
+    return None if after is None else f"{min(span(after), _LONGEST).total_seconds()} s"

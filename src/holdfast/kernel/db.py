@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
-from psycopg.pq import TransactionStatus
+from psycopg.adapt import Buffer, Dumper
+from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import set_json_loads
 
@@ -20,7 +21,7 @@ from holdfast import errors
 from holdfast.config import check_dsn
 from holdfast.failpoints import failpoint
 from holdfast.kernel.calls import Call
-from holdfast.models import Unreadable
+from holdfast.models import Json, Unreadable
 
 Row = TypeVar("Row")
 AnyCursor = TypeVar("AnyCursor", Cursor[Any], AsyncCursor[Any])
@@ -56,7 +57,7 @@ def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
         try:
             with translated(), connection.cursor(row_factory=_rows(call)) as cursor:
                 failpoint(f"before_{call.function}")
-                rows = _ready(cursor).execute(_statement(call), _arguments(call)).fetchall()
+                rows = _ready(cursor, call).execute(_statement(call), _arguments(call)).fetchall()
                 failpoint(f"after_{call.function}")
                 return rows
         except _DEADLOCK:
@@ -72,7 +73,7 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
             with translated():
                 async with connection.cursor(row_factory=_rows(call)) as cursor:
                     failpoint(f"before_{call.function}")
-                    await _ready(cursor).execute(_statement(call), _arguments(call))
+                    await _ready(cursor, call).execute(_statement(call), _arguments(call))
                     rows = await cursor.fetchall()
                     failpoint(f"after_{call.function}")
                     return rows
@@ -116,10 +117,14 @@ def _arguments(call: Call[Any]) -> dict[str, Any]:
     return {name: str(a) if type(a) is int and abs(a) > _INT else a for name, a in call.arguments.items()}
 
 
-def _ready(cursor: AnyCursor) -> AnyCursor:
+def _ready(cursor: AnyCursor, call: Call[Any]) -> AnyCursor:
     """Let a cursor read any JSON: one input that Python cannot read must not cost the others of its batch."""
-    set_json_loads(_read_json, cursor)
+    set_json_loads(_keep_json if call.keeps_json else _read_json, cursor)
     return cursor
+
+
+def _keep_json(text: bytes | str) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
 
 
 def _read_json(text: bytes | str) -> Any:
@@ -130,7 +135,32 @@ def _read_json(text: bytes | str) -> Any:
 
 
 def _rows(call: Call[Row]) -> Any:
+    if issubclass(call.row, tuple):
+        return _named_tuple_row(call.row)
     return class_row(call.row) if is_dataclass(call.row) else scalar_row
+
+
+def _named_tuple_row(row: Any) -> Any:
+    """Make rows by position: a SQL function's columns and its named tuple's fields are the same, as a test sees to."""
+    return lambda _cursor: row._make
+
+
+class _JsonDumper(Dumper):
+    oid = psycopg.adapters.types["jsonb"].oid
+
+    def dump(self, obj: Json) -> Buffer:
+        return obj.encode()
+
+
+class _JsonBinaryDumper(_JsonDumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Json) -> Buffer:
+        return b"\x01" + obj.encode()  # jsonb's own version byte
+
+
+psycopg.adapters.register_dumper(Json, _JsonDumper)
+psycopg.adapters.register_dumper(Json, _JsonBinaryDumper)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edge
   to hf_producer, hf_worker, hf_reader, hf_operator;
 
 grant execute on function holdfast.allowed_tenants(), holdfast.clock(), holdfast.chance(), holdfast.partitions_ahead(),
-  holdfast.backoff(text, int, double precision), holdfast.is_live(holdfast.steps)
+  holdfast.backoff(text, int, double precision), holdfast.is_live(holdfast.steps), holdfast.step_results(bigint[])
   to hf_producer, hf_worker, hf_reader, hf_operator;
 grant execute on function
   holdfast.start_task(text, jsonb, text, text, text, timestamptz, int, text), holdfast.start_tasks(jsonb),

@@ -11,3 +11,7 @@ alter table holdfast.workers
 -- Who calls it with `batch` alone finds the new one.
 -- squawk-ignore ban-drop-function
 drop function if exists holdfast.upkeep(int);
+
+-- It answers now: how long until the next step is due.
+-- squawk-ignore ban-drop-function
+drop function if exists holdfast.mark_asleep(text, text);

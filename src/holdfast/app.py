@@ -1,0 +1,191 @@
+"""Holdfast: registers handlers, starts what they serve, and lends connections; the one place that wires."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+
+from psycopg import AsyncConnection, Connection
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from holdfast import config, embedded
+from holdfast.errors import BadInput
+from holdfast.kernel import db, migrate
+from holdfast.kernel.calls import Call
+from holdfast.kernel.context import Ctx
+from holdfast.kernel.registry import Handler, Registry, RetryPolicy
+from holdfast.kernel.signature import Signature
+from holdfast.models import Span, span
+from holdfast.work.define import Task
+from holdfast.work.handle import Handle
+from holdfast.worker.hooks import Hook, Hooks
+
+P = ParamSpec("P")
+R = TypeVar("R")
+POOL_SIZE = 10
+
+
+class Holdfast:
+    """An app: its tasks, and the database they live in (HOLDFAST_DSN, or the embedded PostgreSQL).
+
+    Nothing is connected, and no server started, before the first use.
+    """
+
+    def __init__(self, dsn: str | None = None) -> None:
+        self.registry = Registry()
+        self.hooks = Hooks()
+        self._dsn = dsn
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._pools: weakref.WeakKeyDictionary[Any, AsyncConnectionPool[AsyncConnection[Any]]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    @overload
+    def task(self, function: Callable[Concatenate[Ctx, P], R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        retry: RetryPolicy | None = None,
+        timeout: Span | None = None,
+        lease: Span | None = None,
+        cpu: bool = False,
+    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+    def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
+        """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=RetryPolicy(limit=5))`.
+
+        A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. Its name is the
+        function's unless given. Without a policy an exception is final; a dead worker is forgiven up to three tries.
+        """
+        for function in functions:
+            return self._register(function)
+        return lambda given: self._register(given, **options)
+
+    def _register(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        retry: RetryPolicy | None = None,
+        timeout: Span | None = None,
+        lease: Span | None = None,
+        cpu: bool = False,
+    ) -> Task[..., Any]:
+        handler = Handler(
+            kind=name or function.__name__,
+            function=function,
+            signature=Signature(function),
+            is_async=inspect.iscoroutinefunction(function),
+            uses_cpu=cpu,
+            queue=queue,
+            retry=retry,
+            lease=None if lease is None else span(lease),
+            timeout=None if timeout is None else span(timeout),
+        )
+        self.registry.add(handler)
+        return Task(handler, self)
+
+    def on_ending(self, hook: Hook) -> Hook:
+        """Have a function told what became of each step that a worker of this app settles; best effort."""
+        self.hooks.add(hook)
+        return hook
+
+    def started(self, step_id: int) -> Handle[Any]:
+        """Take hold of a task that was started elsewhere, by its number."""
+        return Handle(step_id, lambda result: result, self)
+
+    @property
+    def dsn(self) -> str:
+        """The address of the database; the embedded one is started, and its schema brought up to date."""
+        with self._lock:
+            if self._dsn is None:
+                settings = config.load()
+                self._dsn = embedded.address(settings)
+                if settings.dsn is None:
+                    migrate.run(self._dsn)
+            return self._dsn
+
+    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
+        """Make a call, on a connection of ours or in the transaction of yours."""
+        with self.connection(conn) as connection:
+            return db.run(connection, call)
+
+    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
+        """Make a call, as `make` does."""
+        if conn is not None:
+            if not isinstance(conn, AsyncConnection):
+                raise BadInput("astart was given a sync connection; use start, or pass an AsyncConnection")
+            return await db.arun(conn, call)
+        pool = await self._async_pool()
+        async with pool.connection() as connection:
+            return await db.arun(connection, call)
+
+    @contextmanager
+    def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
+        """Lend a connection: yours if you give one, else one of the app's pool."""
+        if conn is not None:
+            if not isinstance(conn, Connection):
+                raise BadInput(f"conn is a {type(conn).__name__}; pass a psycopg Connection, or use astart")
+            yield conn
+            return
+        with self._sync_pool().connection() as lent:
+            yield lent
+
+    def close(self) -> None:
+        """Close the connections; the app may be used again."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop."""
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close()
+
+    def _sync_pool(self) -> ConnectionPool[Connection[Any]]:
+        dsn = self.dsn
+        with self._lock:
+            if self._pool is None:
+                with db.connect(dsn):  # so that a wrong address is told at once, and in our words
+                    self._pool = ConnectionPool(
+                        dsn,
+                        min_size=0,
+                        max_size=POOL_SIZE,
+                        kwargs=_CONNECTS,
+                        check=ConnectionPool.check_connection,
+                        open=True,
+                    )
+            return self._pool
+
+    async def _async_pool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        loop = asyncio.get_running_loop()
+        if loop not in self._pools:
+            dsn = await asyncio.to_thread(lambda: self.dsn)
+            async with await db.aconnect(dsn):
+                pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+                    dsn,
+                    min_size=0,
+                    max_size=POOL_SIZE,
+                    kwargs=_CONNECTS,
+                    check=AsyncConnectionPool.check_connection,
+                    open=False,
+                )
+            await pool.open()
+            self._pools[loop] = pool
+        return self._pools[loop]
+
+
+_CONNECTS = {"autocommit": True, "application_name": "holdfast"}

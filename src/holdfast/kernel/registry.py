@@ -1,0 +1,106 @@
+"""Which handler serves which kind, and with what options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from holdfast.errors import BadTask
+from holdfast.kernel import calls
+from holdfast.kernel.calls import Call
+from holdfast.kernel.signature import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How failures are tried again: at most `limit` executions, waiting base, then `growth` times as long, …"""
+
+    limit: int = 3
+    base: timedelta = timedelta(seconds=1)
+    growth: float = 2
+    longest: timedelta = timedelta(hours=1)
+    jitter: float = 0.1
+    waits: tuple[timedelta, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function that serves a kind. Without a policy its exceptions are final; a lost worker is forgiven anyway."""
+
+    kind: str
+    function: Callable[..., Any]
+    signature: Signature
+    is_async: bool
+    uses_cpu: bool
+    queue: str
+    retry: RetryPolicy | None
+    lease: timedelta | None
+    timeout: timedelta | None
+
+    def definitions(self) -> Iterator[Call[None]]:
+        """Say to the database what steps of this kind get."""
+        policy = None
+        if self.retry is not None:
+            policy = f"work:{self.kind}"
+            law = self.retry
+            yield calls.define_policy(
+                policy,
+                tries=law.limit,
+                waits=law.waits,
+                base=law.base,
+                growth=law.growth,
+                longest=law.longest,
+                jitter=law.jitter,
+            )
+        yield calls.define_kind(self.kind, queue=self.queue, policy=policy, lease=self.lease, timeout=self.timeout)
+
+
+class Registry:
+    """Handlers by kind."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def add(self, handler: Handler) -> None:
+        """Register a handler; a kind has one."""
+        _check(handler)
+        other = self._handlers.get(handler.kind)
+        if other is not None and other.function is not handler.function:
+            raise BadTask(
+                f"two handlers would serve {handler.kind}: {_place(other)} and {_place(handler)}; "
+                "give one of them another name, as in @hf.task(name=…)"
+            )
+        self._handlers[handler.kind] = handler
+
+    def find(self, kind: str) -> Handler | None:
+        """Give the handler of a kind."""
+        return self._handlers.get(kind)
+
+    def kinds(self) -> list[str]:
+        """List the kinds that are served."""
+        return sorted(self._handlers)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+
+def _check(handler: Handler) -> None:
+    name = handler.kind
+    if not name or not name.isprintable():
+        raise BadTask(f"{name!r} cannot name a task; take letters, digits, dots and dashes")
+    if handler.uses_cpu and handler.is_async:
+        raise BadTask(f"{name}: an async handler cannot run in a process; make it a plain def, or leave cpu=True out")
+    for option, given in (("lease", handler.lease), ("timeout", handler.timeout)):
+        if given is not None and given <= timedelta(0):
+            raise BadTask(f"{name}: a {option} of {given} ends before it begins; take a longer one")
+    if inspect.isgeneratorfunction(handler.function) or inspect.isasyncgenfunction(handler.function):
+        raise BadTask(f"{name} is a generator; return a value instead of yielding several")
+    if handler.retry is not None and handler.retry.limit < 1:
+        raise BadTask(f"{name}: a policy of {handler.retry.limit} executions never tries; take at least 1")
+
+
+def _place(handler: Handler) -> str:
+    return f"{handler.function.__module__}.{handler.function.__qualname__}"

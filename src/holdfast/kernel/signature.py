@@ -1,0 +1,136 @@
+"""What a handler takes and gives, read from its annotations once: JSON to arguments, a result to JSON, both checked."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NotRequired, cast, get_type_hints
+
+from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+from typing_extensions import TypedDict
+
+from holdfast.errors import BadTask, InputRefused
+from holdfast.kernel.context import Ctx
+from holdfast.models import Json
+
+NULL = Json("null")
+TRACE = "$trace"  # where a trace context travels in an input, beside the arguments
+_REFUSED_KINDS = {
+    inspect.Parameter.POSITIONAL_ONLY: "is positional only",
+    inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments",
+    inspect.Parameter.VAR_KEYWORD: "takes any names",
+}
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # escaped as JSON has it; PostgreSQL keeps no NUL
+
+
+class ResultRefused(Exception):
+    """A result that is no JSON, or not what the handler's annotation says."""
+
+
+class Signature:
+    """The arguments and the result of one handler."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = getattr(function, "__qualname__", repr(function))
+        self._signature = inspect.signature(function)
+        hints = self._hints(function)
+        self.ctx_name = self._find_ctx(hints)
+        self._arguments = self._adapter(self._arguments_type(hints))
+        self._result = (
+            None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
+        )
+        self.read = self._arguments.validate_json
+
+    def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Check arguments as a caller gives them."""
+        names = [n for n in self._signature.parameters if n != self.ctx_name]
+        if len(args) > len(names):
+            raise InputRefused(f"{self._name} was given {len(args)} arguments; {self.usage()}")
+        given = dict(zip(names, args, strict=False))
+        if twice := given.keys() & kwargs.keys():
+            raise InputRefused(f"{self._name} got {', '.join(sorted(twice))} twice; name it or place it, not both")
+        try:
+            checked: dict[str, Any] = self._arguments.validate_python({**given, **kwargs})
+        except ValidationError as error:
+            raise InputRefused(f"{self._name} cannot be started with that: {told(error)}; {self.usage()}") from None
+        return checked
+
+    def write(self, checked: Mapping[str, Any]) -> Json:
+        """Write checked arguments as JSON."""
+        try:
+            return Json(self._arguments.dump_json(checked).decode())
+        except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
+            raise InputRefused(f"{self._name}: the arguments are no JSON: {error}; {self.usage()}") from None
+
+    def write_result(self, result: Any) -> Json:
+        """Write what a handler gave as JSON, checked against what it says it gives."""
+        if result is None and self._result is None:
+            return NULL
+        if self._result is None:
+            raise ResultRefused(f"{self._name} says that it gives None, and gave {type(result).__name__}")
+        try:
+            text = self._result.dump_json(self._result.validate_python(result)).decode()
+        except ValidationError as error:
+            raise ResultRefused(f"{self._name} gave what its annotation does not say: {told(error)}") from None
+        except (PydanticSerializationError, UnicodeEncodeError, ValueError, RecursionError) as error:
+            raise ResultRefused(f"{self._name} gave what is no JSON: {error}") from None
+        if "\\u0000" in text and _NUL.search(text):
+            raise ResultRefused(f"{self._name} gave a text with a NUL character, which PostgreSQL cannot keep")
+        return Json(text)
+
+    def read_result(self, stored: Any) -> Any:
+        """Give a stored result the type that the handler says it gives."""
+        return None if self._result is None else self._result.validate_python(stored)
+
+    def usage(self) -> str:
+        """Say what may be given, for messages."""
+        parameters = [p for n, p in self._signature.parameters.items() if n != self.ctx_name]
+        return f"it takes ({', '.join(map(str, parameters))})"
+
+    def _hints(self, function: Callable[..., Any]) -> dict[str, Any]:
+        try:
+            return get_type_hints(function, include_extras=True)
+        except (NameError, TypeError, AttributeError) as error:
+            raise BadTask(
+                f"an annotation of {self._name} cannot be read: {error}; "
+                "import what it names at the top of the module, not under TYPE_CHECKING"
+            ) from error
+
+    def _find_ctx(self, hints: dict[str, Any]) -> str | None:
+        named = [name for name in self._signature.parameters if hints.get(name) is Ctx]
+        if len(named) > 1:
+            raise BadTask(f"{self._name} takes two contexts, {' and '.join(named)}; take one away")
+        return named[0] if named else None
+
+    def _arguments_type(self, hints: dict[str, Any]) -> Any:
+        fields: dict[str, Any] = {TRACE: NotRequired[Any]}
+        for name, parameter in self._signature.parameters.items():
+            if name == self.ctx_name:
+                continue
+            if parameter.kind in _REFUSED_KINDS:
+                raise BadTask(
+                    f"{self._name}: the parameter {name} {_REFUSED_KINDS[parameter.kind]}; "
+                    "inputs are JSON objects, so give each argument a name of its own"
+                )
+            hint = hints.get(name, Any)
+            fields[name] = hint if parameter.default is parameter.empty else NotRequired[hint]
+        made = cast("Any", TypedDict)("arguments", fields)
+        made.__pydantic_config__ = ConfigDict(extra="forbid")
+        return made
+
+    def _adapter(self, hint: Any) -> TypeAdapter[Any]:
+        try:
+            return TypeAdapter(hint)
+        except PydanticSchemaGenerationError as error:
+            raise BadTask(
+                f"{self._name} has a type that cannot travel as JSON: {str(error).splitlines()[0]}; "
+                "take a pydantic model, a dataclass or plain JSON types"
+            ) from error
+
+
+def told(error: ValidationError) -> str:
+    """Say what does not fit, by name, and without the values: they may be secrets."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in found[:5]).replace("; ", ", ")

@@ -1,0 +1,99 @@
+"""A handler's own transaction, which commits together with the completion of its step, or not at all."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from psycopg import AsyncConnection, Connection
+
+from holdfast.errors import HoldfastError, LeaseLost
+from holdfast.kernel import calls, db
+from holdfast.models import SettledStep, Settlement
+
+
+class NotOpened(HoldfastError):
+    """A transaction was asked for and never entered."""
+
+
+class Transaction:
+    """Used by `with` in a plain handler and by `async with` in an async one. Leaving the block keeps it open."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._sync: Connection[Any] | None = None
+        self._async: AsyncConnection[Any] | None = None
+
+    def __enter__(self) -> Connection[Any]:
+        if self._sync is None:
+            self._sync = db.connect(self._dsn)
+            self._sync.autocommit = False
+        return self._sync
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.abandon()
+
+    async def __aenter__(self) -> AsyncConnection[Any]:
+        if self._async is None:
+            self._async = await db.aconnect(self._dsn)
+            await self._async.set_autocommit(False)
+        return self._async
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            await self.aabandon()
+
+    def settle(self, settlement: Settlement) -> SettledStep:
+        """Say what became of the step in the same transaction, and commit; a lost lease undoes it all."""
+        if self._sync is None:
+            raise NotOpened("ctx.transaction() was not entered; write `with ctx.transaction() as tx:`")
+        try:
+            settled = db.run(self._sync, calls.settle_steps([settlement]))
+            if not settled:
+                raise _refused(settlement)
+            self._sync.commit()
+        finally:
+            self.abandon()
+        return settled[0]
+
+    async def asettle(self, settlement: Settlement) -> SettledStep:
+        """Do as `settle` does."""
+        if self._async is None:
+            raise NotOpened("ctx.transaction() was not entered; write `async with ctx.transaction() as tx:`")
+        try:
+            settled = await db.arun(self._async, calls.settle_steps([settlement]))
+            if not settled:
+                raise _refused(settlement)
+            await self._async.commit()
+        finally:
+            await self.aabandon()
+        return settled[0]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to commit."""
+        return self._sync is not None or self._async is not None
+
+    def abandon(self) -> None:
+        """Close the connection; what was not committed is undone."""
+        if self._sync is not None:
+            self._sync.close()
+            self._sync = None
+
+    async def aabandon(self) -> None:
+        """Do as `abandon` does."""
+        if self._async is not None:
+            await self._async.close()
+            self._async = None
+
+
+def _refused(settlement: Settlement) -> LeaseLost:
+    return LeaseLost(
+        f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}: "
+        "nothing of its transaction was committed; stop working on it"
+    )

@@ -1,0 +1,110 @@
+"""A task as users write it down: a function, and the ways to start it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from psycopg import AsyncConnection, Connection
+
+from holdfast.kernel import bulk, calls
+from holdfast.kernel.calls import Call
+from holdfast.kernel.registry import Handler
+from holdfast.work.handle import Door, Handle
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """What a start may say beside the arguments."""
+
+    key: str | None = None
+    unique_key: str | None = None
+    due_at: datetime | None = None
+    queue: str | None = None
+    priority: int = 0
+    tenant: str = "default"
+    conn: Any = None
+
+
+class Task(Generic[P, R]):
+    """A function that is started to be run by a worker. Calling it runs it here and now, as any function."""
+
+    def __init__(self, handler: Handler, door: Door, options: StartOptions | None = None) -> None:
+        self.handler = handler
+        self._door = door
+        self._options = options or StartOptions()
+        functools.update_wrapper(self, handler.function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it here, without the database."""
+        return self.handler.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<task {self.handler.kind}>"
+
+    @property
+    def name(self) -> str:
+        """The name that it is started and claimed by."""
+        return self.handler.kind
+
+    def options(
+        self,
+        *,
+        key: str | None = None,
+        unique_key: str | None = None,
+        due_at: datetime | None = None,
+        queue: str | None = None,
+        priority: int = 0,
+        tenant: str = "default",
+        conn: Connection[Any] | AsyncConnection[Any] | None = None,
+    ) -> Task[P, R]:
+        """Give the same task with options for its start.
+
+        `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
+        `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first.
+        """
+        given = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
+        return Task(self.handler, self._door, given)
+
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Start it, with arguments as the function types them."""
+        (step_id,) = self._door.make(self._start(args, kwargs), self._options.conn)
+        return self._handle(step_id)
+
+    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Start it, as `start` does."""
+        (step_id,) = await self._door.amake(self._start(args, kwargs), self._options.conn)
+        return self._handle(step_id)
+
+    def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
+        """Start one task for each set of named arguments, by COPY, all or none; tell how many."""
+        signature, options = self.handler.signature, self._options
+        queue = options.queue or self.handler.queue
+        rows = (
+            bulk.Start(self.name, signature.write(signature.check((), each)), queue, options.priority)
+            for each in arguments
+        )
+        with self._door.connection(options.conn) as connection:
+            return bulk.start_tasks(connection, rows, tenant=options.tenant)
+
+    def _handle(self, step_id: int) -> Handle[R]:
+        return Handle(step_id, self.handler.signature.read_result, self._door)
+
+    def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call[int]:
+        signature, options = self.handler.signature, self._options
+        return calls.start_task(
+            self.name,
+            signature.write(signature.check(args, kwargs)),
+            queue=options.queue or self.handler.queue,
+            key=options.key,
+            unique_key=options.unique_key,
+            due_at=options.due_at,
+            priority=options.priority,
+            tenant=options.tenant,
+        )

@@ -1,0 +1,114 @@
+"""What a caller holds of a task that was started: its number, and ways to wait for it, read it and steer it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Generic, Protocol, TypeVar
+
+from psycopg import AsyncConnection, Connection
+
+from holdfast.errors import NotFound, RunCancelled, RunFailed, WaitTimedOut
+from holdfast.kernel import calls
+from holdfast.kernel.calls import Call
+from holdfast.models import Span, StepResult, span
+
+R = TypeVar("R")
+FIRST_LOOK = 0.01  # seconds between looks while waiting, growing
+LAST_LOOK = 0.5
+
+
+class Door(Protocol):
+    """How tasks and handles reach the database: on the app's own connections, or on one that they are given."""
+
+    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
+        """Make a call."""
+
+    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
+        """Make a call."""
+
+    def connection(self, conn: Connection[Any] | None = None) -> AbstractContextManager[Connection[Any]]:
+        """Lend a connection for several calls."""
+
+
+class Handle(Generic[R]):
+    """A task that was started. Each way to use it has an async twin of the same name with an `a` before it."""
+
+    def __init__(self, step_id: int, read_result: Callable[[Any], R], door: Door) -> None:
+        self.id = step_id
+        self._read_result = read_result
+        self._door = door
+
+    def __repr__(self) -> str:
+        return f"<started {self.id}>"
+
+    def look(self) -> StepResult:
+        """See how it stands now."""
+        return self._found(self._door.make(calls.step_results([self.id])))
+
+    async def alook(self) -> StepResult:
+        """See how it stands now."""
+        return self._found(await self._door.amake(calls.step_results([self.id])))
+
+    def wait(self, timeout: Span | None = None) -> R:
+        """Wait until it is over, and give its result; raises RunFailed, RunCancelled or WaitTimedOut."""
+        for pause in self._pauses(timeout):
+            found = self.look()
+            if found.outcome is not None:
+                return self._result(found)
+            time.sleep(pause)
+        raise AssertionError("not reached")
+
+    async def await_over(self, timeout: Span | None = None) -> R:
+        """Wait as `wait` does."""
+        for pause in self._pauses(timeout):
+            found = await self.alook()
+            if found.outcome is not None:
+                return self._result(found)
+            await asyncio.sleep(pause)
+        raise AssertionError("not reached")
+
+    def cancel(self, reason: str | None = None) -> None:
+        """Cancel it; a handler that runs is told."""
+        self._door.make(calls.cancel(str(self.id), reason))
+
+    async def acancel(self, reason: str | None = None) -> None:
+        """Cancel it; a handler that runs is told."""
+        await self._door.amake(calls.cancel(str(self.id), reason))
+
+    def retry(self, reason: str | None = None) -> None:
+        """Try it again, now that it failed."""
+        self._door.make(calls.retry(str(self.id), reason))
+
+    async def aretry(self, reason: str | None = None) -> None:
+        """Try it again, now that it failed."""
+        await self._door.amake(calls.retry(str(self.id), reason))
+
+    def _found(self, rows: list[StepResult]) -> StepResult:
+        if not rows:
+            raise NotFound(f"there is no step {self.id}; it was pruned, or is another tenant's")
+        return rows[0]
+
+    def _pauses(self, timeout: Span | None) -> Iterator[float]:
+        until = None if timeout is None else time.monotonic() + span(timeout).total_seconds()
+        pause = FIRST_LOOK
+        while True:
+            yield pause if until is None else min(pause, max(0.0, until - time.monotonic()))
+            if until is not None and time.monotonic() >= until:
+                raise WaitTimedOut(
+                    f"step {self.id} is not over after {span(timeout or 0)}; it goes on: holdfast runs watch {self.id}"
+                )
+            pause = min(LAST_LOOK, pause * 1.5)
+
+    def _result(self, found: StepResult) -> R:
+        match found.outcome:
+            case "succeeded":
+                return self._read_result(found.result)
+            case "cancelled":
+                raise RunCancelled(f"step {self.id} was cancelled; see why: holdfast runs show {self.id}")
+            case _:
+                error = found.error if isinstance(found.error, dict) else {}
+                said = f"{error.get('type', 'error')}: {error.get('message', '')}"
+                raise RunFailed(f"step {self.id} failed: {said}; see its story: holdfast runs show {self.id}")

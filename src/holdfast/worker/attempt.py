@@ -1,0 +1,68 @@
+"""One try of one step, from its claim until its outcome is settled; and all of them that the worker holds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from holdfast.kernel.context import Ctx, Desk
+from holdfast.kernel.registry import Handler
+from holdfast.models import ClaimedStep, Outcome, Settlement
+
+if TYPE_CHECKING:
+    from holdfast.models import SettledStep
+
+
+class Batch:
+    """Steps that one claim brought: how many of them are not through."""
+
+    __slots__ = ("claimed_at", "left", "size")
+
+    def __init__(self, size: int, claimed_at: float) -> None:
+        self.size = self.left = size
+        self.claimed_at = claimed_at
+
+
+class Attempt:
+    """What the worker knows of a step that it holds. Threads share it; each field has one writer."""
+
+    __slots__ = (
+        "batch", "began_at", "ctx", "ended_at", "handler", "interrupt", "is_lost", "is_timed_out", "lease", "outcome",
+        "renewed_at", "settled", "step",
+    )  # fmt: skip
+
+    def __init__(self, step: ClaimedStep, handler: Handler, desk: Desk, lease: float, batch: Batch) -> None:
+        self.step = step if step.cursor is None else step._replace(cursor=json.loads(step.cursor))
+        self.handler = handler
+        self.ctx = Ctx(self.step, desk)
+        self.batch = batch
+        self.lease = lease
+        self.renewed_at = batch.claimed_at  # when the request was sent that was granted: the lease began no earlier
+        self.began_at: float | None = None
+        self.ended_at = 0.0
+        self.is_lost = False
+        self.is_timed_out = False
+        self.interrupt: Callable[[Attempt], None] | None = None
+        self.outcome: Outcome | None = None
+        self.settled: SettledStep | None = None  # by its own transaction
+
+    def begin(self) -> None:
+        """Start the clock of its timeout: time that it waited for a free slot is not its own."""
+        self.began_at = time.monotonic()
+        if self.handler.timeout is not None:
+            self.ctx.deadline_at = self.began_at + self.handler.timeout.total_seconds()
+
+    def stop(self, reason: str) -> None:
+        """Tell the handler to stop, and interrupt it where that can be done."""
+        self.ctx.tell_to_stop(reason)
+        if self.interrupt is not None:
+            self.interrupt(self)
+
+    def settlement(self, outcome: Outcome) -> Settlement:
+        """Say what became of it, fenced by its lease."""
+        return Settlement(self.step.step_id, self.step.lease_id, outcome)
+
+
+Held = dict[int, Attempt]  # by lease number

@@ -1,0 +1,168 @@
+"""Handlers that burn CPU, each in a process of its own: they hold up no other, and can be ended for real.
+
+A thread of the worker sends a child one attempt at a time and waits for its answer. A child that dies costs that
+attempt and no other; one whose time is up or whose lease is lost is killed. It ends with its parent, however that ends.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import multiprocessing
+import os
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache, reduce
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from holdfast.kernel import calls
+from holdfast.kernel.registry import Handler, RetryPolicy
+from holdfast.kernel.signature import Signature
+from holdfast.models import ClaimedStep, Continue, Done, Fail, Json, Outcome, Retry, SettledStep, Snooze
+from holdfast.worker.attempt import Attempt, Batch
+from holdfast.worker.desk import PoolDesk
+from holdfast.worker.execute import Interrupted, attempt, outcome_of
+from holdfast.worker.lanes import Run
+
+SPAWN = multiprocessing.get_context("spawn")  # not fork: the worker has threads
+
+
+def run_in_child(dsn: str) -> Run:
+    """Give a way to run attempts, with one child for each thread that uses it."""
+    mine = threading.local()
+
+    def run(one: Attempt) -> Outcome | None:
+        child: Child | None = getattr(mine, "child", None)
+        if child is None or not child.process.is_alive():
+            child = mine.child = Child(dsn)
+        return child.run(one)
+
+    return run
+
+
+class Child:
+    """One process that runs attempts."""
+
+    def __init__(self, dsn: str) -> None:
+        self._pipe, theirs = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=_serve, args=(theirs, dsn), daemon=True, name="holdfast-cpu")
+        self.process.start()
+        theirs.close()
+
+    def run(self, one: Attempt) -> Outcome | None:
+        """Have an attempt run, and wait for what came of it."""
+        one.interrupt = lambda _one: self.process.kill()
+        one.begin()
+        self._pipe.send_bytes(_packed(one))
+        wait([self._pipe, self.process.sentinel])
+        try:
+            answer = json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
+        except (EOFError, ConnectionResetError):
+            answer = None
+        if answer is not None:
+            one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
+            return _outcome(answer["outcome"])
+        self.process.join()
+        if one.ctx.cancelled:
+            return outcome_of(one, Interrupted())
+        return Retry({"type": "ProcessDied", "message": f"its process died with exit code {self.process.exitcode}"})
+
+
+def _packed(one: Attempt) -> bytes:
+    handler, step = one.handler, one.step
+    span = None if handler.timeout is None else handler.timeout.total_seconds()
+    work = {
+        "module": handler.function.__module__,
+        "name": handler.function.__qualname__,
+        "kind": handler.kind,
+        "is_retried": handler.retry is not None,
+        "timeout": span,
+        "worker": one.ctx.worker,
+        "step": [step.step_id, None if step.run_id is None else str(step.run_id), step.attempt, step.lease_id],
+        "input": step.input.decode(),
+        "cursor": step.cursor,
+    }
+    return json.dumps(work).encode()
+
+
+def _serve(pipe: Connection, dsn: str) -> None:
+    """Run in the child until the parent is gone."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=[parent], daemon=True).start()
+    while True:
+        try:
+            work = json.loads(pipe.recv_bytes())
+        except EOFError:
+            return
+        one = _unpacked(work, dsn)
+        outcome = attempt(one)
+        said = None if outcome is None else calls.as_json(one.settlement(outcome))
+        pipe.send_bytes(json.dumps({"outcome": said, "settled": one.settled}).encode())
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
+    handler = _handler(Work(work["module"], work["name"], work["kind"], work["is_retried"], work["timeout"]))
+    step_id, run_id, number, lease_id = work["step"]
+    cursor = None if work["cursor"] is None else json.dumps(work["cursor"])
+    step = ClaimedStep(step_id, run_id, work["kind"], work["input"].encode(), number, lease_id, None, cursor)  # type: ignore[arg-type]
+    return Attempt(step, handler, _desk(dsn, work["worker"]), 0.0, Batch(1, 0.0))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What names a handler across processes."""
+
+    module: str
+    name: str
+    kind: str
+    is_retried: bool
+    timeout: float | None
+
+
+@lru_cache
+def _handler(work: Work) -> Handler:
+    found: Any = reduce(getattr, work.name.split("."), importlib.import_module(work.module))
+    function = found.handler.function if hasattr(found, "handler") else found
+    return Handler(
+        kind=work.kind,
+        function=function,
+        signature=Signature(function),
+        is_async=False,
+        uses_cpu=True,
+        queue="",
+        retry=RetryPolicy() if work.is_retried else None,
+        lease=None,
+        timeout=None if work.timeout is None else timedelta(seconds=work.timeout),
+    )
+
+
+@lru_cache
+def _desk(dsn: str, worker: str) -> PoolDesk:
+    return PoolDesk(dsn, worker)
+
+
+def _outcome(said: dict[str, Any] | None) -> Outcome | None:
+    if said is None:
+        return None
+    after = said.get("retry_after")
+    wait_for = None if after is None else timedelta(seconds=float(after.removesuffix(" s")))
+    match said["outcome"]:
+        case "done":
+            return Done(Json(json.dumps(said["result"])))
+        case "retry":
+            return Retry(said["error"], wait_for)
+        case "fail":
+            return Fail(said["error"])
+        case "snooze":
+            return Snooze(wait_for or timedelta(0))
+        case _:
+            return Continue(said["cursor"], said["cursor_was"])

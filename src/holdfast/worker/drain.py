@@ -1,0 +1,60 @@
+"""An orderly stop: no new claims; what was not begun is handed back, and so is what does not end within the grace.
+
+Nothing of that is charged to a step. Told twice, a worker hands back what it holds without waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from holdfast.errors import HoldfastError
+from holdfast.worker.settle import released
+
+if TYPE_CHECKING:
+    from holdfast.worker.loop import Worker
+
+DRAINED, NOT_TOLD, STOPPED_NOW = 0, 7, 130
+LAST_CALLS = 5.0  # seconds for what is to be said to the database at the very end
+
+
+async def drain(worker: Worker) -> int:
+    """Stop the worker, and give the exit code."""
+    worker.states.enter("draining")
+    worker.log.info("worker.draining", in_flight=worker.in_flight, grace=worker.options.grace.total_seconds())
+    for one in released(worker.intake.lanes.withdraw()):
+        worker.settler.ended(one)
+    until = time.monotonic() + worker.options.grace.total_seconds()
+    while worker.in_flight and worker.stop_signals < 2 and (left := until - time.monotonic()) > 0:
+        await worker.wait_for_change(left)
+    code = await _hand_back(worker)
+    worker.leases.stop()
+    worker.intake.close()
+    worker.hooks.flush(LAST_CALLS if worker.stop_signals < 2 else 0)
+    worker.states.enter("stopped")
+    worker.meters.stands("stopped", in_flight=0, beat=time.time())
+    worker.log.info("worker.stopped", exit_code=code)
+    return code
+
+
+async def _hand_back(worker: Worker) -> int:
+    was_told_twice = worker.stop_signals > 1
+    left = list(worker.held.values())
+    for one in left:
+        one.stop("its worker goes down")
+    worker.end_beside()
+    try:
+        async with asyncio.timeout(LAST_CALLS):
+            if left:
+                await worker.settler.settle(released(left))
+                worker.log.warning("worker.handed_back", steps=len(left))
+            await worker.retire()
+    except (TimeoutError, psycopg.Error, HoldfastError) as error:
+        worker.log.warning(
+            "worker.not_told", steps=len(left), error=str(error), then="their leases run out by themselves"
+        )
+        return NOT_TOLD if left else DRAINED
+    return STOPPED_NOW if was_told_twice else DRAINED

@@ -1,0 +1,147 @@
+"""One step, from claimed to outcome: the input checked, the handler called, and what came of it said as a value."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from datetime import timedelta
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from holdfast.errors import LeaseLost
+from holdfast.kernel.signature import TRACE, ResultRefused, told
+from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, span
+from holdfast.worker.attempt import Attempt
+
+TRACE_LINES = 50  # of a traceback; what matters stands at its end
+LONGEST_TEXT = 8000
+_ESCAPES = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")  # what PostgreSQL and UTF-8 cannot keep
+
+
+class Interrupted(BaseException):
+    """Raised inside a handler that has to stop; no `except Exception` holds it up."""
+
+
+def attempt(one: Attempt) -> Outcome | None:
+    """Try a step once, in this thread. None: it is settled already, or not ours to settle."""
+    try:
+        arguments = _arguments(one)
+        one.begin()
+        result = one.handler.function(**arguments)
+        outcome = _outcome(one, result)
+        transaction = one.ctx.transaction_open
+        if transaction is None or not transaction.is_open:
+            return outcome
+        one.settled = transaction.settle(one.settlement(outcome))
+    except BaseException as error:  # noqa: BLE001 - handlers may raise anything; only here is all of it caught
+        if one.ctx.transaction_open is not None:
+            one.ctx.transaction_open.abandon()
+        return outcome_of(one, error)
+    return None
+
+
+async def aattempt(one: Attempt) -> Outcome | None:
+    """Try a step once, on the loop of async handlers, as `attempt` does."""
+    try:
+        arguments = _arguments(one)
+        one.begin()
+        result = await one.handler.function(**arguments)
+        outcome = _outcome(one, result)
+        transaction = one.ctx.transaction_open
+        if transaction is None or not transaction.is_open:
+            return outcome
+        one.settled = await transaction.asettle(one.settlement(outcome))
+    except BaseException as error:  # noqa: BLE001 - as above
+        if one.ctx.transaction_open is not None:
+            await one.ctx.transaction_open.aabandon()
+        return outcome_of(one, error)
+    return None
+
+
+def _arguments(one: Attempt) -> dict[str, Any]:
+    signature = one.handler.signature
+    arguments = cast("dict[str, Any]", signature.read(one.step.input))
+    if TRACE in arguments:
+        del arguments[TRACE]
+    if signature.ctx_name is not None:
+        arguments[signature.ctx_name] = one.ctx
+    return arguments
+
+
+def _outcome(one: Attempt, result: Any) -> Outcome:
+    if isinstance(result, (Retry, Fail, Snooze, Continue)):
+        return _said(one, result)
+    return Done(one.handler.signature.write_result(result))
+
+
+def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
+    """Turn what a handler raised into an outcome; the step's policy, in SQL, says when it is tried again, if at all."""
+    match error:
+        case Retry() | Fail() | Snooze() | Continue():
+            return _said(one, error)
+        case LeaseLost():
+            return None
+        case Interrupted() | asyncio.CancelledError() if one.is_lost:
+            return None
+        case Interrupted() | asyncio.CancelledError() if one.is_timed_out:
+            return _failure(one, described(TimeoutError(f"it took longer than {one.handler.timeout}")))
+        case Interrupted() | asyncio.CancelledError():
+            return None  # the worker goes down: it releases what it held
+        case ValidationError():
+            return Fail(
+                {
+                    "type": "InputRefused",
+                    "message": f"the input is not what {one.step.kind} takes: {told(error)}",
+                    "next": "mend the input or the handler's types, then: holdfast dlq retry " + str(one.step.step_id),
+                }
+            )
+        case ResultRefused():
+            return Fail({"type": "ResultRefused", "message": clean(str(error))})
+        case _:
+            return _failure(one, described(error))
+
+
+def _failure(one: Attempt, error: dict[str, Any]) -> Outcome:
+    """An exception is final unless the task has a policy of its own."""
+    return Fail(error) if one.handler.retry is None else Retry(error)
+
+
+def _said(one: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Outcome:
+    match outcome:
+        case Retry(error, after):
+            return Retry(_error(error, "Retry"), None if after is None else _not_negative(after))
+        case Fail(error):
+            return Fail(_error(error, "Fail"))
+        case Snooze(after):
+            return Snooze(_not_negative(after))
+        case Continue(cursor):
+            return Continue(cursor, one.step.cursor)
+
+
+def _not_negative(after: timedelta | float) -> timedelta:
+    return max(timedelta(0), span(after))
+
+
+def _error(given: Any, kind: str) -> Any:
+    match given:
+        case None:
+            return {"type": kind, "message": "the handler said so"}
+        case BaseException():
+            return described(given)
+        case str():
+            return {"type": kind, "message": clean(given)}
+        case _:
+            return given
+
+
+def described(error: BaseException) -> dict[str, Any]:
+    """Write an exception down: type, message and trace, without the values of variables, which may be secrets."""
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
+    return {"type": type(error).__name__, "message": clean(str(error)), "trace": clean("\n".join(kept))}
+
+
+def clean(text: str) -> str:
+    """Leave out what cannot be stored, and what is too long to read."""
+    return text.translate(_ESCAPES)[:LONGEST_TEXT]

@@ -1,0 +1,108 @@
+"""Takes steps in: as many as there is room for, each to the lane of its handler."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from holdfast.kernel import calls
+from holdfast.kernel.registry import Handler, Registry
+from holdfast.models import ClaimedStep
+from holdfast.worker.attempt import Attempt, Batch, Held
+from holdfast.worker.desk import PoolDesk
+from holdfast.worker.lanes import Lane
+from holdfast.worker.link import Link
+from holdfast.worker.options import DEFAULT_LEASE, Options
+from holdfast.worker.pace import Pace
+from holdfast.worker.places import Lanes
+from holdfast.worker.settle import Settler, released
+
+MOST_UNSETTLED = 4  # batches that may be through and not settled: beyond that a claim waits
+SURPLUS_AFTER = 1.0  # seconds that a step may wait for a slot before it is given back to others
+
+
+class Intake:
+    """Claims for one worker."""
+
+    def __init__(self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler) -> None:
+        self.lanes = Lanes(registry, options.concurrency, settler.ended, dsn)
+        self._desk = PoolDesk(dsn, options.identity)
+        self._options = options
+        self._held = held
+        self._settler = settler
+        self._pace = Pace(options.concurrency, options.largest_batch)
+        self._handlers = {handler.kind: (handler, self._lease(handler)) for handler in registry}
+        self._kinds = registry.kinds()
+
+    @property
+    def unfinished(self) -> int:
+        """How many steps are claimed and not through."""
+        return len(self._held) - self._settler.waiting
+
+    def room(self) -> int:
+        """How many steps to claim now."""
+        if self._settler.waiting > MOST_UNSETTLED * self._options.largest_batch:
+            return 0
+        return self._pace.room(self.unfinished)
+
+    async def claim(self, link: Link) -> Counter[str]:
+        """Claim from one queue after the other until there is no room, and tell how many of which kind."""
+        found: Counter[str] = Counter()
+        room = self.room()
+        for queue in self._options.queues:
+            sent_at = time.monotonic()
+            steps = await link.make(
+                calls.claim_steps(
+                    self._options.identity,
+                    queue,
+                    self._kinds,
+                    batch=room - found.total(),
+                    lease=self._options.lease,
+                    tenants=self._options.tenants,
+                    keeps_json=True,
+                )
+            )
+            if steps:
+                found.update(step.kind for step in steps)
+                self._hand_out(steps, sent_at)
+            if found.total() >= room:
+                break
+        return found
+
+    def ended(self, attempts: list[Attempt]) -> None:
+        """Learn from attempts that are settled how many to take at a time."""
+        for one in attempts:
+            batch = one.batch
+            batch.left -= 1
+            if batch.left == 0:
+                self._pace.batch_ended(batch.size, time.monotonic() - batch.claimed_at)
+
+    def give_back_surplus(self) -> None:
+        """Hand back what waits for a slot behind long handlers: another worker may have one."""
+        oldest = next(iter(self._held.values()), None)
+        if oldest is None or time.monotonic() - oldest.batch.claimed_at < SURPLUS_AFTER:
+            return
+        surplus = self.lanes.withdraw()
+        if surplus:
+            self._pace.overfull()
+            for one in released(surplus):
+                self._settler.ended(one)
+
+    def close(self) -> None:
+        """Let the lanes end, and what handlers used."""
+        self.lanes.close()
+        self._desk.close()
+
+    def _hand_out(self, steps: list[ClaimedStep], sent_at: float) -> None:
+        batch = Batch(len(steps), sent_at)
+        by_lane: dict[Lane, list[Attempt]] = {}
+        for step in steps:
+            handler, lease = self._handlers[step.kind]
+            one = Attempt(step, handler, self._desk, lease, batch)
+            self._held[step.lease_id] = one
+            by_lane.setdefault(self.lanes.of(handler), []).append(one)
+        for lane, attempts in by_lane.items():
+            lane.add(attempts)
+
+    def _lease(self, handler: Handler) -> float:
+        return (self._options.lease or handler.lease or DEFAULT_LEASE).total_seconds()

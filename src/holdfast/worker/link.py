@@ -1,0 +1,68 @@
+"""A connection of the worker's own: every call on it has a deadline, and a call that fails in transit closes it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+
+from holdfast.errors import Unreachable
+from holdfast.kernel import db
+from holdfast.kernel.calls import Call
+
+Row = TypeVar("Row")
+
+
+class Link:
+    """One connection, made when it is needed and made anew after it broke."""
+
+    def __init__(self, dsn: str, deadline: float) -> None:
+        self._dsn = dsn
+        self._deadline = deadline
+        self._connection: AsyncConnection[Any] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is there, as far as one can tell without using it."""
+        return self._connection is not None and not self._connection.closed
+
+    async def open(self) -> AsyncConnection[Any]:
+        """Connect, unless it is connected."""
+        if self._connection is None or self._connection.closed or self._connection.broken:
+            await self.close()
+            try:
+                async with asyncio.timeout(self._deadline):
+                    self._connection = await db.aconnect(self._dsn)
+            except TimeoutError:
+                raise Unreachable(
+                    f"no PostgreSQL answered within {self._deadline:g} s; check that the server runs"
+                ) from None
+        return self._connection
+
+    async def make(self, call: Call[Row]) -> list[Row]:
+        """Make a call within the deadline. One that was cut off leaves no connection: its answer may still come."""
+        connection = await self.open()
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await db.arun(connection, call)
+        except TimeoutError:
+            await self.close()
+            raise Unreachable(
+                f"holdfast.{call.function} did not answer within {self._deadline:g} s; "
+                "see what holds it up: pg_stat_activity"
+            ) from None
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            if connection.closed or connection.broken:
+                await self.close()
+            raise
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Close the connection without waiting for it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.pgconn.finish()

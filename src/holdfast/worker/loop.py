@@ -1,0 +1,277 @@
+"""The worker's loop: connect, recover, poll, claim, hand to a lane, and again; outcomes are settled beside it.
+
+startup ▸ connecting ▸ recovery ▸ polling ▸ backoff ▸ idle ▸ connecting …
+                                     ╰▸ claiming ▸ processing ▸ reporting ▸ polling
+any of them ▸ error_wait ▸ connecting;   any of them ▸ draining ▸ stopped
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from importlib.metadata import version
+from typing import Any
+
+from holdfast import log
+from holdfast.kernel import calls
+from holdfast.kernel.registry import Registry
+from holdfast.worker.attempt import Held
+from holdfast.worker.drain import drain
+from holdfast.worker.hooks import Hooks
+from holdfast.worker.intake import Intake
+from holdfast.worker.lease import Leases
+from holdfast.worker.link import Link
+from holdfast.worker.listen import Listener
+from holdfast.worker.meters import Meters
+from holdfast.worker.options import Options
+from holdfast.worker.settle import Ending, Settler
+from holdfast.worker.states import State, States
+
+FULL_LOOK = 0.25  # seconds between looks while there is no room: something may have to be given back
+WAKING = frozenset({"retried", "continued", "snoozed", "released"})  # what may make the same step due at once
+
+
+class Worker:
+    """One worker: one loop, its lanes, its leases."""
+
+    def __init__(self, dsn: str, registry: Registry, options: Options, hooks: Hooks | None = None) -> None:
+        self.options = options
+        self.meters = Meters()
+        self.states = States(self._moved)
+        self.is_ready = False  # connected, and schema and database as they must be
+        self.stop_signals = 0
+        self._registry = registry
+        self.hooks = hooks or Hooks()
+        self.held: Held = {}
+        deadline = options.call_deadline.total_seconds()
+        self._claims = Link(dsn, deadline)
+        self.settler = Settler(Link(dsn, deadline), self.held, self.states, self.meters, options.identity)
+        self.leases = Leases(dsn, options.identity, self.held, self.meters, options.call_deadline)
+        self._listener = Listener(dsn, options.identity, options.queues, self.wake)
+        self.intake = Intake(dsn, registry, options, self.held, self.settler)
+        self._wake = asyncio.Event()
+        self._beside: list[asyncio.Task[None]] = []
+        self._trouble: BaseException | None = None
+        self._empty_polls = 0
+        self._is_hinted = False
+        self._is_asleep = False
+        self._next_due: float | None = None
+        self._recovered_at: float | None = None
+        self.log = log.get("worker").bind(worker=options.identity)
+
+    # What the outside may do: wake it, stop it, look at it.
+
+    def wake(self) -> None:
+        """Let it look for work now."""
+        self._is_hinted = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Ask it to drain; asked twice, to stop now."""
+        self.stop_signals += 1
+        self._wake.set()
+
+    @property
+    def in_flight(self) -> int:
+        """How many steps it holds."""
+        return len(self.held)
+
+    @property
+    def state(self) -> State:
+        """Where it stands, in one word."""
+        return self.states.shown(is_full=self.intake.room() == 0)
+
+    async def run(self) -> int:
+        """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code."""
+        self.settler.begin()
+        self.settler.told = self._told
+        self.settler.is_lingering = lambda: self.intake.unfinished > 0
+        self.leases.start()
+        beside = [self._settle(), self.intake.lanes.watch_loop(self.meters)]
+        if self.options.listens and not self.options.burst:
+            beside.append(self._listener.listen())
+        self._beside = [asyncio.create_task(each) for each in beside]
+        self.log.info("worker.started", queues=self.options.queues, kinds=self._registry.kinds())
+        while not self.stop_signals:
+            try:
+                if await self._round():
+                    break
+            except Exception as error:  # noqa: BLE001 - the loop ends only when it is told to
+                await self._error_wait(error)
+        return await drain(self)
+
+    async def wait_for_change(self, seconds: float) -> None:
+        """For the drain: wait until something is settled, or a signal comes."""
+        self._wake.clear()
+        await self._sleep(min(0.2, seconds))
+
+    def end_beside(self) -> None:
+        """For the drain: end what runs beside the loop."""
+        for task in self._beside:
+            task.cancel()
+
+    async def retire(self) -> None:
+        """For the drain: take the worker off the list, and close its connections."""
+        await self._claims.make(calls.retire_worker(self.options.identity))
+        await self._claims.close()
+        await self.settler.close()
+
+    async def _round(self) -> bool:
+        """Go round once, from connecting to the end of a sleep; True when a burst has nothing left to do."""
+        self.states.enter("connecting")
+        await self._connect()
+        self.states.enter("recovery")
+        await self._recover_if_due()
+        self.states.enter("polling")
+        while not self.stop_signals and await self._poll():
+            self._raise_trouble()
+            await self._recover_if_due()  # under load there is no idle, and so no other round
+        if self.stop_signals:
+            return False
+        if self.options.burst and not self.held and not self.settler.waiting:
+            return True
+        self.states.enter("backoff")
+        interval = self._interval()
+        self.states.enter("idle")
+        await self._sleep(interval)
+        self._raise_trouble()
+        return False
+
+    async def _connect(self) -> None:
+        if self._claims.is_open:
+            return
+        self.is_ready = False
+        await self._claims.open()
+        for handler in self._registry:
+            for definition in handler.definitions():
+                await self._claims.make(definition)
+        await self._claims.make(
+            calls.enlist_worker(
+                self.options.identity,
+                self.options.queues,
+                kinds=self._registry.kinds(),
+                tenants=self.options.tenants,
+                about=self._about(),
+            )
+        )
+        self._is_asleep = False
+        self.is_ready = True
+        self.log.info("worker.connected")
+
+    async def _recover_if_due(self) -> None:
+        now = time.monotonic()
+        if self._recovered_at is not None and now - self._recovered_at < self.options.recovery_interval.total_seconds():
+            return
+        (done,) = await self._claims.make(calls.upkeep(worker=self.options.identity, about=self._about()))
+        self._recovered_at = now
+        self.meters.rescued(done.rescued)
+        if done.rescued or done.moved:
+            self.log.info("worker.recovered", rescued=done.rescued, moved=done.moved)
+
+    async def _poll(self) -> bool:
+        """Look for work once; False when there was none."""
+        self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
+        self._wake.clear()
+        if self.intake.room() == 0:
+            self.intake.give_back_surplus()
+            await self._sleep(FULL_LOOK)
+            return True
+        hinted, self._is_hinted = self._is_hinted, False
+        if claimed := await self.intake.claim(self._claims):
+            self.meters.claimed(claimed)
+            self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
+            self._empty_polls = 0
+            self._is_asleep = False
+            return True
+        if hinted:  # somebody else was faster
+            self.states.pass_tasks(1, "polling", "claiming", "polling")
+        if self._listener.hears and not self._is_asleep:
+            await self._fall_asleep()
+            return True  # once more: what was started before the mark sent no hint
+        self._empty_polls += 1
+        return False
+
+    async def _settle(self) -> None:
+        """Beside the loop: settle what ends. A database that fails is the loop's to wait for."""
+        while True:
+            try:
+                self.intake.ended(await self.settler.next())
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - it is raised again in the loop
+                self._trouble = error
+                await self._claims.close()
+                self._wake.set()
+                await asyncio.sleep(self.options.error_wait.total_seconds())
+            else:
+                self._wake_for_room()
+
+    def _wake_for_room(self) -> None:
+        if self.states.worker in {"polling", "draining"} or self.options.burst:
+            self._wake.set()
+
+    def _told(self, endings: list[Ending]) -> None:
+        self.hooks.tell(endings, self.meters)
+        if any(ending.event in WAKING for ending in endings):
+            self._wake.set()
+
+    def _raise_trouble(self) -> None:
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise trouble
+
+    async def _error_wait(self, error: Exception) -> None:
+        self.states.enter("error_wait")
+        self.is_ready = False
+        self.meters.erred()
+        self.meters.stands("error_wait", in_flight=self.in_flight, beat=time.time())
+        wait = self.options.error_wait.total_seconds()
+        self.log.warning("worker.error_wait", error=str(error), kind=type(error).__name__, wait=wait)
+        await self._claims.close()
+        self._empty_polls = 0
+        until = time.monotonic() + wait
+        while not self.stop_signals and (left := until - time.monotonic()) > 0:
+            self._wake.clear()
+            await self._sleep(left)
+        self._trouble = None
+
+    async def _fall_asleep(self) -> None:
+        waits = []
+        for queue in self.options.queues:
+            waits += await self._claims.make(calls.mark_asleep(self.options.identity, queue))
+        self._is_asleep = True
+        soonest = min((wait for wait in waits if wait is not None), default=None)
+        self._next_due = None if soonest is None else time.monotonic() + soonest.total_seconds()
+
+    def _interval(self) -> float:
+        interval = self.options.poll_interval(max(1, self._empty_polls)).total_seconds()
+        self.meters.polls(interval)
+        self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
+        if self._next_due is None:
+            return interval
+        due, self._next_due = self._next_due, None
+        self._is_asleep = False  # so that the one after is asked for
+        return min(interval, max(0.001, due - time.monotonic()))
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "state": self.state,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "version": version("holdfast"),
+            "concurrency": self.options.concurrency,
+            "in_flight": self.in_flight,
+        }
+
+    def _moved(self, come: State, to: State, count: int) -> None:
+        self.meters.moved(come, to, count)
+        self.log.debug("worker.moved", come=come, to=to, count=count)

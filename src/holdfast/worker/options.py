@@ -1,0 +1,43 @@
+"""How a worker is to work: what its command line and HOLDFAST_* say, checked once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+DEFAULT_LEASE = timedelta(seconds=300)  # as holdfast.claim_steps has it for a kind that names none
+
+
+def new_identity(name: str | None = None) -> str:
+    """Name a worker, once for each start: a process that comes again under an old name holds none of its leases."""
+    return f"{name or f'{socket.gethostname()}:{os.getpid()}'}/{uuid.uuid4().hex[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be said to a worker."""
+
+    identity: str = field(default_factory=new_identity)
+    queues: tuple[str, ...] = ("default",)
+    tenants: tuple[str, ...] | None = None
+    concurrency: int = 10
+    burst: bool = False
+    listens: bool = True
+    largest_batch: int = 500
+    lease: timedelta | None = None
+    recovery_interval: timedelta = timedelta(seconds=30)
+    poll_min: timedelta = timedelta(seconds=0.2)
+    poll_factor: float = 2
+    poll_max: timedelta = timedelta(seconds=10)
+    error_wait: timedelta = timedelta(seconds=5)
+    call_deadline: timedelta = timedelta(seconds=30)
+    grace: timedelta = timedelta(seconds=25)
+
+    def poll_interval(self, empty_polls: int) -> timedelta:
+        """How long to sleep after so many polls in a row that found nothing: longer each time, up to a maximum."""
+        doublings = min(empty_polls - 1, 64)
+        longest, wait = self.poll_max.total_seconds(), self.poll_min.total_seconds() * self.poll_factor**doublings
+        return timedelta(seconds=min(longest, wait))

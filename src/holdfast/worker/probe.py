@@ -1,0 +1,76 @@
+"""What a supervisor asks a worker over HTTP: does it live, is it ready, what has it counted."""
+
+from __future__ import annotations
+
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from holdfast.errors import BadInput
+
+if TYPE_CHECKING:
+    from holdfast.worker.loop import Worker
+
+TEXT = "text/plain; charset=utf-8"
+
+
+class Probe:
+    """A small server beside the worker: /healthz, /readyz and /metrics."""
+
+    def __init__(self, host: str, port: int) -> None:
+        try:
+            self._server = ThreadingHTTPServer((host, port), _Answers)
+        except (OSError, OverflowError) as error:
+            raise BadInput(f"the probe cannot listen on {host}:{port}: {error}; name another --probe-port") from error
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, name="holdfast-probe", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """Where it listens; port 0 was any."""
+        port: int = self._server.server_address[1]
+        return port
+
+    def start(self, worker: Worker) -> None:
+        """Answer for a worker."""
+        _Answers.worker = worker
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Answers(BaseHTTPRequestHandler):
+    worker: Worker | None = None
+
+    def do_GET(self) -> None:
+        """Answer."""
+        worker = self.worker
+        match self.path.partition("?")[0]:
+            case "/healthz":
+                self._answer(HTTPStatus.OK, "alive\n")
+            case "/readyz" if worker is not None and worker.is_ready:
+                self._answer(HTTPStatus.OK, f"ready: {worker.state}\n")
+            case "/readyz":
+                state = worker.state if worker is not None else "startup"
+                self._answer(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {state}\n")
+            case "/metrics" if worker is not None:
+                self._answer(HTTPStatus.OK, generate_latest(worker.meters.registry).decode(), CONTENT_TYPE_LATEST)
+            case _:
+                self._answer(HTTPStatus.NOT_FOUND, "there is /healthz, /readyz and /metrics\n")
+
+    def _answer(self, status: HTTPStatus, body: str, kind: str = TEXT) -> None:
+        sent = body.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, *_args: object) -> None:
+        """Say nothing: each look would be a line."""

@@ -1,0 +1,122 @@
+"""A worker as a process: signals, the probe, exit codes; and several of them under one supervisor.
+
+0    stopped in order: all that it held is settled or handed back
+7    stopped, but the database could not be told: leases run out by themselves
+130  told twice: handed back what it held without waiting for its handlers
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from holdfast import log
+from holdfast.kernel.registry import Registry
+from holdfast.worker.hooks import Hooks
+from holdfast.worker.lanes import new_loop
+from holdfast.worker.loop import Worker
+from holdfast.worker.options import Options
+from holdfast.worker.probe import Probe
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+SWITCH_EACH = 0.001  # seconds: handlers in threads must not keep an answer of the database waiting for 5 ms
+AGAIN_AFTER = 1.0
+AGAIN_AT_MOST = 30.0
+STEADY_AFTER = 60.0
+
+
+def run_worker(
+    dsn: str,
+    registry: Registry,
+    options: Options,
+    *,
+    hooks: Hooks | None = None,
+    probe: Probe | None = None,
+    is_supervised: bool = False,
+) -> int:
+    """Run a worker in this process until it is told to stop, and give the exit code."""
+    sys.setswitchinterval(SWITCH_EACH)
+    loop = new_loop()
+    try:
+        worker = Worker(dsn, registry, options, hooks)
+        if probe is not None:
+            probe.start(worker)
+        if threading.current_thread() is threading.main_thread():
+            for number in STOPS:
+                loop.add_signal_handler(number, worker.stop)
+        if is_supervised:
+            _stop_with_supervisor(loop, worker)
+        return loop.run_until_complete(worker.run())
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+        if probe is not None:
+            probe.stop()
+
+
+def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+    """Drain when the supervisor is gone: it holds the other end of stdin."""
+
+    def watch() -> None:
+        sys.stdin.buffer.read()
+        loop.call_soon_threadsafe(worker.stop)
+
+    threading.Thread(target=watch, name="holdfast-supervised", daemon=True).start()
+
+
+class Supervisor:
+    """Keeps a number of worker processes alive: one that dies is started again, soon at first, then less so."""
+
+    def __init__(self, commands: Sequence[list[str]]) -> None:
+        self._commands = commands
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._failures = [0] * len(commands)
+        self._started = [0.0] * len(commands)
+        self._signals = 0
+        self._changed = threading.Event()
+        self._log = log.get("supervisor")
+
+    def run(self) -> int:
+        """Run them until told to stop, and give the worst of their exit codes."""
+        for number in (*STOPS, signal.SIGCHLD):
+            signal.signal(number, self._signalled)
+        self._children = [self._start(i) for i in range(len(self._commands))]
+        while any(child.poll() is None for child in self._children) or not self._signals:
+            if not self._signals and all(child.poll() == 0 for child in self._children):
+                break  # a burst that is through
+            self._changed.wait(0.5)
+            self._changed.clear()
+            if not self._signals:
+                self._revive()
+        return max((child.returncode if child.returncode >= 0 else 1) for child in self._children)
+
+    def _start(self, place: int) -> subprocess.Popen[bytes]:
+        self._started[place] = time.monotonic()
+        return subprocess.Popen(self._commands[place], stdin=subprocess.PIPE)
+
+    def _revive(self) -> None:
+        now = time.monotonic()
+        for place, child in enumerate(self._children):
+            code = child.poll()
+            if code is None or code == 0:
+                continue
+            if now - self._started[place] > STEADY_AFTER:
+                self._failures[place] = 0
+            if now - self._started[place] < min(AGAIN_AT_MOST, AGAIN_AFTER * 2 ** min(self._failures[place], 10)):
+                continue
+            self._failures[place] += 1
+            self._log.warning("worker.died", place=place, pid=child.pid, exit_code=code, deaths=self._failures[place])
+            self._children[place] = self._start(place)
+
+    def _signalled(self, number: int, _frame: object) -> None:
+        if number != signal.SIGCHLD:
+            self._signals += 1
+            for child in self._children:
+                if child.poll() is None:
+                    child.send_signal(signal.SIGTERM)
+        self._changed.set()

@@ -1,0 +1,179 @@
+"""Settles outcomes as handlers end: all that are there in one call, the next claim overlapping it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psycopg
+
+from holdfast import log
+from holdfast.errors import RefusedError
+from holdfast.kernel import calls
+from holdfast.models import Done, Fail, Outcome, Release, Retry, SettledStep
+from holdfast.worker.attempt import Attempt, Held
+from holdfast.worker.link import Link
+from holdfast.worker.meters import Meters
+from holdfast.worker.states import State, States
+
+LARGEST = 1000
+LINGER = 0.002  # seconds: while quick handlers still run, a fuller batch is cheaper than a sooner one
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What became of a step, for whoever wants to be told."""
+
+    step_id: int
+    kind: str
+    attempt: int
+    event: str
+    state: str
+    outcome: Outcome
+
+
+Told = Callable[[list[Ending]], None]
+
+
+class Settler:
+    """Takes ended attempts from any thread, and settles them on a connection of its own."""
+
+    def __init__(self, link: Link, held: Held, states: States, meters: Meters, worker: str) -> None:
+        self._link = link
+        self._held = held
+        self._states = states
+        self._meters = meters
+        self._ended: deque[Attempt] = deque()
+        self._left: list[Attempt] = []  # taken, and not yet settled
+        self._ready = asyncio.Event()
+        self._is_signalled = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._log = log.get("settle").bind(worker=worker)
+        self.told: Told = lambda _endings: None
+        self.is_lingering: Callable[[], bool] = lambda: False
+
+    def begin(self) -> None:
+        """Belong to the loop that is running."""
+        self._loop = asyncio.get_running_loop()
+
+    def ended(self, one: Attempt) -> None:
+        """Take an attempt that has ended; may be called in any thread."""
+        one.ended_at = time.monotonic()
+        self._ended.append(one)
+        if not self._is_signalled and self._loop is not None:
+            self._is_signalled = True
+            self._loop.call_soon_threadsafe(self._ready.set)
+
+    @property
+    def waiting(self) -> int:
+        """How many have ended and are not settled."""
+        return len(self._ended) + len(self._left)
+
+    async def next(self) -> list[Attempt]:
+        """Wait for ended attempts, settle them, and give them back."""
+        if not self._left:
+            await self._ready.wait()
+            if self.is_lingering():
+                await asyncio.sleep(LINGER)
+            self._ready.clear()
+            self._is_signalled = False
+            self._left = self._take()
+        taken = self._left
+        await self.settle(taken)
+        self._left = []
+        if self._ended:
+            self._ready.set()
+        return taken
+
+    async def settle(self, ended: list[Attempt]) -> None:
+        """Say what became of them. Those whose outcome is none of ours to say are only let go of."""
+        said = [one for one in ended if one.outcome is not None and not one.is_lost]
+        failed = sum(1 for one in said if not isinstance(one.outcome, Done))
+        own = sum(1 for one in ended if one.settled is not None)
+        self._report(len(said) - failed + own, "processing", "reporting_success")
+        self._report(failed + len(ended) - len(said) - own, "processing", "reporting_failure")
+        settled = await self._make(said) if said else []
+        settled += [one.settled for one in ended if one.settled is not None]
+        self._account(ended, settled)
+        self._report(len(said) - failed + own, "reporting_success", "polling")
+        self._report(failed + len(ended) - len(said) - own, "reporting_failure", "polling")
+
+    async def close(self) -> None:
+        """Close its connection."""
+        await self._link.close()
+
+    def _report(self, count: int, come: State, to: State) -> None:
+        self._states.pass_tasks(count, come, to)
+
+    def _take(self) -> list[Attempt]:
+        taken: list[Attempt] = []
+        while self._ended and len(taken) < LARGEST:
+            taken.append(self._ended.popleft())
+        return taken
+
+    async def _make(self, said: list[Attempt]) -> list[SettledStep]:
+        try:
+            return await self._link.make(
+                calls.settle_steps([one.settlement(one.outcome) for one in said if one.outcome is not None])
+            )
+        except (RefusedError, psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError) as error:
+            if len(said) > 1:  # one of them cannot be stored; it must not cost the others
+                return [row for one in said for row in await self._make([one])]
+            self._log.error("step.outcome_refused", step_id=said[0].step.step_id, error=str(error))
+        one = said[0]
+        one.outcome = Fail({"type": "OutcomeRefused", "message": f"the outcome of {one.step.kind} cannot be stored"})
+        return await self._link.make(calls.settle_steps([one.settlement(one.outcome)]))
+
+    def _account(self, ended: list[Attempt], settled: list[SettledStep]) -> None:
+        rows = {row.step_id: row for row in settled}
+        took: dict[str, list[float]] = {}
+        events: Counter[tuple[str, str]] = Counter()
+        endings: list[Ending] = []
+        for one in ended:
+            step, row = one.step, rows.get(one.step.step_id)
+            self._held.pop(step.lease_id, None)
+            if one.began_at is not None:
+                took.setdefault(step.kind, []).append(one.ended_at - one.began_at)
+            if row is None:
+                self._refused(one)
+                continue
+            events[step.kind, row.event] += 1
+            outcome = one.outcome or Done()
+            if row.event != "succeeded":
+                self._tell(one, row)
+            endings.append(Ending(step.step_id, step.kind, step.attempt, row.event, row.state, outcome))
+        for (kind, event), count in events.items():
+            self._meters.settled(kind, event, count)
+        for kind, times in took.items():
+            self._meters.took(kind, times)
+        self.told(endings)
+
+    def _refused(self, one: Attempt) -> None:
+        self._meters.refused(1)
+        fields = {"step_id": one.step.step_id, "kind": one.step.kind, "attempt": one.step.attempt}
+        self._log.warning(
+            "step.outcome_not_accepted", why=one.ctx.stop_reason or "the lease is another's by now", **fields
+        )
+
+    def _tell(self, one: Attempt, row: SettledStep) -> None:
+        fields = {"step_id": one.step.step_id, "kind": one.step.kind, "attempt": one.step.attempt}
+        said = one.outcome.error if isinstance(one.outcome, (Fail, Retry)) else None
+        kind_of_error = said.get("type") if isinstance(said, dict) else None
+        match row.event:
+            case "failed":
+                self._log.error("step.failed", error=kind_of_error, **fields)
+            case "retried":
+                self._log.warning("step.retried", error=kind_of_error, **fields)
+            case event:
+                self._log.info(f"step.{event}", **fields)
+
+
+def released(attempts: list[Attempt]) -> list[Attempt]:
+    """Let attempts end as handed back untried."""
+    for one in attempts:
+        one.outcome = Release()
+        one.ended_at = time.monotonic()
+    return attempts
