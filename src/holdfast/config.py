@@ -7,11 +7,12 @@ import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 import platformdirs
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from holdfast.errors import BadAddress
@@ -21,7 +22,7 @@ NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*)")  # read by tests, a
 
 
 class Config(BaseSettings):
-    """What can be set; each field is HOLDFAST_ and its name."""
+    """What can be set; each field is HOLDFAST_ and its name. A secret may be in a file that HOLDFAST_…_FILE names."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid")
 
@@ -30,6 +31,11 @@ class Config(BaseSettings):
         default_factory=lambda: platformdirs.user_data_path("holdfast"),
         description="where the embedded PostgreSQL lives",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_files(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return {name: _from_file(name) for name in secrets() if name not in given and _file_of(name)} | given
 
     @field_validator("home")
     @classmethod
@@ -53,13 +59,47 @@ def load() -> Config:
 
 def known_names() -> list[str]:
     """List the variables that are settings."""
-    return [PREFIX + field.upper() for field in Config.model_fields]
+    return [variable(field) for field in Config.model_fields]
+
+
+def variable(field: str) -> str:
+    """Name the variable of a field."""
+    return PREFIX + field.upper()
+
+
+def secrets() -> list[str]:
+    """List the fields that hold secrets: these may be read from files."""
+    fields = Config.model_fields.items()
+    return [name for name, field in fields if SecretStr in (field.annotation, *get_args(field.annotation))]
+
+
+def source(field: str) -> Literal["default", "environment", "file"]:
+    """Tell where a setting comes from; a variable goes before a file."""
+    if os.environ.get(variable(field)):
+        return "environment"
+    return "file" if field in secrets() and _file_of(field) else "default"
 
 
 def unknown_names(environment: Iterable[str]) -> list[str]:
     """Find the variables that look like settings and are none: typing errors, mostly."""
-    known = {*known_names()}
+    known = {*known_names(), *(f"{variable(name)}_FILE" for name in secrets())}
     return sorted(n for n in environment if n.startswith(PREFIX) and n not in known and not NOT_OURS.fullmatch(n))
+
+
+def _file_of(field: str) -> str | None:
+    return os.environ.get(f"{variable(field)}_FILE") or None
+
+
+def _from_file(field: str) -> str:
+    name, path = f"{variable(field)}_FILE", Path(_file_of(field) or "")
+    try:
+        text = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise BadAddress(f"{name} names {path}, which cannot be read: {reason}; mend the file, or unset {name}") from error
+    if not text:
+        raise BadAddress(f"{name} names {path}, which is empty; write the value into it, or unset {name}")
+    return text
 
 
 def check_dsn(dsn: str) -> None:

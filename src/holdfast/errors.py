@@ -13,6 +13,7 @@ HoldfastError
 │   ├── TenantRefused       RN009  the login may not act for that tenant
 │   ├── WrongState          RN010  what was wished for is not possible in the row's state
 │   └── TooLarge            RN011  an input, result or payload beyond the limit
+├── WaitTimedOut            what was waited for did not come to its end in time
 └── DatabaseError           the database could not be used at all
     ├── BadAddress          the DSN cannot be read
     ├── Unreachable         no server answered
@@ -87,6 +88,10 @@ class WrongState(RefusedError):
 class TooLarge(RefusedError):
     sqlstate = "RN011"
     exit_code = 2
+
+
+class WaitTimedOut(HoldfastError):
+    exit_code = 8
 
 
 class DatabaseError(HoldfastError):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import db, doctor
+from holdfast.cli import configuration, db, dlq, doctor, queues, runs, workers
 from holdfast.cli.render import data, show_error
 from holdfast.errors import HoldfastError
 
@@ -21,7 +21,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(db.app, name="db")
+app.add_typer(runs.app, name="runs")
+app.add_typer(dlq.app, name="dlq")
+app.add_typer(queues.app, name="queues")
+app.command()(workers.workers)
 app.command()(doctor.doctor)
+app.command("config")(configuration.config)
 
 
 @app.callback(invoke_without_command=True)
@@ -38,5 +43,5 @@ def main() -> None:
     try:
         app()
     except HoldfastError as error:
-        show_error(error, as_json="--json" in sys.argv)
+        show_error(error, as_json=not {"--json", "--jsonl"}.isdisjoint(sys.argv))
         sys.exit(error.exit_code)

@@ -1,0 +1,48 @@
+"""Reads for people: a question is a value, and its answer rows as frozen dataclasses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, is_dataclass
+from datetime import datetime, timedelta
+from typing import Any, Generic, LiteralString, TypeVar
+
+from psycopg import Connection
+from psycopg.rows import class_row, scalar_row
+
+from holdfast.kernel.db import translated
+
+Row = TypeVar("Row")
+
+
+class JsonText(str):
+    """JSON as the database wrote it: no number in it has been through a float."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[Row]):
+    """A read, not yet made; `row` is what each row of the answer becomes."""
+
+    text: LiteralString
+    row: type[Row]
+    arguments: dict[str, Any]
+
+
+def ask(connection: Connection[Any], question: Question[Row]) -> list[Row]:
+    """Ask, in the transaction that is open on the connection, else in one of its own."""
+    factory: Any = class_row(question.row) if is_dataclass(question.row) else scalar_row
+    with translated(), connection.cursor(row_factory=factory) as cursor:
+        rows: list[Row] = cursor.execute(question.text, question.arguments).fetchall()
+        return rows
+
+
+def ask_one(connection: Connection[Any], question: Question[Row]) -> Row | None:
+    """Ask for a row that is there or not."""
+    return next(iter(ask(connection, question)), None)
+
+
+def moment_ago(connection: Connection[Any], span: timedelta) -> datetime:
+    """Give the moment a span ago, by the database's clock."""
+    (moment,) = ask(connection, Question("select holdfast.clock() - %(span)s", datetime, {"span": span}))
+    return moment
