@@ -15,6 +15,7 @@ from holdfast import embedded
 from holdfast.kernel import migrate
 from servers import owned_server
 
+SCHEMAS = [f"--schema={schema}" for schema in migrate.SCHEMAS]
 _NOISE = re.compile(r"^(\\(un)?restrict .*|-- Dumped .*)\n", re.MULTILINE)  # a random word, and versions
 _ENTRY = re.compile(r"(?=^--\n-- (?:Name: |PostgreSQL))", re.MULTILINE)
 _PARTITION = re.compile(r"\b(journal|notes)_\d{6}(?!\d)")
@@ -26,7 +27,7 @@ def main() -> str:
         Path(folder).chmod(0o755)
         with owned_server(Path(folder, "home")) as dsn:
             migrate.run(dsn)
-            return without_partitions(dump(embedded.binary("pg_dump"), dsn, "--no-owner", "--schema=holdfast"))
+            return without_partitions(dump(embedded.binary("pg_dump"), dsn, "--no-owner", *SCHEMAS))
 
 
 def dump(program: Path, dsn: str, *options: str) -> str:

@@ -31,6 +31,20 @@ COMMENT ON SCHEMA holdfast IS 'Holdfast: the kernel';
 
 
 --
+-- Name: work; Type: SCHEMA; Schema: -; Owner: -
+--
+
+CREATE SCHEMA work;
+
+
+--
+-- Name: SCHEMA work; Type: COMMENT; Schema: -; Owner: -
+--
+
+COMMENT ON SCHEMA work IS 'Holdfast: single tasks, in the words of the leased worker loop';
+
+
+--
 -- Name: claimed_step; Type: TYPE; Schema: holdfast; Owner: -
 --
 
@@ -291,6 +305,23 @@ begin
            where r.id = any (catch_up_by_hand.run_ids) and r.live > 0 and r.finished_at is not null and r.moving is null),
     'reopened', clock);
   perform holdfast.act();
+end
+$$;
+
+
+--
+-- Name: check_about(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_about(about jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if jsonb_typeof(check_about.about) <> 'object' then
+    perform holdfast.refuse('RN005', 'what a worker says of itself is an object', '{"state": "polling", "host": "a"}');
+  end if;
+  perform holdfast.check_size('what a worker says of itself', check_about.about);
 end
 $$;
 
@@ -700,6 +731,7 @@ declare
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
   wanted int := claim_steps.batch;
   top int;
+  is_asleep boolean;
   pick holdfast.pick;
   claimed int;
   rest int;
@@ -707,8 +739,10 @@ begin
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.act('worker', claim_steps.worker);
   perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
-  select case when q.paused_at is null then q.top_priority else -1 end into top
-    from holdfast.queues q where q.queue = claim_steps.queue;
+  select (select case when q.paused_at is null then q.top_priority else -1 end
+            from holdfast.queues q where q.queue = claim_steps.queue),
+         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
+    into top, is_asleep;
   for level in reverse coalesce(top, 9) .. 0 loop
     pick := holdfast.pick_steps(claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, wanted, clock);
     continue when pick.ids = '{}';
@@ -730,6 +764,10 @@ begin
       returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
       get diagnostics claimed = row_count;
       rest := rest - claimed;
+      if is_asleep and claimed > 0 then
+        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+        is_asleep := false;
+      end if;
       exit when rest = 0;
       if holdfast.reopen_failed(pick.ids) = 0 then
         perform holdfast.set_aside(pick.ids, 'claimed', clock);
@@ -1037,6 +1075,45 @@ $$;
 
 
 --
+-- Name: enlist_worker(text, text[], text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[] DEFAULT NULL::text[], tenants text[] DEFAULT NULL::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  serves constant text[] := holdfast.narrow_tenants(enlist_worker.tenants);
+  served text;
+begin
+  perform holdfast.check_claim(enlist_worker.worker, 1, null);
+  perform holdfast.check_about(enlist_worker.about);
+  if coalesce(cardinality(array_remove(enlist_worker.queues, null)), 0) = 0 then
+    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
+  end if;
+  delete from holdfast.workers w where w.worker = enlist_worker.worker and w.queue <> all (enlist_worker.queues);
+  insert into holdfast.workers as w (worker, queue, kinds, tenants, state, about, started_at, seen_at)
+  select distinct enlist_worker.worker, q.queue, enlist_worker.kinds, serves, enlist_worker.about ->> 'state',
+         coalesce(enlist_worker.about, '{}'), clock, clock
+    from unnest(enlist_worker.queues) q (queue)
+   where q.queue is not null
+  on conflict on constraint workers_pkey do update
+    set kinds = excluded.kinds, tenants = excluded.tenants, state = excluded.state, about = excluded.about,
+        is_asleep = false, seen_at = excluded.seen_at;
+  perform holdfast.act('worker', enlist_worker.worker);
+  foreach served in array enlist_worker.queues loop
+    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, clock);
+  end loop;
+  perform holdfast.act();
+end
+$$;
+
+
+--
 -- Name: free_children(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1095,14 +1172,14 @@ CREATE FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], ten
 begin
   if not exists (
     select from holdfast.workers w
-     where w.worker = greet_worker.worker and w.queue = greet_worker.queue and not w.is_asleep
+     where w.worker = greet_worker.worker and w.queue = greet_worker.queue
        and w.seen_at > greet_worker.clock - interval '10 s'
        and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants) then
     insert into holdfast.workers as w (worker, queue, kinds, tenants, started_at, seen_at)
     values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
             greet_worker.clock, greet_worker.clock)
     on conflict on constraint workers_pkey do update
-      set kinds = excluded.kinds, tenants = excluded.tenants, is_asleep = false, seen_at = excluded.seen_at;
+      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at;
   end if;
   if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
     perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants);
@@ -1352,6 +1429,33 @@ begin
              'step_id', u.step_id, 'lease_id', u.lease_id, 'outcome', 'done', 'result', u.result)), '[]')
       from unnest(left_unsettled.step_ids, left_unsettled.lease_ids, left_unsettled.results) u (step_id, lease_id, result)
       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id);
+end
+$$;
+
+
+--
+-- Name: lost_leases(bigint[], bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lost_leases(step_ids bigint[], lease_ids bigint[]) RETURNS TABLE(lease_id bigint, state text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  if cardinality(lost_leases.step_ids) is distinct from cardinality(lost_leases.lease_ids) then
+    perform holdfast.refuse('RN005', 'each lease goes with its step', 'pass as many step_ids as lease_ids');
+  end if;
+  return query
+  select u.lease_id, s.state
+    from unnest(lost_leases.step_ids, lost_leases.lease_ids) u (step_id, lease_id)
+    left join holdfast.steps s on s.id = u.step_id and (allowed is null or s.tenant = any (allowed))
+   where s.id is null or s.lease_id is distinct from u.lease_id;
 end
 $$;
 
@@ -2067,7 +2171,8 @@ begin
     from holdfast.steps s
     join holdfast.machines c on c.machine = s.machine
     left join holdfast.policies own on own.policy = s.policy
-    join holdfast.policies p on p.policy = coalesce(own.policy, c.policy)
+    left join holdfast.kinds k on k.kind = s.kind
+    join holdfast.policies p on p.policy = coalesce(own.policy, k.policy, c.policy)
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
     lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
@@ -2129,6 +2234,20 @@ begin
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue), 'a queue is made on first use');
   end if;
   perform holdfast.wake(array[resume_queue.queue]);
+end
+$$;
+
+
+--
+-- Name: retire_worker(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retire_worker(worker text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  delete from holdfast.workers w where w.worker = retire_worker.worker;
 end
 $$;
 
@@ -2253,7 +2372,8 @@ begin
       select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
     join holdfast.machines c on c.machine = s.machine
     left join holdfast.policies own on own.policy = s.policy
-    join holdfast.policies p on p.policy = coalesce(own.policy, c.policy),
+    left join holdfast.kinds k on k.kind = s.kind
+    join holdfast.policies p on p.policy = coalesce(own.policy, k.policy, c.policy),
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
                when 'continue' then holdfast.too_large('cursor', o.cursor)
@@ -2655,16 +2775,17 @@ $$;
 
 
 --
--- Name: upkeep(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: upkeep(integer, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.upkeep(batch integer DEFAULT 1000) RETURNS TABLE(rescued bigint, moved bigint, partitions integer)
+CREATE FUNCTION holdfast.upkeep(batch integer DEFAULT 1000, worker text DEFAULT NULL::text, about jsonb DEFAULT NULL::jsonb) RETURNS TABLE(rescued bigint, moved bigint, partitions integer)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
   run record;
 begin
+  perform holdfast.check_about(upkeep.about);
   -- First: what follows wants to be journaled.
   upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
   select count(*) into upkeep.rescued from holdfast.rescue_steps(upkeep.batch);
@@ -2676,6 +2797,11 @@ begin
     upkeep.moved := upkeep.moved + holdfast.move_run_steps(run.id, upkeep.batch);
     perform holdfast.act();
   end loop;
+  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
+  update holdfast.workers w
+     set seen_at = holdfast.clock(), state = coalesce(upkeep.about ->> 'state', w.state), about = coalesce(upkeep.about, w.about)
+   where w.worker = upkeep.worker
+     and w.queue = any (array(select o.queue from holdfast.workers o where o.worker = upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
   return next;
 end
@@ -3149,7 +3275,10 @@ CREATE TABLE holdfast.workers (
     tenants text[],
     is_asleep boolean DEFAULT false NOT NULL,
     started_at timestamp with time zone NOT NULL,
-    seen_at timestamp with time zone NOT NULL
+    seen_at timestamp with time zone NOT NULL,
+    state text,
+    about jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
 );
 
 
@@ -3286,6 +3415,60 @@ UNION ALL
     n.message AS said,
     n.payload
    FROM holdfast.notes n;
+
+
+--
+-- Name: worker_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
+ SELECT w.worker,
+    w.queues,
+        CASE
+            WHEN (NOT w.takes_any_kind) THEN ARRAY( SELECT DISTINCT u.kind
+               FROM holdfast.workers o,
+                LATERAL unnest(o.kinds) u(kind)
+              WHERE (o.worker = w.worker)
+              ORDER BY u.kind)
+            ELSE NULL::text[]
+        END AS kinds,
+        CASE
+            WHEN (NOT w.takes_any_tenant) THEN ARRAY( SELECT DISTINCT u.tenant
+               FROM holdfast.workers o,
+                LATERAL unnest(o.tenants) u(tenant)
+              WHERE (o.worker = w.worker)
+              ORDER BY u.tenant)
+            ELSE NULL::text[]
+        END AS tenants,
+    w.state,
+        CASE
+            WHEN (w.seen_at > (holdfast.clock() - '00:00:45'::interval)) THEN 'alive'::text
+            WHEN (w.seen_at > (holdfast.clock() - '00:02:30'::interval)) THEN 'late'::text
+            ELSE 'gone'::text
+        END AS standing,
+    w.is_asleep,
+    COALESCE(h.held, (0)::bigint) AS held,
+    h.oldest_claimed_at,
+    w.started_at,
+    w.seen_at,
+    w.about
+   FROM (( SELECT o.worker,
+            array_agg(o.queue ORDER BY o.queue) AS queues,
+            bool_or((o.kinds IS NULL)) AS takes_any_kind,
+            bool_or((o.tenants IS NULL)) AS takes_any_tenant,
+            (array_agg(o.state ORDER BY o.seen_at DESC) FILTER (WHERE (o.state IS NOT NULL)))[1] AS state,
+            (array_agg(o.about ORDER BY (o.about = '{}'::jsonb), o.seen_at DESC))[1] AS about,
+            bool_and(o.is_asleep) AS is_asleep,
+            min(o.started_at) AS started_at,
+            max(o.seen_at) AS seen_at
+           FROM holdfast.workers o
+          GROUP BY o.worker) w
+     LEFT JOIN ( SELECT s.lease_owner,
+            count(*) AS held,
+            min(s.claimed_at) AS oldest_claimed_at
+           FROM holdfast.steps s
+          WHERE (s.lease_until IS NOT NULL)
+          GROUP BY s.lease_owner) h ON ((h.lease_owner = w.worker)));
 
 
 --
@@ -3751,6 +3934,16 @@ GRANT USAGE ON SCHEMA holdfast TO hf_operator;
 
 
 --
+-- Name: SCHEMA work; Type: ACL; Schema: -; Owner: -
+--
+
+GRANT USAGE ON SCHEMA work TO hf_producer;
+GRANT USAGE ON SCHEMA work TO hf_worker;
+GRANT USAGE ON SCHEMA work TO hf_reader;
+GRANT USAGE ON SCHEMA work TO hf_operator;
+
+
+--
 -- Name: FUNCTION act(kind text, name text, reason text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -3811,6 +4004,13 @@ GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_about(about jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_about(about jsonb) FROM PUBLIC;
 
 
 --
@@ -4037,6 +4237,14 @@ GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits i
 
 
 --
+-- Name: FUNCTION enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb) TO hf_worker;
+
+
+--
 -- Name: FUNCTION free_children(parents bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -4111,6 +4319,14 @@ REVOKE ALL ON FUNCTION holdfast.journal_step_moves() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lost_leases(step_ids bigint[], lease_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lost_leases(step_ids bigint[], lease_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.lost_leases(step_ids bigint[], lease_ids bigint[]) TO hf_worker;
 
 
 --
@@ -4317,6 +4533,14 @@ GRANT ALL ON FUNCTION holdfast.resume_queue(queue text) TO hf_operator;
 
 
 --
+-- Name: FUNCTION retire_worker(worker text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retire_worker(worker text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.retire_worker(worker text) TO hf_worker;
+
+
+--
 -- Name: FUNCTION retry(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -4433,11 +4657,11 @@ REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants 
 
 
 --
--- Name: FUNCTION upkeep(batch integer); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION upkeep(batch integer, worker text, about jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.upkeep(batch integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.upkeep(batch integer) TO hf_worker;
+REVOKE ALL ON FUNCTION holdfast.upkeep(batch integer, worker text, about jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.upkeep(batch integer, worker text, about jsonb) TO hf_worker;
 
 
 --
@@ -4641,6 +4865,16 @@ GRANT SELECT ON TABLE holdfast.step_story TO hf_producer;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_worker;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_reader;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_operator;
+
+
+--
+-- Name: TABLE worker_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.worker_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.worker_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.worker_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.worker_list TO hf_operator;
 
 
 --

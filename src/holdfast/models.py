@@ -47,6 +47,14 @@ class SettledStep:
 
 
 @dataclass(frozen=True, slots=True)
+class LostLease:
+    """A lease that is no longer held, and the state that its step is in; None when there is no such step to see."""
+
+    lease_id: int
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Upkeep:
     """What a round of upkeep did."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dump_schema import dump, without_partitions
+from dump_schema import SCHEMAS, dump, without_partitions
 from holdfast.kernel import migrate
 from migrations.conftest import EMBEDDED, Server
 
@@ -19,6 +19,6 @@ def test_the_written_schema_is_up_to_date(server: Server) -> None:
     dsn = server.database()
     migrate.run(dsn)
 
-    made = without_partitions(dump(server.program("pg_dump"), dsn, "--no-owner", "--schema=holdfast"))
+    made = without_partitions(dump(server.program("pg_dump"), dsn, "--no-owner", *SCHEMAS))
 
     assert made == WRITTEN.read_text("utf-8"), "run `make schema`, and look at the diff"

@@ -19,10 +19,13 @@ READING = {"allowed_tenants", "backoff", "chance", "clock", "is_live", "partitio
 STARTING = {"reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged"}
 WORKING = {
     "claim_steps",
+    "enlist_worker",
+    "lost_leases",
     "mark_asleep",
     "note",
     "renew_leases",
     "rescue_steps",
+    "retire_worker",
     "settle_batch",
     "settle_steps",
     "upkeep",
@@ -39,7 +42,7 @@ MANIFEST = {
 READABLE = {
     "edges", "installed", "journal", "kinds", "machine_moves", "machine_states", "machines", "migrations", "notes",
     "policies", "queues", "run_steps", "runs", "steps", "workers",
-    "dead_steps", "queue_list", "run_list", "step_list", "step_story",
+    "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from holdfast.models import (
     Done,
     Fail,
     Level,
+    LostLease,
     Release,
     Retry,
     SettledStep,
@@ -132,6 +133,11 @@ def renew_leases(
     )
 
 
+def lost_leases(step_ids: Sequence[int], lease_ids: Sequence[int]) -> Call[LostLease]:
+    """Ask which leases are lost, and how their steps stand now."""
+    return Call("lost_leases", LostLease, {"step_ids": list(step_ids), "lease_ids": list(lease_ids)})
+
+
 def settle_steps(settlements: Sequence[Settlement]) -> Call[SettledStep]:
     """Say what became of claimed steps: those that are done as arrays, the rest as JSON."""
     done = [s for s in settlements if isinstance(s.outcome, Done)]
@@ -172,9 +178,10 @@ def rescue_steps(*, batch: int = 100) -> Call[SettledStep]:
     return Call("rescue_steps", SettledStep, {"batch": batch})
 
 
-def upkeep(*, batch: int = 1000) -> Call[Upkeep]:
-    """Do what every worker does now and then."""
-    return Call("upkeep", Upkeep, {"batch": batch})
+def upkeep(*, batch: int = 1000, worker: str | None = None, about: dict[str, Any] | None = None) -> Call[Upkeep]:
+    """Do what every worker does now and then, and say how it is."""
+    said = None if about is None else Jsonb(about)
+    return Call("upkeep", Upkeep, {"batch": batch, "worker": worker, "about": said})
 
 
 def note(
@@ -208,6 +215,25 @@ def pause_queue(queue: str, reason: str | None = None) -> Call[None]:
 def resume_queue(queue: str) -> Call[None]:
     """Let claims from a queue go on."""
     return Call("resume_queue", type(None), {"queue": queue})
+
+
+def enlist_worker(
+    worker: str,
+    queues: Sequence[str],
+    *,
+    kinds: Sequence[str] | None = None,
+    tenants: Sequence[str] | None = None,
+    about: dict[str, Any] | None = None,
+) -> Call[None]:
+    """Say, once connected, what a worker serves and what it is."""
+    arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
+    said = Jsonb({} if about is None else about)
+    return Call("enlist_worker", type(None), {"worker": worker, "queues": list(queues), "about": said, **arguments})
+
+
+def retire_worker(worker: str) -> Call[None]:
+    """Take a worker's rows away when it stops in order."""
+    return Call("retire_worker", type(None), {"worker": worker})
 
 
 def mark_asleep(worker: str, queue: str = "default") -> Call[None]:

@@ -38,6 +38,7 @@ _CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str]] = {
     "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over; wait for it, or take another key"),
     "due_in_a_year_of_four_digits": (errors.BadInput, "the due time is out of reach; name one from 1900 to 9998"),
     "steps_pkey": (errors.BadInput, "a step has that id already; take ids from holdfast.reserve_step_ids()"),
+    "known_worker_state": (errors.BadInput, "a worker has no such state; leave it out, or name one such as polling"),
     "waits_for_another": (errors.CycleFound, "a step would wait for itself; take that edge away"),
 }
 _BAD_INPUT = (

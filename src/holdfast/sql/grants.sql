@@ -29,7 +29,7 @@ begin
 end
 $$;
 
-grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
+grant usage on schema holdfast, work to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
 grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal, holdfast.notes, holdfast.queues, holdfast.workers,
   holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves, holdfast.migrations, holdfast.installed
@@ -46,7 +46,9 @@ grant execute on function
 grant execute on function
   holdfast.claim_steps(text, text, text[], int, interval, text[]), holdfast.renew_leases(text, bigint[], interval, bigint[]),
   holdfast.settle_steps(jsonb), holdfast.settle_batch(bigint[], bigint[], jsonb[], jsonb), holdfast.rescue_steps(int),
-  holdfast.upkeep(int), holdfast.mark_asleep(text, text), holdfast.note(bigint, bigint, text, text, jsonb, text)
+  holdfast.upkeep(int, text, jsonb), holdfast.mark_asleep(text, text), holdfast.retire_worker(text),
+  holdfast.enlist_worker(text, text[], text[], text[], jsonb), holdfast.lost_leases(bigint[], bigint[]),
+  holdfast.note(bigint, bigint, text, text, jsonb, text)
   to hf_worker;
 grant execute on function
   holdfast.define_kind(text, text, text, interval, interval),

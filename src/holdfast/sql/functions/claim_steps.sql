@@ -1,6 +1,7 @@
 -- Hands up to `batch` due steps of `queue` to `worker`, each under a lease of its own. `kinds` names the handlers it has
 -- (null: any), `lease` how long it may be silent (null: as the step's kind says, else 300 s). Steps of a run that is over are
 -- cancelled instead, a step in an error state is reopened first, one whose machine has no such move is parked and reported.
+-- A worker that sleeps is woken by what it gets, and sleeps on when it gets nothing.
 create or replace function holdfast.claim_steps(
   worker text, queue text default 'default', kinds text[] default null, batch int default 1, lease interval default null,
   tenants text[] default null)
@@ -19,6 +20,7 @@ declare
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
   wanted int := claim_steps.batch;
   top int;
+  is_asleep boolean;
   pick holdfast.pick;
   claimed int;
   rest int;
@@ -26,8 +28,10 @@ begin
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.act('worker', claim_steps.worker);
   perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
-  select case when q.paused_at is null then q.top_priority else -1 end into top
-    from holdfast.queues q where q.queue = claim_steps.queue;
+  select (select case when q.paused_at is null then q.top_priority else -1 end
+            from holdfast.queues q where q.queue = claim_steps.queue),
+         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
+    into top, is_asleep;
   for level in reverse coalesce(top, 9) .. 0 loop
     pick := holdfast.pick_steps(claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, wanted, clock);
     continue when pick.ids = '{}';
@@ -49,6 +53,10 @@ begin
       returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
       get diagnostics claimed = row_count;
       rest := rest - claimed;
+      if is_asleep and claimed > 0 then
+        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+        is_asleep := false;
+      end if;
       exit when rest = 0;
       if holdfast.reopen_failed(pick.ids) = 0 then
         perform holdfast.set_aside(pick.ids, 'claimed', clock);

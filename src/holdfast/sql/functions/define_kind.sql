@@ -1,5 +1,6 @@
 -- Says what a handler's steps get when their starter names nothing else: queue, policy, lease, timeout. Said again, it
--- replaces what was said; steps that are started already keep what they have, but for the lease.
+-- replaces what was said; steps that are started already keep what they have: their queue, and
+-- their policy if they got one. Lease and timeout, and the policy of those that got none, are as said last.
 create or replace function holdfast.define_kind(
   kind text, queue text default null, policy text default null, lease interval default null, timeout interval default null)
 returns void

@@ -35,7 +35,8 @@ begin
     from holdfast.steps s
     join holdfast.machines c on c.machine = s.machine
     left join holdfast.policies own on own.policy = s.policy
-    join holdfast.policies p on p.policy = coalesce(own.policy, c.policy)
+    left join holdfast.kinds k on k.kind = s.kind
+    join holdfast.policies p on p.policy = coalesce(own.policy, k.policy, c.policy)
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
     lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries

@@ -26,7 +26,8 @@ begin
       select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
     join holdfast.machines c on c.machine = s.machine
     left join holdfast.policies own on own.policy = s.policy
-    join holdfast.policies p on p.policy = coalesce(own.policy, c.policy),
+    left join holdfast.kinds k on k.kind = s.kind
+    join holdfast.policies p on p.policy = coalesce(own.policy, k.policy, c.policy),
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
                when 'continue' then holdfast.too_large('cursor', o.cursor)

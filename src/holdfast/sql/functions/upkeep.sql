@@ -1,6 +1,7 @@
 -- What every worker does now and then, whoever comes first: rescues steps from silent workers, goes on with runs whose
--- steps are being moved in chunks, makes partitions. Tells what it did.
-create or replace function holdfast.upkeep(batch int default 1000)
+-- steps are being moved in chunks, makes partitions. Tells what it did. A `worker` that names itself is seen, with what it
+-- now says of itself (`about`, as in enlist_worker).
+create or replace function holdfast.upkeep(batch int default 1000, worker text default null, about jsonb default null)
 returns table (rescued bigint, moved bigint, partitions int)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -8,6 +9,7 @@ as $$
 declare
   run record;
 begin
+  perform holdfast.check_about(upkeep.about);
   -- First: what follows wants to be journaled.
   upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
   select count(*) into upkeep.rescued from holdfast.rescue_steps(upkeep.batch);
@@ -19,6 +21,11 @@ begin
     upkeep.moved := upkeep.moved + holdfast.move_run_steps(run.id, upkeep.batch);
     perform holdfast.act();
   end loop;
+  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
+  update holdfast.workers w
+     set seen_at = holdfast.clock(), state = coalesce(upkeep.about ->> 'state', w.state), about = coalesce(upkeep.about, w.about)
+   where w.worker = upkeep.worker
+     and w.queue = any (array(select o.queue from holdfast.workers o where o.worker = upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
   return next;
 end
