@@ -96,7 +96,9 @@ def _from_file(field: str) -> str:
         text = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise BadAddress(f"{name} names {path}, which cannot be read: {reason}; mend the file, or unset {name}") from error
+        raise BadAddress(
+            f"{name} names {path}, which cannot be read: {reason}; mend the file, or unset {name}"
+        ) from error
     if not text:
         raise BadAddress(f"{name} names {path}, which is empty; write the value into it, or unset {name}")
     return text

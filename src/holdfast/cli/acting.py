@@ -30,7 +30,7 @@ def act_on_each(ids: Sequence[str], wish: Callable[[str], Call[str]], *, as_json
         data_json({"done": done})
     else:
         data_table(("id", "state"), [(d["id"], d["state"]) for d in done])
-    for error in refusals:
-        show_error(error, as_json=as_json)
+    for refusal in refusals:
+        show_error(refusal, as_json=as_json)
     if refusals:
         raise typer.Exit(refusals[0].exit_code)

@@ -32,7 +32,7 @@ _SIGNS = (
         "quiet",
         inspect.Parameter.KEYWORD_ONLY,
         default=False,
-        annotation=Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but data and errors.")],
+        annotation=Annotated[bool, typer.Option("--quiet", help="Print nothing but data and errors.")],
     ),
     inspect.Parameter(
         "no_color",

@@ -10,7 +10,17 @@ import typer
 
 from holdfast.cli.acting import act_on_each
 from holdfast.cli.bulk import deal_with_all
-from holdfast.cli.common import DB, LimitOption, QueueOption, Reason, SinceOption, TenantOption, common, opened, parse_id
+from holdfast.cli.common import (
+    DB,
+    LimitOption,
+    QueueOption,
+    Reason,
+    SinceOption,
+    TenantOption,
+    common,
+    opened,
+    parse_id,
+)
 from holdfast.cli.complete import ids as complete_ids
 from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.cli.show import with_json
@@ -76,7 +86,9 @@ def list_(
     if as_json:
         data_json({"steps": [with_json(asdict(row)) for row in rows], "next": rows[-1].id if more else None})
     else:
-        shown = [(r.id, r.kind, r.queue, r.tenant, r.state, r.attempt, r.finished_at, r.error_type, r.message) for r in rows]
+        shown = [
+            (r.id, r.kind, r.queue, r.tenant, r.state, r.attempt, r.finished_at, r.error_type, r.message) for r in rows
+        ]
         data_table(("id", "kind", "queue", "tenant", "state", "tries", "died", "error", "message"), shown)
     if more:
         say(f"next page: add --before {rows[-1].id}")
@@ -131,9 +143,7 @@ def resolve(
 Filter = tuple[str | None, str | None, str | None, timedelta | None]
 
 
-def _by_filter(
-    verb: Verb, filters: Filter, *, everything: bool, reason: str | None, yes: bool, as_json: bool
-) -> None:
+def _by_filter(verb: Verb, filters: Filter, *, everything: bool, reason: str | None, yes: bool, as_json: bool) -> None:
     if not everything and not any(filters):
         raise BadInput(f"nothing is named to {verb}; give ids, a filter such as --kind mail, or --all")
     with opened() as connection:
@@ -146,7 +156,5 @@ def _refuse_filter(*filters: object) -> None:
         raise BadInput("ids and a filter name two things; give the ids, or the filter")
 
 
-def _scope(
-    connection: DB, kind: str | None, queue: str | None, tenant: str | None, since: timedelta | None
-) -> Scope:
+def _scope(connection: DB, kind: str | None, queue: str | None, tenant: str | None, since: timedelta | None) -> Scope:
     return Scope(kind, queue, tenant, None if since is None else moment_ago(connection, since))

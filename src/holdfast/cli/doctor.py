@@ -9,8 +9,8 @@ import psycopg
 import typer
 
 from holdfast import embedded
-from holdfast.cli.common import common
 from holdfast.cli.checks import CHECKS, NEEDS_SCHEMA, Check, Connection, schema_version, server_version
+from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, data_table, in_parts
 from holdfast.cli.settings import load
 from holdfast.config import Config

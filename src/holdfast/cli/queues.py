@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 
 import typer
@@ -43,7 +44,7 @@ def pause(queue: Queue, *, reason: Reason = None, as_json: AsJson = False) -> No
         db.run(connection, calls.pause_queue(queue, reason))
     if as_json:
         data_json({"queue": queue, "paused": True})
-    say(f"queue {queue} is paused; to let it go on: holdfast queues resume {queue}")
+    say(f"queue {queue} is paused; to let it go on: holdfast queues resume {shlex.quote(queue)}")
 
 
 @app.command(epilog="Example: holdfast queues resume mail")

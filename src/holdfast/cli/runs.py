@@ -34,7 +34,20 @@ from holdfast.kernel.listing import Asked, Page, Position, Wanted
 
 app = typer.Typer(help="What was asked for: runs, and tasks without a run.", no_args_is_help=True)
 
-COLUMNS = ("id", "what", "name", "state", "standing", "queue", "tenant", "tries", "done", "created", "finished", "error")
+COLUMNS = (
+    "id",
+    "what",
+    "name",
+    "state",
+    "standing",
+    "queue",
+    "tenant",
+    "tries",
+    "done",
+    "created",
+    "finished",
+    "error",
+)
 StateOption = Annotated[
     list[str] | None,
     typer.Option("--state", help='A state, or a standing: due, held, later, "no handler". May be repeated.'),
@@ -73,7 +86,7 @@ def list_(
         data_json({"runs": found.rows, "next": None if found.next is None else str(found.next)})
     else:
         data_table(COLUMNS, [_cells(row) for row in found.rows], styles=page.STYLES)
-    _say_how_to_go_on(found)
+    _say_how_to_go_on(found, wanted)
 
 
 @app.command(epilog="Example: holdfast runs show 42")
@@ -81,7 +94,9 @@ def list_(
 def show(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
-    story: Annotated[int, typer.Option("--story", min=0, max=100_000, help="How much of the story, from its end.")] = 50,
+    story: Annotated[
+        int, typer.Option("--story", min=0, max=100_000, help="How much of the story, from its end.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show what happened to a run or a step, how it stands, and which commands are possible now."""
@@ -145,15 +160,32 @@ def _position(connection: DB, before: str | None) -> Position:
 
 
 def _cells(row: Asked) -> list[object]:
-    done = None if row.total is None else f"{row.succeeded}/{row.total}" + (f" ({row.failed} failed)" if row.failed else "")
+    done = (
+        None
+        if row.total is None
+        else f"{row.succeeded}/{row.total}" + (f" ({row.failed} failed)" if row.failed else "")
+    )
     shown: dict[str, object] = asdict(row) | {"done": done}
-    names = ("id", "what", "name", "state", "standing", "queue", "tenant", "attempt", "done", "created_at", "finished_at", "error")
+    names = (
+        "id",
+        "what",
+        "name",
+        "state",
+        "standing",
+        "queue",
+        "tenant",
+        "attempt",
+        "done",
+        "created_at",
+        "finished_at",
+        "error",
+    )
     return [shown[name] for name in names]
 
 
-def _say_how_to_go_on(found: Page) -> None:
+def _say_how_to_go_on(found: Page, wanted: Wanted) -> None:
     if not found.rows and found.next is None:
-        say("nothing; `holdfast runs list` without filters shows all there is")
+        say("nothing was asked for yet" if wanted == Wanted() else "nothing of that sort; without filters you see all")
     if found.looked_until is not None:
         say(f"looked at the newest {listing.LOOK_AT:,} only, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
     if found.next is not None:

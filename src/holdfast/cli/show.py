@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from itertools import groupby
 from typing import Any
 from uuid import UUID
@@ -66,27 +68,31 @@ def why(step: StepLook, waits_for: Sequence[Parent]) -> str:
         case "later" if step.due_at is not None:
             left = span(step.due_at - step.looked_at)
             return f"tried again in {left}" if step.failures else f"to be done in {left}"
-        case "held" if step.lease_until is not None and step.lease_until < step.looked_at:
-            return f"{step.lease_owner} fell silent: its lease ran out {span(step.looked_at - step.lease_until)} ago"
         case "held" if step.lease_until is not None:
-            return f"{step.lease_owner} has it, under a lease for {span(step.lease_until - step.looked_at)} more"
+            more = step.lease_until - step.looked_at
+            if more < timedelta():
+                return f"{step.lease_owner} fell silent: its lease ran out {span(more)} ago"
+            return f"{step.lease_owner} has it, under a lease for {span(more)} more"
         case "waiting":
             names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
             return f"waits for {step.waits} other steps: {names}"
-        case "no handler":
-            return f"no live worker serves {step.kind} on queue {step.queue}: start one that does"
-        case "set aside":
-            return f"its machine {step.machine} lacks a move; the story's last note says which"
-        case "over" if step.finished_at is not None:
+        case "no handler" | "set aside":
+            return _why_parked(step)
+        case _ if step.finished_at is not None:
             return f"over since {span(step.looked_at - step.finished_at)}"
-        case _:
-            return "not let in yet"
+    return "not let in yet"
+
+
+def _why_parked(step: StepLook) -> str:
+    if step.standing == "no handler":
+        return f"no live worker serves {step.kind} on queue {step.queue}: start one that does"
+    return f"its machine {step.machine} lacks a move; the story's last note says which"
 
 
 def _why_due(step: StepLook) -> str:
     if step.queue_paused_at is not None:
         because = f": {step.queue_pause_reason}" if step.queue_pause_reason else ""
-        then = f"holdfast queues resume {step.queue}"
+        then = f"holdfast queues resume {shlex.quote(step.queue)}"
         return f"queue {step.queue} is paused by {step.queue_paused_by}{because}; {then}"
     if step.live_workers == 0:
         return f"due, and no live worker serves {step.kind} on queue {step.queue}: start one that does"
@@ -145,7 +151,9 @@ def draw(found: Found) -> None:
         _draw_steps(found.steps, subject)
     if found.story:
         heading("story")
-        data_table(("at", "attempt", "what", "move", "by", "said"), [_told(entry) for entry in found.story], styles=STYLES)
+        data_table(
+            ("at", "attempt", "what", "move", "by", "said"), [_told(entry) for entry in found.story], styles=STYLES
+        )
     heading("possible now")
     _print_all(found.commands or ["nothing: its state is final"])
 
@@ -194,12 +202,12 @@ def _facts(subject: StepLook | RunLook, reason: str) -> dict[str, object]:
         counts = ("total", "live", "waiting", "succeeded", "failed", "cancelled")
         named: dict[str, object] = {"run": subject.id, "name": subject.name}
         shown = {"steps": ", ".join(f"{getattr(subject, name)} {name}" for name in counts)}
-        times = ("created_at", "started_at", "finished_at")
+        times = ["created_at", "started_at", "finished_at"]
     else:
         named = {"step": subject.id, "name": subject.step_name, "kind": subject.kind, "run": subject.run_id}
         of = "" if subject.tries is None else f" of {subject.tries}"
         shown = {"queue": subject.queue, "attempts": f"{subject.attempt}, failed tries {subject.failures}{of}"}
-        times = ("created_at", "due_at", "claimed_at", "finished_at")
+        times = ["created_at", "due_at", "claimed_at", "finished_at"]
     standing = {"standing": subject.standing} if isinstance(subject, StepLook) else {}
     head = {"state": subject.state, **standing, "why": reason, "machine": subject.machine, "tenant": subject.tenant}
     return {**named, **head, **shown, **{name: getattr(subject, name) for name in times}}

@@ -101,7 +101,9 @@ def line(seen: Glance) -> str:
     """Write how it stands in one line."""
     progress = f"attempt {seen.attempt}"
     if seen.total is not None:
-        progress = f"{seen.succeeded} of {seen.total} done, {seen.failed} failed, {seen.cancelled} cancelled, {seen.live} live"
+        progress = (
+            f"{seen.succeeded} of {seen.total} done, {seen.failed} failed, {seen.cancelled} cancelled, {seen.live} live"
+        )
     return plain(f"{seen.what} {seen.id} {seen.name}: {seen.state}, {progress}")
 
 

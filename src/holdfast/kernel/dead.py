@@ -82,8 +82,8 @@ select d.id::text, d.kind, d.queue, d.tenant, d.state, d.run_id, d.attempt, d.fi
 """
 # Quoted parts and words with a figure in them differ from step to step.
 REPORT: LiteralString = r"""
-select g.kind, g.error_type, g.fingerprint, count(*) as count, min(g.finished_at) as first_at, max(g.finished_at) as last_at,
-       max(g.id)::text as sample_id
+select g.kind, g.error_type, g.fingerprint, count(*) as count, min(g.finished_at) as first_at,
+       max(g.finished_at) as last_at, max(g.id)::text as sample_id
   from (select d.id, d.kind, d.finished_at, left(coalesce(d.error ->> 'type', ''), 200) as error_type,
                regexp_replace(
                  regexp_replace(

@@ -1,7 +1,7 @@
 """What was asked for, newest first: runs and plain tasks in one list, page by page.
 
-Ids are in the order of time, so a page walks both primary keys down from where the last one ended, and merges. It looks at a
-bounded number of rows: where a filter leaves too few of them, the page ends early and says how far it got.
+Ids are in the order of time, so a page walks both primary keys down from where the last one ended, and merges. It looks
+at a bounded number of rows: where a filter leaves too few of them, the page ends early and says how far it got.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -68,7 +68,10 @@ class Position:
     run: UUID = LAST_RUN
 
     def __str__(self) -> str:
-        ends = [*([str(self.step)] if self.step != LAST_STEP else []), *([str(self.run)] if self.run != LAST_RUN else [])]
+        ends = [
+            *([str(self.step)] if self.step != LAST_STEP else []),
+            *([str(self.run)] if self.run != LAST_RUN else []),
+        ]
         return ",".join(ends)
 
 
@@ -106,15 +109,17 @@ select s.id, s.created_at as at from holdfast.dead_steps d join holdfast.steps s
 RUN_IDS: LiteralString = """
 select r.id, r.created_at as at from holdfast.runs r where r.id < %(below)s order by r.id desc limit %(size)s
 """
-# By the indexes of what is held and of what is parked; both are in no order of ids.
+# By the indexes of what is held and of what is parked, in their order: not in that of ids.
 HELD_IDS: LiteralString = """
 select s.id, s.created_at as at from holdfast.steps s
- where s.lease_until is not null and s.id < %(below)s limit %(size)s
+ where s.lease_until is not null and s.id < %(below)s order by s.lease_until limit %(size)s
 """
 PARKED_IDS: LiteralString = """
 select s.id, s.created_at as at from holdfast.steps s
- where s.parked_for is not null and s.id < %(below)s limit %(size)s
+ where s.parked_for is not null and s.id < %(below)s 
+ order by s.queue, s.parked_for, s.kind, s.tenant limit %(size)s
 """
+BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_IDS}
 TASKS: LiteralString = """
 select s.id::text, 'task' as what, s.kind as name, s.state, s.standing, s.queue, s.tenant, s.attempt,
        null::int as total, null::int as succeeded, null::int as failed, s.created_at, s.finished_at,
@@ -133,7 +138,7 @@ select r.id::text, 'run' as what, r.name, r.state, p.standing, null::text as que
        r.total, r.succeeded, r.failed, r.created_at, r.finished_at, null::text as error
   from holdfast.runs r
   join holdfast.machine_states t on t.machine = r.machine and t.state = r.state,
-  lateral (select case when r.moving = 'cancelled' then 'being cancelled' when r.moving = 'reopened' then 'being reopened'
+  lateral (select case when r.moving is not null then 'being ' || r.moving
                        when r.finished_at is not null then 'over' when t.phase = 'shut' then 'not let in'
                        when r.live = 0 then 'waiting' else 'under way' end as standing) p
  where r.id = any (%(ids)s) and %(queue)s::text is null
@@ -188,7 +193,7 @@ def position(connection: Connection[Any], *, step: int | None, run: UUID | None)
         return Position(step, LAST_RUN if at is None else _after(at.at))
     if run is None:
         return Position()
-    moment = datetime.fromtimestamp((run.int >> 80) / 1000, tz=_UTC)
+    moment = datetime.fromtimestamp((run.int >> 80) / 1000, tz=UTC)
     found = ask(connection, Question(STEP_BY_TIME, int, {"moment": moment}))
     return Position(found[0], run)
 
@@ -201,9 +206,7 @@ def known_states(connection: Connection[Any]) -> list[str]:
 def _steps_source(connection: Connection[Any], wanted: Wanted, below: int) -> LiteralString:
     if wanted.is_failed:
         return DEAD_IDS
-    few: LiteralString | None = {("held",): HELD_IDS, ("no handler",): PARKED_IDS, ("set aside",): PARKED_IDS}.get(
-        tuple(wanted.states or ())
-    )
+    few = BY_STANDING.get(wanted.states[0]) if wanted.states is not None and len(wanted.states) == 1 else None
     if few is not None and len(_candidates(connection, few, below, FEW + 1)) <= FEW:
         return few
     return STEP_IDS

@@ -1,4 +1,4 @@
-"""One run or step, looked at closely: how it stands, why it waits, what happened to it and what may be done about it."""
+"""One run or step, looked at closely: how it stands, why it waits, what happened to it, what may be done."""
 
 from __future__ import annotations
 
@@ -151,19 +151,22 @@ select r.id::text, r.name, r.machine, r.state, t.outcome, r.tenant, r.moving, r.
 """
 # The failed first, then what is not over, then the rest; some of each state.
 RUN_STEPS: LiteralString = """
-select g.* from (
-  select s.id::text, n.name, s.kind, s.state, s.standing, case when s.finished_at is not null then t.outcome end as outcome,
-         s.attempt, s.finished_at, left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as error,
+select g.id, g.name, g.kind, g.state, g.standing, g.outcome, g.attempt, g.finished_at, g.error, g.in_group from (
+  select s.id::text, n.name, s.kind, s.state, s.standing,
+         case when s.finished_at is not null then t.outcome end as outcome, s.attempt, s.finished_at,
+         left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as error,
          count(*) over (partition by s.state, s.finished_at is null) as in_group,
          row_number() over (partition by s.state, s.finished_at is null order by s.id) as no
-    from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(run)s order by m.step_id limit %(looked_at)s) n
-    join holdfast.step_list s on s.id = n.step_id
+    from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(run)s
+           order by m.step_id limit %(looked_at)s) n
+   cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- one by one, by primary key
     left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state) g
  where g.no <= %(each)s
  order by g.outcome is not distinct from 'failed' desc, g.finished_at is null desc, g.state, g.no
 """
 STEP_STORY: LiteralString = """
-select e.id::text, e.at, e.attempt, e.entry, e.what, e.from_state, e.to_state, e.actor_kind, e.actor, e.said, e.payload::text
+select e.id::text, e.at, e.attempt, e.entry, e.what, e.from_state, e.to_state, e.actor_kind, e.actor, e.said,
+       e.payload::text
   from holdfast.step_story e where e.step_id = %(id)s order by e.id desc limit %(limit)s
 """
 RUN_STORY: LiteralString = """

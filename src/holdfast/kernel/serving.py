@@ -1,4 +1,4 @@
-"""Queues and workers as people look at them; counts stop at a cap, so that a long queue costs no more than a short one."""
+"""Queues and workers as people look at them; counts stop at a cap, so that a long queue costs what a short one does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ select q.queue, q.paused_at, q.paused_by, q.pause_reason, least(d.due, %(cap)s +
        (select count(*) from holdfast.workers w
          where w.queue = q.queue and w.seen_at > c.now - interval '150 s')::int as live_workers
   from (select holdfast.clock() as now offset 0) c, holdfast.queues q,
-       lateral (select coalesce(sum(e.due), 0) as due, coalesce(sum(e.later), 0) as later, min(e.oldest) as oldest_due_at
+       lateral (select coalesce(sum(e.due), 0) as due, coalesce(sum(e.later), 0) as later,
+                       min(e.oldest) as oldest_due_at
                   from generate_series(0, q.top_priority) r (priority),
                        lateral (select (select count(*) from (
                                           select from holdfast.steps s
@@ -47,7 +48,8 @@ select q.queue, q.paused_at, q.paused_by, q.pause_reason, least(d.due, %(cap)s +
                                          where s.queue = q.queue and s.priority = r.priority
                                            and s.due_at is not null) as oldest) e) d,
        lateral (select count(*) as parked from (
-                  select from holdfast.steps s where s.queue = q.queue and s.parked_for is not null limit %(cap)s + 1) n) p
+                  select from holdfast.steps s
+                   where s.queue = q.queue and s.parked_for is not null limit %(cap)s + 1) n) p
  order by q.queue
 """
 NAMES: LiteralString = "select queue from holdfast.queues order by queue limit 200"
