@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kernel.steps import claim_one, node, settle, start, start_flow
-
 from holdfast.models import Done, Fail
+from kernel.steps import claim_one, node, settle, start, start_flow
 
 FAULT = {"type": "ValueError", "message": "no user 17 at 'shop'\nline two", "trace": "Traceback\n  the last line"}
 

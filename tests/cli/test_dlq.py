@@ -53,7 +53,7 @@ def test_an_empty_dead_letter_says_so(cli):
 
 def test_the_list_is_newest_first_narrowed_and_page_by_page(cli, found, db):
     """Steps of runs too, and not what is alive."""
-    start(db)
+    start(db, "alive")
     ids = [dead_task(db), dead_task(db, "sms", queue="phone", tenant="acme"), dead_task(db)]
     partial_run(db)
 
@@ -173,8 +173,8 @@ def test_the_dead_are_those_in_a_failed_state_however_they_came_there(db):
     by_hand = start(db, "hand")
     claim(db, kinds=["hand"])
     db.execute(
-        """update holdfast.steps set state = 'error', finished_at = holdfast.clock(), lease_id = null, lease_until = null,
-                  lease_owner = null where id = %s""",
+        """update holdfast.steps set state = 'error', finished_at = holdfast.clock(), lease_id = null,
+                  lease_until = null, lease_owner = null where id = %s""",
         [by_hand],
     )
 
@@ -186,7 +186,7 @@ def test_a_database_that_goes_away_is_an_error_of_its_own(cli, dsn, db):
     with psycopg.connect(dsn) as holder:
         step_id = dead_task(db)
         holder.execute("select from holdfast.steps where id = %s for update", [step_id])
-        db.execute("alter database {} set lock_timeout = '100ms'".format(db.info.dbname))
+        db.execute(f"alter database {db.info.dbname} set lock_timeout = '100ms'")
         done = cli("dlq", "retry", "--all", "--yes", "--json")
 
     assert done.returncode == 7

@@ -140,7 +140,9 @@ def template_of_one(template):
 
 def test_a_huge_error_is_folded_for_people_and_whole_in_json(cli, found, db):
     """Long texts are cut for people only."""
-    step_id = dead_task(db, error={"type": "E", "message": "first\n" + "line\n" * 50_000, "trace": "t\n" * 1000 + "last"})
+    step_id = dead_task(
+        db, error={"type": "E", "message": "first\n" + "line\n" * 50_000, "trace": "t\n" * 1000 + "last"}
+    )
 
     page = cli("runs", "show", str(step_id)).stdout
 

@@ -12,7 +12,7 @@ from psycopg.rows import class_row, scalar_row
 from holdfast.kernel.db import translated
 
 Row = TypeVar("Row")
-# Whatever the statistics say: what people look at is a few rows of many. For this transaction only, as a pooler wants it.
+# Whatever the statistics say: what people look at is few rows of many. For this transaction only, as poolers want it.
 BY_INDEX: LiteralString = "set local enable_seqscan = off"
 
 

@@ -116,7 +116,7 @@ select s.id, s.created_at as at from holdfast.steps s
 """
 PARKED_IDS: LiteralString = """
 select s.id, s.created_at as at from holdfast.steps s
- where s.parked_for is not null and s.id < %(below)s 
+ where s.parked_for is not null and s.id < %(below)s
  order by s.queue, s.parked_for, s.kind, s.tenant limit %(size)s
 """
 BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_IDS}

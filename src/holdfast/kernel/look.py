@@ -159,7 +159,7 @@ select g.id, g.name, g.kind, g.state, g.standing, g.outcome, g.attempt, g.finish
          row_number() over (partition by s.state, s.finished_at is null order by s.id) as no
     from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(run)s
            order by m.step_id limit %(looked_at)s) n
-   cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- one by one, by primary key
+   cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- each by primary key
     left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state) g
  where g.no <= %(each)s
  order by g.outcome is not distinct from 'failed' desc, g.finished_at is null desc, g.state, g.no
