@@ -28,7 +28,7 @@ def entries():
     rows = re.findall(r"^\| `([a-z]+(?: [a-z]+)?)((?: [^`]*)?)` \| (.*) \|$", TEXT, re.MULTILINE)
     told = {}
     for name, usage, meaning in rows:
-        told.setdefault(name, set()).update(re.findall(r"--[a-z-]+", usage + meaning))
+        told.setdefault(name, set()).update(re.findall(r"--[a-z-]+", f"{usage} {meaning}"))
     return told
 
 
@@ -38,10 +38,8 @@ def test_each_command_is_there_with_each_of_its_options():
     told = entries()
 
     assert set(there) <= set(told)
-    assert {name: options - EVERYWHERE - told[name] for name, options in there.items()} == dict.fromkeys(there, set())
-    assert {name: options - there[name] for name, options in told.items() if name in there} == dict.fromkeys(
-        there, set()
-    )
+    for name, options in there.items():
+        assert options - EVERYWHERE <= told[name] <= options, name
 
 
 def test_each_command_has_the_options_that_all_have():

@@ -110,7 +110,7 @@ def test_a_step_that_nobody_serves_or_whose_machine_lacks_a_move_says_so(found, 
 
 @pytest.mark.parametrize("verb", ["show", "watch", "cancel", "retry"])
 @pytest.mark.parametrize(
-    ("id", "code"),
+    ("given", "code"),
     [
         ("17", 4),
         ("9999999999999999999", 4),
@@ -121,14 +121,14 @@ def test_a_step_that_nobody_serves_or_whose_machine_lacks_a_move_says_so(found, 
         ("x\x1b[2J", 2),
     ],
 )
-def test_an_id_of_nothing_is_4_and_nonsense_is_2(cli, template_of_one, verb, id, code):
+def test_an_id_of_nothing_is_4_and_nonsense_is_2(cli, template_of_one, verb, given, code):
     """What, why and what next."""
-    done = cli("runs", verb, id, dsn=template_of_one)
+    done = cli("runs", verb, given, dsn=template_of_one)
 
     assert (done.returncode, done.stdout if verb in {"show", "watch"} else "") == (code, "")
     assert "\x1b" not in done.stderr
     assert "Traceback" not in done.stderr
-    assert "error: " in done.stderr or id == "-1"
+    assert "error: " in done.stderr or given == "-1"
 
 
 @pytest.fixture(scope="module")

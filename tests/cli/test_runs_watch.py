@@ -112,3 +112,19 @@ def test_a_terminal_gets_a_live_view(terminal, db):
 
     assert code == 0
     assert f"task {step_id} mail: done, attempt 1" in screen
+
+
+def test_a_database_that_goes_away_meanwhile_is_7(watching, db):
+    """What, why and what next; no stack."""
+    watcher = watching(str(start(db)), "--jsonl")
+    watcher.stdout.readline()
+
+    db.execute(
+        """select pg_terminate_backend(pid) from pg_stat_activity
+            where application_name = 'holdfast' and datname = current_database()"""
+    )
+    _, said = watcher.communicate(timeout=30)
+
+    found = json.loads(said)
+    assert (watcher.returncode, found["error"]) == (7, "Unreachable")
+    assert found["message"].startswith("the database went away: ")

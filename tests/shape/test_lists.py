@@ -60,7 +60,7 @@ def newest(db: DB, begin: Position | None = None, **wanted: Any) -> listing.Page
 @pytest.mark.parametrize(
     ("job", "most"),
     [
-        (lambda db: newest(db), 1_000),
+        (newest, 1_000),
         (lambda db: newest(db, Position(step=100_000)), 60_000),  # past the steps of a run, which are no tasks
         (lambda db: newest(db, is_failed=True), 1_000),
         (lambda db: newest(db, states=["held"]), 1_000),

@@ -75,7 +75,7 @@ def as_json(value: object, *, indent: int | None) -> str:
     def keep(found: Any) -> Any:
         match found:
             case JsonText():
-                raw.append(found)
+                raw.append(found.text)
                 return f"\x00{len(raw) - 1}\x00"  # no text of the database's has a NUL
             case _ if is_dataclass(found) and not isinstance(found, type):
                 return keep(asdict(found))

@@ -16,10 +16,11 @@ Row = TypeVar("Row")
 BY_INDEX: LiteralString = "set local enable_seqscan = off"
 
 
-class JsonText(str):
+@dataclass(frozen=True, slots=True)
+class JsonText:
     """JSON as the database wrote it: no number in it has been through a float."""
 
-    __slots__ = ()
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
