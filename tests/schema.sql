@@ -3318,7 +3318,7 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
     s.input
    FROM (holdfast.steps s
      JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
-  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text));
+  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])));
 
 
 --
@@ -3804,6 +3804,13 @@ CREATE UNIQUE INDEX run_step_names ON holdfast.run_steps USING btree (run_id, na
 --
 
 CREATE INDEX runs_moving ON holdfast.runs USING btree (id) WHERE (moving IS NOT NULL);
+
+
+--
+-- Name: steps_dead; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX steps_dead ON holdfast.steps USING btree (id) WHERE ((finished_at IS NOT NULL) AND (last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])));
 
 
 --
