@@ -20,7 +20,10 @@ def commands(group, path=()):
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
         else:
-            yield " ".join((*path, name)), {o for p in command.params for o in p.opts if o.startswith("--")}
+            yield (
+                " ".join((*path, name)),
+                {o for p in command.params if not getattr(p, "hidden", False) for o in p.opts if o.startswith("--")},
+            )
 
 
 def entries():

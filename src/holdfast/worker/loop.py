@@ -86,6 +86,7 @@ class Worker:
         """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code."""
         self.settler.begin()
         self.settler.woken = self._wake.set
+        self.settler.freed = self._wake_for_room  # the next claim overlaps the settle
         if self.hooks.are_wanted:
             self.settler.told = lambda endings: self.hooks.tell(endings, self.meters)
         self.settler.is_lingering = lambda: self.intake.unfinished > 0

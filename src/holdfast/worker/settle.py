@@ -55,6 +55,7 @@ class Settler:
         self._log = log.get("settle").bind(worker=worker)
         self.told: Told | None = None
         self.woken: Callable[[], None] = lambda: None
+        self.freed: Callable[[], None] = lambda: None
         self.is_lingering: Callable[[], bool] = lambda: False
 
     def begin(self) -> None:
@@ -83,6 +84,7 @@ class Settler:
             self._ready.clear()
             self._is_signalled = False
             self._left = self._take()
+            self.freed()
         taken = self._left
         await self.settle(taken)
         self._left = []
