@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import db, doctor, worker
+from holdfast.cli import db, demo, dev, doctor, worker
 from holdfast.cli.render import data, show_error
 from holdfast.errors import HoldfastError
 
@@ -23,6 +23,8 @@ app = typer.Typer(
 app.add_typer(db.app, name="db")
 app.command()(doctor.doctor)
 app.command()(worker.worker)
+app.command()(demo.demo)
+app.command()(dev.dev)
 
 
 @app.callback(invoke_without_command=True)
