@@ -134,12 +134,13 @@ async def drain(dsn: str, engine: Engine) -> int:
 async def overlap(
     claim: Callable[[], Awaitable[list[tuple[object, ...]]]],
     settle: Callable[[list[tuple[object, ...]], list[str]], Awaitable[int]],
+    run: Callable[[tuple[object, ...]], Awaitable[str]] = no_op,
 ) -> int:
     settled = 0
     under_way: asyncio.Task[int] | None = None
     rows = await claim()
     while rows or under_way:
-        results = [await no_op(row) for row in rows]
+        results = [await run(row) for row in rows]
         if under_way:
             settled += await under_way
         under_way = asyncio.create_task(settle(rows, results)) if rows else None

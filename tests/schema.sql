@@ -3061,52 +3061,6 @@ $$;
 
 
 --
--- Name: dead_steps; Type: VIEW; Schema: holdfast; Owner: -
---
-
-CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
- SELECT s.id,
-    s.kind,
-    s.queue,
-    s.state,
-    s.tenant,
-    s.machine,
-    s.run_id,
-    s.attempt,
-    s.failures,
-    s.finished_at,
-    s.error,
-    s.input
-   FROM (holdfast.steps s
-     JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
-  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text));
-
-
---
--- Name: edges; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.edges (
-    step_id bigint NOT NULL,
-    next_id bigint NOT NULL,
-    CONSTRAINT waits_for_another CHECK ((step_id <> next_id))
-);
-
-ALTER TABLE ONLY holdfast.edges FORCE ROW LEVEL SECURITY;
-
-
---
--- Name: installed; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.installed (
-    part text NOT NULL,
-    digest text NOT NULL,
-    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
-);
-
-
---
 -- Name: stream_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
 --
 
@@ -3145,21 +3099,6 @@ ALTER TABLE ONLY holdfast.journal FORCE ROW LEVEL SECURITY;
 
 
 --
--- Name: keys; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.keys (
-    tenant text NOT NULL,
-    key text NOT NULL,
-    id text NOT NULL,
-    input_hash bytea NOT NULL,
-    expires_at timestamp with time zone
-);
-
-ALTER TABLE ONLY holdfast.keys FORCE ROW LEVEL SECURITY;
-
-
---
 -- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -3171,33 +3110,6 @@ CREATE TABLE holdfast.kinds (
     queue text,
     CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
     CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
-);
-
-
---
--- Name: lease_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
---
-
-CREATE SEQUENCE holdfast.lease_ids
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
-
---
--- Name: machine_moves; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.machine_moves (
-    machine text NOT NULL,
-    from_state text NOT NULL,
-    event text NOT NULL,
-    to_state text NOT NULL,
-    actors text[] NOT NULL,
-    CONSTRAINT known_actors CHECK (((actors <@ ARRAY['worker'::text, 'api'::text, 'user'::text, 'scheduler'::text, 'system'::text]) AND (actors <> '{}'::text[]))),
-    CONSTRAINT known_event CHECK ((event = ANY (ARRAY['queued'::text, 'claimed'::text, 'started'::text, 'succeeded'::text, 'retried'::text, 'failed'::text, 'snoozed'::text, 'released'::text, 'continued'::text, 'expired'::text, 'reopened'::text, 'resolved'::text, 'cancelled'::text, 'rolled_back'::text, 'all_succeeded'::text, 'some_failed'::text, 'none_succeeded'::text, 'blocked'::text, 'stopped'::text])))
 );
 
 
@@ -3216,17 +3128,6 @@ CREATE TABLE holdfast.machines (
 
 
 --
--- Name: migrations; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.migrations (
-    number integer NOT NULL,
-    name text NOT NULL,
-    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
-);
-
-
---
 -- Name: note_keys; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -3236,6 +3137,8 @@ CREATE TABLE holdfast.note_keys (
     note_id bigint NOT NULL,
     expires_at timestamp with time zone NOT NULL
 );
+
+ALTER TABLE ONLY holdfast.note_keys FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -3279,6 +3182,219 @@ CREATE TABLE holdfast.policies (
     CONSTRAINT known_law CHECK ((law = ANY (ARRAY['exponential'::text, 'power'::text]))),
     CONSTRAINT tries_at_least_one CHECK ((tries >= 1)),
     CONSTRAINT waits_are_not_negative CHECK (((base >= '00:00:00'::interval) AND (growth >= (0)::numeric) AND ('00:00:00'::interval <= ALL (waits))))
+);
+
+
+--
+-- Name: tasks; Type: VIEW; Schema: work; Owner: -
+--
+
+CREATE VIEW work.tasks WITH (security_invoker='true') AS
+ SELECT id,
+    kind AS type,
+    state AS status,
+    input,
+    result AS output,
+        CASE
+            WHEN (error IS NOT NULL) THEN (jsonb_build_object('type', NULL::unknown, 'message', NULL::unknown, 'trace', NULL::unknown) ||
+            CASE jsonb_typeof(error)
+                WHEN 'object'::text THEN error
+                ELSE jsonb_build_object('message', (error #>> '{}'::text[]))
+            END)
+            ELSE NULL::jsonb
+        END AS error,
+    lease_until AS lease_timeout,
+    lease_owner,
+    lease_id,
+        CASE
+            WHEN (lease_id IS NOT NULL) THEN claimed_at
+            ELSE NULL::timestamp with time zone
+        END AS locked_at,
+    attempt AS try_count,
+    ( SELECT p.tries
+           FROM (((holdfast.machines c
+             LEFT JOIN holdfast.policies own ON ((own.policy = s.policy)))
+             LEFT JOIN holdfast.kinds k ON ((k.kind = s.kind)))
+             JOIN holdfast.policies p ON ((p.policy = COALESCE(own.policy, k.policy, c.policy))))
+          WHERE (c.machine = s.machine)) AS max_tries,
+    failures,
+    created_at,
+    GREATEST(created_at, claimed_at, finished_at, ( SELECT j.at
+           FROM holdfast.journal j
+          WHERE (j.step_id = s.id)
+          ORDER BY j.id DESC
+         LIMIT 1)) AS updated_at,
+    finished_at,
+    (finished_at - claimed_at) AS duration,
+    ( SELECT n.payload
+           FROM (holdfast.note_keys k
+             JOIN holdfast.notes n ON (((n.step_id = k.step_id) AND (n.id = k.note_id))))
+          WHERE ((k.step_id = s.id) AND (k.key = ('usage:'::text || s.attempt)))) AS usage,
+    queue,
+    priority,
+    tenant,
+    COALESCE(due_at, parked_due_at) AS due_at
+   FROM holdfast.steps s
+  WHERE (machine = 'work.task'::text);
+
+
+--
+-- Name: claim_next_task(text, text[], text, interval); Type: FUNCTION; Schema: work; Owner: -
+--
+
+CREATE FUNCTION work.claim_next_task(worker text DEFAULT format('%s:%s'::text, SESSION_USER, pg_backend_pid()), types text[] DEFAULT NULL::text[], queue text DEFAULT 'default'::text, lease interval DEFAULT NULL::interval) RETURNS SETOF work.tasks
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  claimed constant holdfast.claimed_step := (
+    select c from holdfast.claim_steps(
+      claim_next_task.worker, claim_next_task.queue, claim_next_task.types, 1, claim_next_task.lease) c);
+begin
+  -- A statement of its own: it sees what the claim has written.
+  return query select t.* from work.tasks t where t.id = claimed.step_id;
+  if not found and claimed.step_id is not null then
+    raise exception using errcode = 'RN005',
+      message = format('the next step of queue %s is no task: its kind is %s', claim_next_task.queue, claimed.kind),
+      hint = 'name the types of task to take, or claim with holdfast.claim_steps';
+  end if;
+end
+$$;
+
+
+--
+-- Name: recover_expired_leases(integer); Type: FUNCTION; Schema: work; Owner: -
+--
+
+CREATE FUNCTION work.recover_expired_leases(batch integer DEFAULT 100) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (select count(*) from holdfast.rescue_steps(recover_expired_leases.batch));
+end
+$$;
+
+
+--
+-- Name: refuse_write(); Type: FUNCTION; Schema: work; Owner: -
+--
+
+CREATE FUNCTION work.refuse_write() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if tg_table_name = 'audit_logs' then
+    perform holdfast.refuse('RN008', format('audit_logs is append-only: %s is refused', lower(tg_op)),
+                            'each move of a task writes its own entry');
+  end if;
+  perform holdfast.refuse('RN005', format('work.tasks takes no %s', lower(tg_op)), case tg_op
+    when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
+    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, try a failed task again with '
+                       'holdfast.retry, end one with holdfast.cancel'
+    else 'end a task with holdfast.cancel; what is over leaves by retention' end);
+  return null;
+end
+$$;
+
+
+--
+-- Name: dead_steps; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
+ SELECT s.id,
+    s.kind,
+    s.queue,
+    s.state,
+    s.tenant,
+    s.machine,
+    s.run_id,
+    s.attempt,
+    s.failures,
+    s.finished_at,
+    s.error,
+    s.input
+   FROM (holdfast.steps s
+     JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
+  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])));
+
+
+--
+-- Name: edges; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.edges (
+    step_id bigint NOT NULL,
+    next_id bigint NOT NULL,
+    CONSTRAINT waits_for_another CHECK ((step_id <> next_id))
+);
+
+ALTER TABLE ONLY holdfast.edges FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: installed; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.installed (
+    part text NOT NULL,
+    digest text NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+
+--
+-- Name: keys; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.keys (
+    tenant text NOT NULL,
+    key text NOT NULL,
+    id text NOT NULL,
+    input_hash bytea NOT NULL,
+    expires_at timestamp with time zone
+);
+
+ALTER TABLE ONLY holdfast.keys FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: lease_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+CREATE SEQUENCE holdfast.lease_ids
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: machine_moves; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.machine_moves (
+    machine text NOT NULL,
+    from_state text NOT NULL,
+    event text NOT NULL,
+    to_state text NOT NULL,
+    actors text[] NOT NULL,
+    CONSTRAINT known_actors CHECK (((actors <@ ARRAY['worker'::text, 'api'::text, 'user'::text, 'scheduler'::text, 'system'::text]) AND (actors <> '{}'::text[]))),
+    CONSTRAINT known_event CHECK ((event = ANY (ARRAY['queued'::text, 'claimed'::text, 'started'::text, 'succeeded'::text, 'retried'::text, 'failed'::text, 'snoozed'::text, 'released'::text, 'continued'::text, 'expired'::text, 'reopened'::text, 'resolved'::text, 'cancelled'::text, 'rolled_back'::text, 'all_succeeded'::text, 'some_failed'::text, 'none_succeeded'::text, 'blocked'::text, 'stopped'::text])))
+);
+
+
+--
+-- Name: migrations; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.migrations (
+    number integer NOT NULL,
+    name text NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
 
@@ -3504,6 +3620,23 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
 
 
 --
+-- Name: audit_logs; Type: VIEW; Schema: work; Owner: -
+--
+
+CREATE VIEW work.audit_logs WITH (security_invoker='true') AS
+ SELECT id,
+    event AS event_type,
+    step_id AS resource_id,
+    at AS created_at,
+    actor,
+    actor_kind,
+    tenant,
+    jsonb_strip_nulls(jsonb_build_object('from_status', from_state, 'to_status', to_state, 'try_count', attempt, 'lease_id', lease_id, 'reason', reason, 'error', error)) AS metadata
+   FROM holdfast.journal j
+  WHERE ((machine = 'work.task'::text) AND (step_id IS NOT NULL));
+
+
+--
 -- Name: edges edges_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -3674,6 +3807,13 @@ CREATE INDEX runs_moving ON holdfast.runs USING btree (id) WHERE (moving IS NOT 
 
 
 --
+-- Name: steps_dead; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX steps_dead ON holdfast.steps USING btree (id) WHERE ((finished_at IS NOT NULL) AND (last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])));
+
+
+--
 -- Name: steps_due; Type: INDEX; Schema: holdfast; Owner: -
 --
 
@@ -3779,6 +3919,20 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.notes FOR EACH STATEMENT 
 
 
 --
+-- Name: audit_logs takes_no_write; Type: TRIGGER; Schema: work; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON work.audit_logs FOR EACH ROW EXECUTE FUNCTION work.refuse_write();
+
+
+--
+-- Name: tasks takes_no_write; Type: TRIGGER; Schema: work; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON work.tasks FOR EACH ROW EXECUTE FUNCTION work.refuse_write();
+
+
+--
 -- Name: kinds kinds_policy_fkey; Type: FK CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -3852,6 +4006,13 @@ CREATE POLICY kernel_sees_all ON holdfast.keys TO hf_owner USING (true) WITH CHE
 
 
 --
+-- Name: note_keys kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.note_keys TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: notes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -3886,6 +4047,12 @@ CREATE POLICY kernel_sees_all ON holdfast.steps TO hf_owner USING (true) WITH CH
 ALTER TABLE holdfast.keys ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: note_keys; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.note_keys ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: notes; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
@@ -3907,6 +4074,15 @@ CREATE POLICY of_own_runs ON holdfast.run_steps FOR SELECT TO hf_producer, hf_wo
 CREATE POLICY of_own_steps ON holdfast.edges FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
    FROM holdfast.steps s
   WHERE (s.id = edges.step_id))));
+
+
+--
+-- Name: note_keys of_own_steps; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY of_own_steps ON holdfast.note_keys FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING ((EXISTS ( SELECT
+   FROM holdfast.steps s
+  WHERE (s.id = note_keys.step_id))));
 
 
 --
@@ -4751,6 +4927,99 @@ REVOKE ALL ON FUNCTION holdfast.wish_for_step(step holdfast.steps, event text) F
 
 
 --
+-- Name: TABLE journal; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.journal TO hf_producer;
+GRANT SELECT ON TABLE holdfast.journal TO hf_worker;
+GRANT SELECT ON TABLE holdfast.journal TO hf_reader;
+GRANT SELECT ON TABLE holdfast.journal TO hf_operator;
+
+
+--
+-- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
+
+
+--
+-- Name: TABLE machines; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.machines TO hf_producer;
+GRANT SELECT ON TABLE holdfast.machines TO hf_worker;
+GRANT SELECT ON TABLE holdfast.machines TO hf_reader;
+GRANT SELECT ON TABLE holdfast.machines TO hf_operator;
+
+
+--
+-- Name: TABLE note_keys; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.note_keys TO hf_producer;
+GRANT SELECT ON TABLE holdfast.note_keys TO hf_worker;
+GRANT SELECT ON TABLE holdfast.note_keys TO hf_reader;
+GRANT SELECT ON TABLE holdfast.note_keys TO hf_operator;
+
+
+--
+-- Name: TABLE notes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.notes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.notes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.notes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.notes TO hf_operator;
+
+
+--
+-- Name: TABLE policies; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.policies TO hf_producer;
+GRANT SELECT ON TABLE holdfast.policies TO hf_worker;
+GRANT SELECT ON TABLE holdfast.policies TO hf_reader;
+GRANT SELECT ON TABLE holdfast.policies TO hf_operator;
+
+
+--
+-- Name: TABLE tasks; Type: ACL; Schema: work; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE work.tasks TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE work.tasks TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE work.tasks TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE work.tasks TO hf_operator;
+
+
+--
+-- Name: FUNCTION claim_next_task(worker text, types text[], queue text, lease interval); Type: ACL; Schema: work; Owner: -
+--
+
+REVOKE ALL ON FUNCTION work.claim_next_task(worker text, types text[], queue text, lease interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION work.claim_next_task(worker text, types text[], queue text, lease interval) TO hf_worker;
+
+
+--
+-- Name: FUNCTION recover_expired_leases(batch integer); Type: ACL; Schema: work; Owner: -
+--
+
+REVOKE ALL ON FUNCTION work.recover_expired_leases(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION work.recover_expired_leases(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION refuse_write(); Type: ACL; Schema: work; Owner: -
+--
+
+REVOKE ALL ON FUNCTION work.refuse_write() FROM PUBLIC;
+
+
+--
 -- Name: TABLE dead_steps; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -4781,26 +5050,6 @@ GRANT SELECT ON TABLE holdfast.installed TO hf_operator;
 
 
 --
--- Name: TABLE journal; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.journal TO hf_producer;
-GRANT SELECT ON TABLE holdfast.journal TO hf_worker;
-GRANT SELECT ON TABLE holdfast.journal TO hf_reader;
-GRANT SELECT ON TABLE holdfast.journal TO hf_operator;
-
-
---
--- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
-
-
---
 -- Name: TABLE machine_moves; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -4811,16 +5060,6 @@ GRANT SELECT ON TABLE holdfast.machine_moves TO hf_operator;
 
 
 --
--- Name: TABLE machines; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.machines TO hf_producer;
-GRANT SELECT ON TABLE holdfast.machines TO hf_worker;
-GRANT SELECT ON TABLE holdfast.machines TO hf_reader;
-GRANT SELECT ON TABLE holdfast.machines TO hf_operator;
-
-
---
 -- Name: TABLE migrations; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -4828,26 +5067,6 @@ GRANT SELECT ON TABLE holdfast.migrations TO hf_producer;
 GRANT SELECT ON TABLE holdfast.migrations TO hf_worker;
 GRANT SELECT ON TABLE holdfast.migrations TO hf_reader;
 GRANT SELECT ON TABLE holdfast.migrations TO hf_operator;
-
-
---
--- Name: TABLE notes; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.notes TO hf_producer;
-GRANT SELECT ON TABLE holdfast.notes TO hf_worker;
-GRANT SELECT ON TABLE holdfast.notes TO hf_reader;
-GRANT SELECT ON TABLE holdfast.notes TO hf_operator;
-
-
---
--- Name: TABLE policies; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.policies TO hf_producer;
-GRANT SELECT ON TABLE holdfast.policies TO hf_worker;
-GRANT SELECT ON TABLE holdfast.policies TO hf_reader;
-GRANT SELECT ON TABLE holdfast.policies TO hf_operator;
 
 
 --
@@ -4918,6 +5137,16 @@ GRANT SELECT ON TABLE holdfast.worker_list TO hf_producer;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_worker;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_reader;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_operator;
+
+
+--
+-- Name: TABLE audit_logs; Type: ACL; Schema: work; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE work.audit_logs TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE work.audit_logs TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE work.audit_logs TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE work.audit_logs TO hf_operator;
 
 
 --

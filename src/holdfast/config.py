@@ -8,12 +8,12 @@ import warnings
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import platformdirs
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import BeforeValidator, Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from holdfast import log
@@ -35,7 +35,7 @@ Seconds = Annotated[timedelta, BeforeValidator(_spanned), Field(gt=timedelta(0))
 
 
 class Config(BaseSettings):
-    """What can be set; each field is HOLDFAST_ and its name."""
+    """What can be set; each field is HOLDFAST_ and its name. A secret may be in a file that HOLDFAST_…_FILE names."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid")
 
@@ -55,6 +55,11 @@ class Config(BaseSettings):
     listen: bool = Field(default=True, description="whether workers listen for hints; they poll anyway")
     log_level: log.Level = Field("info", description="debug, info, warning or error")
     log_format: log.Format = Field("auto", description="json, console, or auto: by whether a terminal is there")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_files(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return {name: _from_file(name) for name in secrets() if name not in given and _file_of(name)} | given
 
     @field_validator("home")
     @classmethod
@@ -78,13 +83,49 @@ def load() -> Config:
 
 def known_names() -> list[str]:
     """List the variables that are settings."""
-    return [PREFIX + field.upper() for field in Config.model_fields]
+    return [variable(field) for field in Config.model_fields]
+
+
+def variable(field: str) -> str:
+    """Name the variable of a field."""
+    return PREFIX + field.upper()
+
+
+def secrets() -> list[str]:
+    """List the fields that hold secrets: these may be read from files."""
+    fields = Config.model_fields.items()
+    return [name for name, field in fields if SecretStr in (field.annotation, *get_args(field.annotation))]
+
+
+def source(field: str) -> Literal["default", "environment", "file"]:
+    """Tell where a setting comes from; a variable goes before a file."""
+    if os.environ.get(variable(field)):
+        return "environment"
+    return "file" if field in secrets() and _file_of(field) else "default"
 
 
 def unknown_names(environment: Iterable[str]) -> list[str]:
     """Find the variables that look like settings and are none: typing errors, mostly."""
-    known = {*known_names()}
+    known = {*known_names(), *(f"{variable(name)}_FILE" for name in secrets())}
     return sorted(n for n in environment if n.startswith(PREFIX) and n not in known and not NOT_OURS.fullmatch(n))
+
+
+def _file_of(field: str) -> str | None:
+    return os.environ.get(f"{variable(field)}_FILE") or None
+
+
+def _from_file(field: str) -> str:
+    name, path = f"{variable(field)}_FILE", Path(_file_of(field) or "")
+    try:
+        text = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise BadAddress(
+            f"{name} names {path}, which cannot be read: {reason}; mend the file, or unset {name}"
+        ) from error
+    if not text:
+        raise BadAddress(f"{name} names {path}, which is empty; write the value into it, or unset {name}")
+    return text
 
 
 def check_dsn(dsn: str) -> None:

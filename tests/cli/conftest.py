@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -35,5 +38,61 @@ def holdfast(home):
         return subprocess.run(
             command, env=environment(**({"home": home} | settings)), capture_output=True, text=True, timeout=60
         )
+
+    return run
+
+
+@pytest.fixture
+def cli(dsn, tmp_path):
+    """Run a command on the test's own database; `dsn` and other keyword arguments are settings."""
+
+    def run(*arguments, stdin=None, **settings):
+        command = [sys.executable, "-c", MAIN, *arguments]
+        return subprocess.run(
+            command,
+            env=environment(**({"dsn": dsn, "home": tmp_path / "no home"} | settings)),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            input=stdin,
+        )
+
+    return run
+
+
+@pytest.fixture
+def terminal(dsn, tmp_path):
+    """Run a command as on a terminal, `typed` being what its user types; gives exit code and screen."""
+
+    def run(*arguments, typed="", columns=200, **settings):
+        master, slave = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-c", MAIN, *arguments],
+            env=environment(**({"dsn": dsn, "home": tmp_path / "no home"} | settings))
+            | {"COLUMNS": str(columns), "TERM": "xterm"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+        )
+        os.close(slave)
+        os.write(master, typed.encode())
+        screen = b""
+        with suppress(OSError):  # the end of a terminal is an error
+            while part := os.read(master, 65536):
+                screen += part
+        os.close(master)
+        return process.wait(timeout=60), screen.decode()
+
+    return run
+
+
+@pytest.fixture
+def found(cli):
+    """Run a command with --json that must succeed, and give what it printed."""
+
+    def run(*arguments, **settings):
+        done = cli(*arguments, "--json", **settings)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import platformdirs
@@ -16,6 +17,7 @@ from holdfast.errors import BadAddress
 def no_settings(monkeypatch):
     for name in config.known_names():
         monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(f"{name}_FILE", raising=False)
 
 
 def test_unset_it_is_the_embedded_server_in_the_users_data_directory():
@@ -59,3 +61,50 @@ def test_a_name_that_means_nothing_is_a_warning(monkeypatch):
 
     with pytest.warns(UserWarning, match="HOLDFAST_HOEM is no setting of Holdfast"):
         config.load()
+
+
+def test_a_secret_is_read_from_the_file_that_is_named(monkeypatch, tmp_path):
+    """As containers hand them over; the variable itself goes before its file."""
+    (tmp_path / "dsn").write_text("postgresql://ann:s3cret@db.example/app\n")
+    monkeypatch.setenv("HOLDFAST_DSN_FILE", str(tmp_path / "dsn"))
+
+    assert config.load().dsn.get_secret_value() == "postgresql://ann:s3cret@db.example/app"
+    assert config.source("dsn") == "file"
+    monkeypatch.setenv("HOLDFAST_DSN", "postgresql://other.example/app")
+    assert config.load().dsn.get_secret_value() == "postgresql://other.example/app"
+    assert config.source("dsn") == "environment"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"host=db.example s3cret"])
+def test_a_file_that_holds_no_address_is_refused_without_showing_it(monkeypatch, tmp_path, content):
+    if content is not None:
+        (tmp_path / "dsn").write_bytes(content)
+    monkeypatch.setenv("HOLDFAST_DSN_FILE", str(tmp_path / "dsn"))
+
+    with pytest.raises(BadAddress, match="HOLDFAST_DSN") as raised:
+        config.load()
+
+    assert "s3cret" not in str(raised.value)
+
+
+def test_only_a_secret_has_a_file(monkeypatch):
+    monkeypatch.setenv("HOLDFAST_HOME_FILE", "somewhere")
+
+    with pytest.warns(UserWarning, match="HOLDFAST_HOME_FILE is no setting"):
+        config.load()
+
+
+def test_config_shows_each_setting_its_source_and_its_meaning_and_no_secret(holdfast, tmp_path):
+    """Whatever settings there are; without a database."""
+    (tmp_path / "dsn").write_text("postgresql://ann:s3cret@db.example/app")
+
+    done = holdfast("config", "--json", dsn_file=tmp_path / "dsn", home=tmp_path)
+    lines = holdfast("config", dsn="host=db.example user=ann password=s3cret").stdout
+
+    rows = {row["name"]: row for row in json.loads(done.stdout)["settings"]}
+    assert list(rows) == config.known_names()
+    assert all(row["description"] for row in rows.values())
+    assert rows["HOLDFAST_DSN"]["value"] == "postgresql://ann:***@db.example/app"
+    assert (rows["HOLDFAST_DSN"]["source"], rows["HOLDFAST_HOME"]["source"]) == ("file", "environment")
+    assert "HOLDFAST_DSN\tuser=ann password=*** host=db.example\tenvironment\t" in lines
+    assert "s3cret" not in done.stdout + lines

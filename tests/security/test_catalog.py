@@ -29,6 +29,8 @@ WORKING = {
     "settle_batch",
     "settle_steps",
     "upkeep",
+    "work.claim_next_task",
+    "work.recover_expired_leases",
 }
 DEFINING = {"define_kind", "define_policy"}
 OPERATING = {"cancel", "pause_queue", "resolve", "resume_queue", "retry", "violations"}
@@ -40,9 +42,10 @@ MANIFEST = {
 }
 # Tables that a runtime role reads; the others it does not even see.
 READABLE = {
-    "edges", "installed", "journal", "kinds", "machine_moves", "machine_states", "machines", "migrations", "notes",
-    "policies", "queues", "run_steps", "runs", "steps", "workers",
+    "edges", "installed", "journal", "kinds", "machine_moves", "machine_states", "machines", "migrations",
+    "note_keys", "notes", "policies", "queues", "run_steps", "runs", "steps", "workers",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
+    "audit_logs", "tasks",
 }  # fmt: skip
 
 
@@ -62,8 +65,9 @@ def test_each_role_may_call_what_the_manifest_says(db: DB, role: str) -> None:
     """R35 X-15"""
     allowed = names(
         db,
-        """select p.proname from pg_proc p
-            where p.pronamespace = 'holdfast'::regnamespace and has_function_privilege(%s, p.oid, 'execute')""",
+        """select replace(p.pronamespace::regnamespace || '.' || p.proname, 'holdfast.', '') from pg_proc p
+            where p.pronamespace = any ('{holdfast,work}'::regnamespace[])
+              and has_function_privilege(%s, p.oid, 'execute')""",
         role,
     )
 
@@ -79,7 +83,7 @@ def test_nobody_may_call_a_function_because_everybody_may(db: DB) -> None:
             db,
             """select p.oid::regprocedure::text
                  from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-                where p.pronamespace = 'holdfast'::regnamespace and a.grantee = 0""",
+                where p.pronamespace = any ('{holdfast,work}'::regnamespace[]) and a.grantee = 0""",
         )
 
     assert public == []
@@ -90,7 +94,7 @@ def test_a_function_that_acts_as_its_owner_pins_its_search_path(db: DB) -> None:
     unpinned = names(
         db,
         """select p.oid::regprocedure::text from pg_proc p join pg_language l on l.oid = p.prolang
-            where p.pronamespace = 'holdfast'::regnamespace and (p.prosecdef or l.lanname = 'plpgsql')
+            where p.pronamespace = any ('{holdfast,work}'::regnamespace[]) and (p.prosecdef or l.lanname = 'plpgsql')
               and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
     )
 
@@ -102,7 +106,7 @@ def test_a_function_without_a_pinned_path_was_bound_when_it_was_made(db: DB) -> 
     loose = names(
         db,
         """select p.oid::regprocedure::text from pg_proc p
-            where p.pronamespace = 'holdfast'::regnamespace and p.prosqlbody is null
+            where p.pronamespace = any ('{holdfast,work}'::regnamespace[]) and p.prosqlbody is null
               and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
     )
 
@@ -114,10 +118,10 @@ def test_the_owner_owns_everything_and_cannot_log_in(db: DB) -> None:
     owners = names(
         db,
         """select pg_get_userbyid(o.owner) from (
-             select c.relowner from pg_class c where c.relnamespace = 'holdfast'::regnamespace
-             union select p.proowner from pg_proc p where p.pronamespace = 'holdfast'::regnamespace
-             union select t.typowner from pg_type t where t.typnamespace = 'holdfast'::regnamespace
-             union select n.nspowner from pg_namespace n where n.nspname = 'holdfast') o (owner)""",
+             select c.relowner from pg_class c where c.relnamespace = any ('{holdfast,work}'::regnamespace[])
+             union select p.proowner from pg_proc p where p.pronamespace = any ('{holdfast,work}'::regnamespace[])
+             union select t.typowner from pg_type t where t.typnamespace = any ('{holdfast,work}'::regnamespace[])
+             union select n.nspowner from pg_namespace n where n.nspname in ('holdfast', 'work')) o (owner)""",
     )
     owner = db.execute(
         """select r.rolsuper, r.rolcanlogin, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb
@@ -142,16 +146,19 @@ def test_the_roles_cannot_log_in_and_are_not_in_the_owner(db: DB) -> None:
 
 @pytest.mark.parametrize("role", [*RUNTIME, "public"])
 def test_no_runtime_role_may_change_a_table(db: DB, role: str) -> None:
-    """R35: nor a view, a partition, a column or a sequence's value."""
+    """R35: nor a view, a partition, a column or a sequence's value. A view that refuses every write takes none."""
     writable = names(
         db,
         """select c.relname from pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
-            where c.relnamespace = 'holdfast'::regnamespace and a.privilege_type not in ('SELECT', 'USAGE')
+            where c.relnamespace = any ('{holdfast,work}'::regnamespace[]) and not (c.relkind = 'v' and exists (
+                    select from pg_trigger t where t.tgrelid = c.oid and t.tgfoid = 'work.refuse_write'::regproc
+                       and t.tgtype = 1 + 4 + 8 + 16 + 64))  -- each row, instead of insert, delete and update
+              and a.privilege_type not in ('SELECT', 'USAGE')
               and a.grantee = coalesce((select r.oid from pg_roles r where r.rolname = %s), 0)
            union all
            select c.relname || '.' || f.attname
              from pg_class c join pg_attribute f on f.attrelid = c.oid, aclexplode(f.attacl) a
-            where c.relnamespace = 'holdfast'::regnamespace""",
+            where c.relnamespace = any ('{holdfast,work}'::regnamespace[])""",
         role,
     )
 
@@ -164,7 +171,7 @@ def test_a_runtime_role_reads_what_the_manifest_says(db: DB, role: str) -> None:
     readable = names(
         db,
         """select c.relname from pg_class c
-            where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
+            where c.relnamespace = any ('{holdfast,work}'::regnamespace[]) and c.relkind in ('r', 'p', 'v', 'm')
               and has_table_privilege(%s, c.oid, 'select')""",
         role,
     )
@@ -176,7 +183,8 @@ def test_every_view_asks_for_its_readers_rights(db: DB) -> None:
     """R34: a view that read as its owner would show all tenants."""
     views = names(
         db,
-        """select c.relname from pg_class c where c.relnamespace = 'holdfast'::regnamespace and c.relkind = 'v'
+        """select c.relname from pg_class c
+            where c.relnamespace = any ('{holdfast,work}'::regnamespace[]) and c.relkind = 'v'
               and not coalesce(c.reloptions, '{}') @> array['security_invoker=true']""",
     )
 
@@ -189,7 +197,8 @@ def test_every_table_with_a_tenant_has_forced_row_security(db: DB) -> None:
         column: names(
             db,
             """select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = %s
-                where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+                where c.relnamespace = any ('{holdfast,work}'::regnamespace[])
+                  and c.relkind in ('r', 'p') and not c.relispartition
                   and not (c.relrowsecurity and c.relforcerowsecurity
                            and exists (select from pg_policy p where p.polrelid = c.oid))""",
             column,

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read, also when only this folder is named
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path == Path(__file__).with_name("test_plans.py") and isinstance(item, pytest.Function):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from holdfast.kernel.calls import Call
 from holdfast.kernel.db import run
 
 Row = TypeVar("Row")
+Answer = TypeVar("Answer")
 
 # Of a table: the rows that sequential scans read. Of an index: the entries that its scans gave. A scan that walks past
 # entries inside the index gives none of them, but touches their blocks.
@@ -48,9 +49,14 @@ class Reading:
 
 def reading(db: Connection[Any], call: Call[Row]) -> tuple[list[Row], Reading]:
     """Make the call in a transaction of its own, and count what it read."""
+    return counted(db, lambda: run(db, call))
+
+
+def counted(db: Connection[Any], job: Callable[[], Answer]) -> tuple[Answer, Reading]:
+    """Do a job in a transaction of its own, and count what it read."""
     with db.transaction():
         rows_before, blocks_before = _counts(db)
-        answer = run(db, call)
+        answer = job()
         rows, blocks = _counts(db)
     return answer, Reading(rows - rows_before, blocks - blocks_before)
 

@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, get_args
 
 import psycopg
 import pytest
 from psycopg import Connection
 
-from holdfast.kernel import calls
+from holdfast.kernel import calls, migrate
 from holdfast.kernel.calls import Call
 from holdfast.models import ActorKind, Event, JournalEntry, Level
 from holdfast.testing import Template
@@ -101,15 +102,22 @@ def test_python_knows_the_words_that_sql_knows(
 
 
 def test_each_file_makes_the_one_function_that_it_is_named_after(catalog: DB) -> None:
-    folder = files("holdfast") / "sql" / "functions"
+    """Those of a face lie in a folder of its name."""
+    folder = Path(str(files("holdfast") / "sql" / "functions"))
     made = {
-        file.name: re.findall(r"^create or replace function holdfast\.(\w+)\(", file.read_text("utf-8"), re.MULTILINE)
-        for file in folder.iterdir()
+        f"{'holdfast' if file.parent == folder else file.parent.name}.{file.stem}": re.findall(
+            r"^create or replace function ([\w.]+)\(", file.read_text("utf-8"), re.MULTILINE
+        )
+        for file in folder.rglob("*.sql")
     }
-    installed = catalog.execute("select proname from pg_proc where pronamespace = 'holdfast'::regnamespace").fetchall()
+    installed = catalog.execute(
+        """select p.pronamespace::regnamespace || '.' || p.proname from pg_proc p
+            where p.pronamespace = any (%s::regnamespace[])""",
+        [["holdfast", *migrate.FACES]],
+    ).fetchall()
 
-    assert made == {name: [name.removesuffix(".sql")] for name in made}
-    assert sorted(name for (name,) in installed) == sorted(name for (name,) in made.values())
+    assert made == {name: [name] for name in made}
+    assert sorted(name for (name,) in installed) == sorted(made)
 
 
 def test_a_machine_uses_only_states_and_events_that_are_known(catalog: DB) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import db, demo, dev, doctor, worker
+from holdfast.cli import configuration, db, demo, dev, dlq, doctor, queues, runs, worker, workers
 from holdfast.cli.render import data, show_error
 from holdfast.errors import HoldfastError
 
@@ -21,8 +21,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(db.app, name="db")
+app.add_typer(runs.app, name="runs")
+app.add_typer(dlq.app, name="dlq")
+app.add_typer(queues.app, name="queues")
+app.command()(workers.workers)
 app.command()(doctor.doctor)
 app.command()(worker.worker)
+app.command("config")(configuration.config)
 app.command()(demo.demo)
 app.command()(dev.dev)
 
@@ -41,5 +46,5 @@ def main() -> None:
     try:
         app()
     except HoldfastError as error:
-        show_error(error, as_json="--json" in sys.argv)
+        show_error(error, as_json=not {"--json", "--jsonl"}.isdisjoint(sys.argv))
         sys.exit(error.exit_code)

@@ -10,6 +10,7 @@ import typer
 
 from holdfast import embedded
 from holdfast.cli.address import masked, psql_call
+from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data, data_json, data_pairs, say
 from holdfast.cli.settings import load
 from holdfast.config import Config
@@ -22,6 +23,7 @@ NO_SCHEMA = {"schema_version": None, "code_version": None, "pending": None}
 
 
 @app.command()
+@common
 def start(as_json: AsJson = False) -> None:
     """Start the embedded PostgreSQL; it is started by itself whenever it is needed."""
     config = load()
@@ -33,6 +35,7 @@ def start(as_json: AsJson = False) -> None:
 
 
 @app.command()
+@common
 def stop(as_json: AsJson = False) -> None:
     """Stop the embedded PostgreSQL; connections that are open are ended."""
     config = load()
@@ -44,6 +47,7 @@ def stop(as_json: AsJson = False) -> None:
 
 
 @app.command()
+@common
 def status(as_json: AsJson = False) -> None:
     """Show whether the server runs, where it is, and which version the schema has."""
     config = load()
@@ -51,6 +55,7 @@ def status(as_json: AsJson = False) -> None:
 
 
 @app.command()
+@common
 def url(
     show_password: Annotated[bool, typer.Option("--show-password", help="Print the password too.")] = False,
     as_json: AsJson = False,
@@ -65,6 +70,7 @@ def url(
 
 
 @app.command()
+@common
 def migrate(
     sql: Annotated[bool, typer.Option("--sql", help="Print the SQL; connects to nothing.")] = False,
     as_json: AsJson = False,

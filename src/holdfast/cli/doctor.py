@@ -10,6 +10,7 @@ import typer
 
 from holdfast import embedded
 from holdfast.cli.checks import CHECKS, NEEDS_SCHEMA, Check, Connection, schema_version, server_version
+from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, data_table, in_parts
 from holdfast.cli.settings import load
 from holdfast.config import Config
@@ -20,6 +21,7 @@ CHECK_FAILED = 9
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
+@common
 def doctor(as_json: AsJson = False) -> None:
     """Check server, schema, settings and every invariant; ends with 9 when one of them fails."""
     config = load()

@@ -1,13 +1,20 @@
-"""What commands print: data on stdout, for people on a terminal and for programs as JSON; all else on stderr."""
+"""What commands print: data on stdout, for people on a terminal and for programs as JSON; all else on stderr.
+
+Text from the database is anybody's: what could steer a terminal is shown as an escape, and nothing is read as markup.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 from rich.console import Console
@@ -15,8 +22,34 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.errors import HoldfastError
+from holdfast.kernel.ask import JsonText
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LONGEST_CELL = 80  # on a terminal; elsewhere nothing is cut
+# Control characters, what turns the direction of writing around, and halves of characters.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_NO_JSON_ESCAPE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_quiet: list[bool] = []
+
+
+def be_quiet() -> None:
+    """Say nothing from now on but data and errors."""
+    _quiet.append(True)
+
+
+def drop_colour() -> None:
+    """Print without colour from now on."""
+    os.environ["NO_COLOR"] = "1"
+
+
+def is_terminal() -> bool:
+    """Whether people read our data, and not a program."""
+    return Console().is_terminal
+
+
+def plain(text: str, *, keep: str = "") -> str:
+    """Show what could steer a terminal as an escape; `keep` lists characters that may stay."""
+    return _STEERING.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
 
 
 def data(text: str) -> None:
@@ -25,8 +58,37 @@ def data(text: str) -> None:
 
 
 def data_json(value: object) -> None:
-    """Print data as JSON: times in ISO 8601 and UTC."""
-    data(json.dumps(value, default=_plain, ensure_ascii=False, indent=2))
+    """Print data as JSON: times in ISO 8601 and UTC, JSON of the database's as it is."""
+    data(as_json(value, indent=2))
+
+
+def data_line(value: object) -> None:
+    """Print data as JSON in one line, at once: somebody follows."""
+    data(as_json(value, indent=None))
+    sys.stdout.flush()
+
+
+def as_json(value: object, *, indent: int | None) -> str:
+    """Write JSON in which nothing steers a terminal."""
+    raw: list[str] = []
+
+    def keep(found: Any) -> Any:
+        match found:
+            case JsonText():
+                raw.append(found.text)
+                return f"\x00{len(raw) - 1}\x00"  # no text of the database's has a NUL
+            case _ if is_dataclass(found) and not isinstance(found, type):
+                return keep(asdict(found))
+            case dict():
+                return {name: keep(member) for name, member in found.items()}
+            case list() | tuple():
+                return [keep(member) for member in found]
+            case _:
+                return found
+
+    text = json.dumps(keep(value), default=_plain, ensure_ascii=False, indent=indent)
+    text = re.sub(r'"\\u0000(\d+)\\u0000"', lambda mark: raw[int(mark[1])], text)
+    return _NO_JSON_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def data_pairs(pairs: Mapping[str, object]) -> None:
@@ -34,25 +96,48 @@ def data_pairs(pairs: Mapping[str, object]) -> None:
     width = max(map(len, pairs), default=0)
     for name, value in pairs.items():
         if value is not None:
-            data(f"{name.replace('_', ' '):<{width}}  {_plain(value)}")
+            data(f"{name.replace('_', ' '):<{width}}  {plain(_plain(value))}")
 
 
-def data_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Mapping[str, str]) -> None:
+def data_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, styles: Mapping[str, str] | None = None
+) -> None:
     """Print rows: as a table on a terminal, with tabs between the values elsewhere."""
     console = Console()
+    cells = [[plain(_plain(value)) for value in row] for row in rows]
     if not console.is_terminal:
-        for row in rows:
+        for row in cells:
             data("\t".join(row))
         return
     table = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(value, style=styles.get(value, "")) for value in row))
+    for row in cells:
+        table.add_row(*(Text(cut(value), style=(styles or {}).get(value, "")) for value in row))
     console.print(table)
+
+
+def cut(text: str, longest: int = LONGEST_CELL) -> str:
+    """Shorten a text for a cell."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def folded(text: str, *, lines: int) -> Iterator[str]:
+    """Give a long text in its first lines, and say how many more there are."""
+    found = text.splitlines()
+    yield from (plain(line, keep="\t") for line in found[:lines])
+    if len(found) > lines:
+        yield f"… {len(found) - lines} more lines; --json has them all"
+
+
+def heading(text: str) -> None:
+    """Print the name of a section."""
+    data("")
+    Console(highlight=False, soft_wrap=True).print(Text(text, style="bold"))
 
 
 def say(text: str) -> None:
     """Tell people something that is not data."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(text))
+    if not _quiet:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(plain(text, keep="\n")))
 
 
 def show_error(error: HoldfastError, *, as_json: bool) -> None:
@@ -61,14 +146,14 @@ def show_error(error: HoldfastError, *, as_json: bool) -> None:
     notes: list[str] = getattr(error, "__notes__", [])
     if as_json:
         found = {"error": type(error).__name__, "message": what, "next": then, "exit_code": error.exit_code}
-        sys.stderr.write(json.dumps(found | {"notes": notes}, ensure_ascii=False) + "\n")
+        sys.stderr.write(json.dumps(found | {"notes": notes}) + "\n")
         return
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(("error: ", "bold red"), what))
+    console.print(Text.assemble(("error: ", "bold red"), plain(what, keep="\n")))
     for note in notes:
-        console.print(Text(note))
+        console.print(Text(plain(note, keep="\n\t")))
     if then is not None:
-        console.print(Text.assemble(("next:  ", "bold"), then))
+        console.print(Text.assemble(("next:  ", "bold"), plain(then, keep="\n")))
 
 
 def in_parts(error: HoldfastError) -> tuple[str, str | None]:
@@ -77,15 +162,35 @@ def in_parts(error: HoldfastError) -> tuple[str, str | None]:
     return (what, then) if what else (then, None)
 
 
+def span(length: timedelta) -> str:
+    """Write a span for people, to three figures or so."""
+    seconds = abs(length.total_seconds())
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds:.3g} s"
+
+
 def _plain(value: object) -> str:
     match value:
+        case None:
+            return ""
         case datetime():
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case bool():
             return "yes" if value else "no"
-        case Path() | str() | int():
+        case timedelta():
+            return span(value)
+        case Path() | str() | int() | float() | UUID():
             return str(value)
         case list():
             return ", ".join(map(str, value)) or "none"
         case _:
             raise TypeError(f"no way to print a {type(value).__name__}")
+
+
+def _escape(character: str) -> str:
+    number = ord(character)
+    return {9: r"\t", 10: r"\n", 13: r"\r"}.get(number) or (
+        f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+    )

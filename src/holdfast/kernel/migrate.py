@@ -19,6 +19,7 @@ from holdfast.failpoints import failpoint
 from holdfast.kernel import db
 
 SCHEMAS = ("holdfast", "rules", "ingest", "ops", "flow", "work")
+FACES = ("work",)  # those that have views and functions of their own
 OLDEST = 150000
 # Others need these when they are made; all else in plpgsql looks its names up when it runs.
 FIRST = ("clock", "chance", "refuse", "is_live", "allowed_tenants")
@@ -237,11 +238,16 @@ def _code() -> list[str]:
     machines = sorted(_folder("machines"), key=lambda file: (file.name != "policies.sql", file.name))
     return [
         *(functions[name].read_text("utf-8") for name in ordered),
-        *(file.read_text("utf-8") for file in sorted(_folder("views"), key=lambda file: file.name)),
+        *_texts("views"),
+        *(text for face in FACES for text in (*_texts(f"views/{face}"), *_texts(f"functions/{face}"))),
         _read("triggers.sql"),
         *(file.read_text("utf-8") for file in machines),
         _read("grants.sql"),
     ]
+
+
+def _texts(folder: str) -> list[str]:
+    return [file.read_text("utf-8") for file in sorted(_folder(folder), key=lambda file: file.name)]
 
 
 def _folder(name: str) -> list[Traversable]:

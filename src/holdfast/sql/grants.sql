@@ -31,7 +31,8 @@ $$;
 
 grant usage on schema holdfast, work to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
-grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal, holdfast.notes, holdfast.queues, holdfast.workers,
+grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal, holdfast.notes, holdfast.note_keys,
+  holdfast.queues, holdfast.workers,
   holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves, holdfast.migrations, holdfast.installed
   to hf_producer, hf_worker, hf_reader, hf_operator;
 
@@ -59,3 +60,4 @@ grant execute on function
   holdfast.retry(text, text), holdfast.resolve(text, text), holdfast.pause_queue(text, text), holdfast.resume_queue(text),
   holdfast.violations()
   to hf_operator;
+grant execute on function work.claim_next_task(text, text[], text, interval), work.recover_expired_leases(int) to hf_worker;

@@ -23,3 +23,9 @@ create or replace trigger stays_whole before truncate on holdfast.journal
   for each statement execute function holdfast.refuse_change();
 create or replace trigger stays_whole before truncate on holdfast.notes
   for each statement execute function holdfast.refuse_change();
+
+-- The faces' views are read; what writes to them is told which function to call.
+create or replace trigger takes_no_write instead of insert or update or delete on work.tasks
+  for each row execute function work.refuse_write();
+create or replace trigger takes_no_write instead of insert or update or delete on work.audit_logs
+  for each row execute function work.refuse_write();

@@ -176,6 +176,9 @@ create index steps_due on holdfast.steps (queue, priority, due_at, id) where due
 create index steps_held on holdfast.steps (lease_until) where lease_until is not null;
 create unique index steps_open_key on holdfast.steps (tenant, unique_key)
   where unique_key is not null and finished_at is null;
+-- The dead letter, and a few that were finished by hand: what failed for good is found without reading what did not.
+create index steps_dead on holdfast.steps (id)
+  where finished_at is not null and last_event not in ('succeeded', 'cancelled', 'resolved', 'rolled_back');
 create index steps_parked on holdfast.steps (queue, parked_for, kind, tenant) where parked_for is not null;
 
 -- Which steps a run has, and what they are called in it. Written once: an index on steps.run_id would be written again with

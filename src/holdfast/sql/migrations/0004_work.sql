@@ -15,3 +15,9 @@ drop function if exists holdfast.upkeep(int);
 -- It answers now: how long until the next step is due.
 -- squawk-ignore ban-drop-function
 drop function if exists holdfast.mark_asleep(text, text);
+-- A task's usage is found by its note's key: whoever sees the step may see which notes of it have keys.
+alter table holdfast.note_keys enable row level security;
+alter table holdfast.note_keys force row level security;
+create policy kernel_sees_all on holdfast.note_keys to hf_owner using (true) with check (true);
+create policy of_own_steps on holdfast.note_keys for select to hf_producer, hf_worker, hf_reader, hf_operator
+  using (exists (select from holdfast.steps s where s.id = step_id));

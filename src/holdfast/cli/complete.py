@@ -1,0 +1,49 @@
+"""Completion of what is in the database; it gives nothing rather than an error, and starts no server."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import psycopg
+from pydantic import ValidationError
+
+from holdfast import config, embedded
+from holdfast.errors import HoldfastError
+from holdfast.kernel import look, serving
+from holdfast.kernel.ask import Question, ask
+from holdfast.kernel.db import connect
+
+PATIENCE = 2  # seconds to connect: libpq knows no less
+ANSWER_WITHIN = "set statement_timeout = '300ms'"
+
+
+def queues(incomplete: str) -> list[str]:
+    """Complete the name of a queue."""
+    return [name for name in _found(serving.queue_names()) if name.startswith(incomplete) and name.isprintable()]
+
+
+def ids(incomplete: str) -> list[str]:
+    """Complete the id of a task or a run of late."""
+    return [found for found in _found(look.recent_ids()) if found.startswith(incomplete)]
+
+
+def _found(question: Question[str]) -> list[str]:
+    try:
+        address = _address()
+        if address is None:
+            return []
+        with connect(address, timeout=PATIENCE) as connection:
+            connection.execute(ANSWER_WITHIN)
+            return ask(connection, question)
+    except (HoldfastError, psycopg.Error, OSError, ValidationError):
+        return []
+
+
+def _address() -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings: Any = config.load()
+    if settings.dsn is None and not embedded.status(settings.home).running:
+        return None
+    return embedded.address(settings)

@@ -1,0 +1,160 @@
+"""`holdfast dlq`: what failed for good, what it failed of, and what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.acting import act_on_each
+from holdfast.cli.bulk import deal_with_all
+from holdfast.cli.common import (
+    DB,
+    LimitOption,
+    QueueOption,
+    Reason,
+    SinceOption,
+    TenantOption,
+    common,
+    opened,
+    parse_id,
+)
+from holdfast.cli.complete import ids as complete_ids
+from holdfast.cli.render import AsJson, data_json, data_table, say
+from holdfast.cli.show import with_json
+from holdfast.errors import BadInput
+from holdfast.kernel import calls, dead
+from holdfast.kernel.ask import ask, moment_ago
+from holdfast.kernel.dead import Scope, Verb
+
+app = typer.Typer(help="The dead letter: steps that failed for good.", no_args_is_help=True)
+
+KindOption = Annotated[str | None, typer.Option("--kind", help="Only of this kind.")]
+SomeIds = Annotated[list[str] | None, typer.Argument(help="Steps' numbers.", autocompletion=complete_ids)]
+AllOption = Annotated[bool, typer.Option("--all", help="All that are dead.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@app.command(epilog="Example: holdfast dlq report --since 1d")
+@common
+def report(
+    *,
+    kind: KindOption = None,
+    queue: QueueOption = None,
+    tenant: TenantOption = None,
+    since: SinceOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Group the dead by kind and fault: how many, since when, and an example of each."""
+    with opened() as connection:
+        groups = ask(connection, dead.report(_scope(connection, kind, queue, tenant, since)))
+    if as_json:
+        data_json({"groups": [asdict(g) | {"next": f"holdfast runs show {g.sample_id}"} for g in groups]})
+    else:
+        rows = [
+            (g.count, g.kind, g.error_type, g.fingerprint, g.first_at, g.last_at, f"holdfast runs show {g.sample_id}")
+            for g in groups
+        ]
+        data_table(("count", "kind", "error", "message", "first", "last", "next step"), rows)
+    if sum(g.count for g in groups) == dead.LOOK_AT:
+        say(f"these are the newest {dead.LOOK_AT:,}; there may be more")
+    say("then: holdfast dlq retry --kind KIND, or holdfast dlq resolve --kind KIND" if groups else "nothing is dead")
+
+
+@app.command("list", epilog="Example: holdfast dlq list --kind mail --since 2h")
+@common
+def list_(
+    *,
+    kind: KindOption = None,
+    queue: QueueOption = None,
+    tenant: TenantOption = None,
+    since: SinceOption = None,
+    limit: LimitOption = 50,
+    before: Annotated[str | None, typer.Option("--before", help="Begin below this id, as the last page says.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List dead steps, newest first."""
+    below = 2**63 - 1 if before is None else parse_id(before)
+    if not isinstance(below, int):
+        raise BadInput(f"{before} is a run; the dead letter has steps, and a step's id is a number")
+    with opened() as connection:
+        scope = _scope(connection, kind, queue, tenant, since)
+        found = ask(connection, dead.listed(scope, limit=limit + 1, below=min(below, 2**63 - 1)))
+    rows, more = found[:limit], len(found) > limit
+    if as_json:
+        data_json({"steps": [with_json(asdict(row)) for row in rows], "next": rows[-1].id if more else None})
+    else:
+        shown = [
+            (r.id, r.kind, r.queue, r.tenant, r.state, r.attempt, r.finished_at, r.error_type, r.message) for r in rows
+        ]
+        data_table(("id", "kind", "queue", "tenant", "state", "tries", "died", "error", "message"), shown)
+    if more:
+        say(f"next page: add --before {rows[-1].id}")
+    elif not rows:
+        say("nothing is dead")
+
+
+@app.command(epilog="Example: holdfast dlq retry --kind mail --reason 'the server is back'")
+@common
+def retry(
+    ids: SomeIds = None,
+    *,
+    kind: KindOption = None,
+    queue: QueueOption = None,
+    tenant: TenantOption = None,
+    since: SinceOption = None,
+    everything: AllOption = False,
+    reason: Reason = None,
+    yes: YesOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try dead steps again, by their ids or all that a filter finds."""
+    if ids:
+        _refuse_filter(kind, queue, tenant, since, everything)
+        act_on_each(ids, lambda one: calls.retry(one, reason), as_json=as_json)
+        return
+    _by_filter("retry", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
+
+
+@app.command(epilog="Example: holdfast dlq resolve 42 --reason 'sent by hand'")
+@common
+def resolve(
+    ids: SomeIds = None,
+    *,
+    kind: KindOption = None,
+    queue: QueueOption = None,
+    tenant: TenantOption = None,
+    since: SinceOption = None,
+    everything: AllOption = False,
+    reason: Reason = None,
+    yes: YesOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say that a person has dealt with dead steps: what waits for them goes on."""
+    if ids:
+        _refuse_filter(kind, queue, tenant, since, everything)
+        act_on_each(ids, lambda one: calls.resolve(one, reason), as_json=as_json)
+        return
+    _by_filter("resolve", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
+
+
+Filter = tuple[str | None, str | None, str | None, timedelta | None]
+
+
+def _by_filter(verb: Verb, filters: Filter, *, everything: bool, reason: str | None, yes: bool, as_json: bool) -> None:
+    if not everything and not any(filters):
+        raise BadInput(f"nothing is named to {verb}; give ids, a filter such as --kind mail, or --all")
+    with opened() as connection:
+        scope = _scope(connection, *filters)
+        deal_with_all(connection, verb, scope, reason=reason, yes=yes, as_json=as_json)
+
+
+def _refuse_filter(*filters: object) -> None:
+    if any(filters):
+        raise BadInput("ids and a filter name two things; give the ids, or the filter")
+
+
+def _scope(connection: DB, kind: str | None, queue: str | None, tenant: str | None, since: timedelta | None) -> Scope:
+    return Scope(kind, queue, tenant, None if since is None else moment_ago(connection, since))

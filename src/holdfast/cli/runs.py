@@ -1,0 +1,192 @@
+"""`holdfast runs`: what was asked for, how it stands, and what may be done about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from holdfast.cli import show as page
+from holdfast.cli import watch as following
+from holdfast.cli.acting import act_on_each
+from holdfast.cli.common import (
+    DB,
+    Id,
+    Ids,
+    LimitOption,
+    QueueOption,
+    Reason,
+    SinceOption,
+    TenantOption,
+    common,
+    opened,
+    parse_id,
+    parse_span,
+)
+from holdfast.cli.render import AsJson, data_json, data_table, say
+from holdfast.errors import BadInput
+from holdfast.kernel import calls, listing
+from holdfast.kernel.ask import moment_ago
+from holdfast.kernel.listing import Asked, Page, Position, Wanted
+
+app = typer.Typer(help="What was asked for: runs, and tasks without a run.", no_args_is_help=True)
+
+COLUMNS = (
+    "id",
+    "what",
+    "name",
+    "state",
+    "standing",
+    "queue",
+    "tenant",
+    "tries",
+    "done",
+    "created",
+    "finished",
+    "error",
+)
+StateOption = Annotated[
+    list[str] | None,
+    typer.Option("--state", help='A state, or a standing: due, held, later, "no handler". May be repeated.'),
+]
+NameOption = Annotated[str | None, typer.Option("--name", "--kind", help="Only runs or tasks of this name.")]
+FailedOption = Annotated[bool, typer.Option("--failed", help="Only what failed for good, or has failed steps.")]
+BeforeOption = Annotated[str | None, typer.Option("--before", help="Begin below this id, as the last page says.")]
+
+
+@app.command("list", epilog="Example: holdfast runs list --failed --since 2h")
+@common
+def list_(
+    *,
+    state: StateOption = None,
+    name: NameOption = None,
+    queue: QueueOption = None,
+    tenant: TenantOption = None,
+    failed: FailedOption = False,
+    since: SinceOption = None,
+    limit: LimitOption = 50,
+    before: BeforeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """List runs and tasks, newest first."""
+    with opened() as connection:
+        wanted = Wanted(
+            states=_known(connection, state),
+            name=name,
+            queue=queue,
+            tenant=tenant,
+            is_failed=failed,
+            since=None if since is None else moment_ago(connection, since),
+        )
+        found = listing.newest(connection, wanted, _position(connection, before), limit=limit)
+    if as_json:
+        data_json({"runs": found.rows, "next": None if found.next is None else str(found.next)})
+    else:
+        data_table(COLUMNS, [_cells(row) for row in found.rows], styles=page.STYLES)
+    _say_how_to_go_on(found, wanted)
+
+
+@app.command(epilog="Example: holdfast runs show 42")
+@common
+def show(
+    id: Id,  # noqa: A002 - the word is the same in SQL
+    *,
+    story: Annotated[
+        int, typer.Option("--story", min=0, max=100_000, help="How much of the story, from its end.")
+    ] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show what happened to a run or a step, how it stands, and which commands are possible now."""
+    wanted = parse_id(id)
+    with opened() as connection:
+        found = page.gather(connection, wanted, story=story)
+    if as_json:
+        data_json(page.as_document(found))
+    else:
+        page.draw(found)
+
+
+@app.command(epilog="Example: holdfast runs watch 42 --timeout 10m")
+@common
+def watch(
+    id: Id,  # noqa: A002 - the word is the same in SQL
+    *,
+    timeout: Annotated[
+        timedelta | None, typer.Option("--timeout", parser=parse_span, metavar="SPAN", help="Give up after 30s, 10m, …")
+    ] = None,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a change.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, at the end.")] = False,
+) -> None:
+    """Follow a run or a step until it is over: 0 succeeded, 1 failed or cancelled, 3 some steps failed, 8 timed out."""
+    wanted = parse_id(id)
+    with opened() as connection:
+        following.follow(connection, wanted, timeout=timeout, form=following.form(jsonl=jsonl, as_json=as_json))
+
+
+@app.command(epilog='Example: holdfast runs cancel 42 --reason "ordered twice"')
+@common
+def cancel(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
+    """Cancel runs or steps, held or not; a worker that has one learns so."""
+    act_on_each(ids, lambda one: calls.cancel(one, reason), as_json=as_json)
+
+
+@app.command(epilog='Example: holdfast runs retry 42 43 --reason "the shop is back"')
+@common
+def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
+    """Try failed steps again, or all failed steps of a run, with a fresh budget of tries."""
+    act_on_each(ids, lambda one: calls.retry(one, reason), as_json=as_json)
+
+
+def _known(connection: DB, states: list[str] | None) -> list[str] | None:
+    if not states:
+        return None
+    known = listing.known_states(connection)
+    if odd := [state for state in states if state not in known]:
+        raise BadInput(f"{odd[0]!r} is no state; take one of: {', '.join(known)}")
+    return states
+
+
+def _position(connection: DB, before: str | None) -> Position:
+    if before is None:
+        return Position()
+    found = [parse_id(part) for part in before.split(",", 1)]
+    steps, runs = [i for i in found if isinstance(i, int)], [i for i in found if isinstance(i, UUID)]
+    if len(steps) > 1 or len(runs) > 1:
+        raise BadInput(f"{before!r} is no place in the list; take one id, or what the last page said")
+    return listing.position(connection, step=next(iter(steps), None), run=next(iter(runs), None))
+
+
+def _cells(row: Asked) -> list[object]:
+    done = (
+        None
+        if row.total is None
+        else f"{row.succeeded}/{row.total}" + (f" ({row.failed} failed)" if row.failed else "")
+    )
+    shown: dict[str, object] = asdict(row) | {"done": done}
+    names = (
+        "id",
+        "what",
+        "name",
+        "state",
+        "standing",
+        "queue",
+        "tenant",
+        "attempt",
+        "done",
+        "created_at",
+        "finished_at",
+        "error",
+    )
+    return [shown[name] for name in names]
+
+
+def _say_how_to_go_on(found: Page, wanted: Wanted) -> None:
+    if not found.rows and found.next is None:
+        say("nothing was asked for yet" if wanted == Wanted() else "nothing of that sort; without filters you see all")
+    if found.looked_until is not None:
+        say(f"looked at the newest {listing.LOOK_AT:,} only, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
+    if found.next is not None:
+        say(f"next page: add --before {found.next}")

@@ -1,0 +1,130 @@
+"""`holdfast runs watch`: until it is over, with an exit code that says how it ended."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from cli.conftest import MAIN, environment
+from cli.rows import dead_task, done_task, partial_run
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
+from kernel.steps import claim_one, finish, node, start, start_flow
+
+# A run of the tests in the background of a shell ignores interrupts, and so would its children.
+HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+
+
+@pytest.fixture
+def watching(dsn, tmp_path):
+    """Start watching, and see that it ends with the test."""
+    started = []
+
+    def begin(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-c", HEEDING + MAIN, "runs", "watch", *arguments],
+            env=environment(dsn=dsn, home=tmp_path / "no home"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def cancelled_task(db):
+    step_id = start(db, "unwanted")
+    run(db, calls.cancel(str(step_id)))
+    return step_id
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "state"),
+    [(done_task, 0, "done"), (dead_task, 1, "error"), (cancelled_task, 1, "cancelled"), (partial_run, 3, "error")],
+)
+def test_what_is_over_ends_with_the_code_of_how_it_ended(cli, db, make, code, state):
+    """0 succeeded, 1 failed, 3 partial."""
+    done = cli("runs", "watch", str(make(db)))
+
+    assert done.returncode == code
+    assert f": {state}, " in done.stdout
+
+
+def test_a_run_is_followed_to_its_end_one_object_a_change(watching, db):
+    """--jsonl: each change as it happens."""
+    run_id = start_flow(db, node("a"), node("b", "a"))
+    watcher = watching(str(run_id), "--jsonl")
+
+    seen = [json.loads(watcher.stdout.readline())]
+    for kind in ("a", "b"):
+        step = claim_one(db, kinds=[kind])
+        finish(db, [step])
+        seen.append(json.loads(watcher.stdout.readline()))
+    rest, said = watcher.communicate(timeout=30)
+
+    assert (watcher.returncode, said) == (0, "")
+    last = [*seen, *map(json.loads, rest.splitlines())][-1]
+    assert (seen[0]["state"], seen[0]["succeeded"], last["state"], last["succeeded"]) == ("pending", 0, "complete", 2)
+    assert (last["id"], last["is_over"]) == (str(run_id), True)
+
+
+def test_json_is_one_object_at_the_end(found, db):
+    assert found("runs", "watch", str(done_task(db)))["state"] == "done"
+
+
+def test_a_timeout_is_8_and_says_that_it_goes_on(cli, db):
+    """What is waited for is not touched."""
+    step_id = start(db)
+
+    done = cli("runs", "watch", str(step_id), "--timeout", "0s")
+
+    assert done.returncode == 8
+    assert f"error: task {step_id} is pending and not over yet\nnext:  it goes on" in done.stderr
+
+
+def test_an_interrupt_detaches_and_says_that_it_goes_on(watching, db):
+    """130; the run is as it was."""
+    step_id = start(db)
+    watcher = watching(str(step_id), "--jsonl")
+    watcher.stdout.readline()
+
+    watcher.send_signal(signal.SIGINT)
+    _, said = watcher.communicate(timeout=30)
+
+    assert watcher.returncode == 130
+    assert f"task {step_id} goes on. To stop it: holdfast runs cancel {step_id}" in said
+    assert "Traceback" not in said
+
+
+def test_a_terminal_gets_a_live_view(terminal, db):
+    step_id = done_task(db)
+
+    code, screen = terminal("runs", "watch", str(step_id))
+
+    assert code == 0
+    assert f"task {step_id} mail: done, attempt 1" in screen
+
+
+def test_a_database_that_goes_away_meanwhile_is_7(watching, db):
+    """What, why and what next; no stack."""
+    watcher = watching(str(start(db)), "--jsonl")
+    watcher.stdout.readline()
+
+    db.execute(
+        """select pg_terminate_backend(pid) from pg_stat_activity
+            where application_name = 'holdfast' and datname = current_database()"""
+    )
+    _, said = watcher.communicate(timeout=30)
+
+    found = json.loads(said)
+    assert (watcher.returncode, found["error"]) == (7, "Unreachable")
+    assert found["message"].startswith("the database went away: ")

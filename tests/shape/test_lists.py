@@ -1,0 +1,114 @@
+"""What people look at costs the same beside 200 000 rows as beside ten: reads are counted, not timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from holdfast.kernel import dead, listing, look, serving
+from holdfast.kernel.ask import ask, moment_ago
+from holdfast.kernel.listing import Position, Wanted
+from holdfast.testing import Template
+from shape.crowd import furnish
+from shape.reading import counted
+
+DB = Connection[Any]
+RUN = UUID("00000000-0000-7000-8000-000000000001")
+# In the order of time: old tasks that are done, a few of them dead; one large run; tasks that are due, a few held.
+LOAD = f"""
+insert into holdfast.steps (machine, kind, state, last_event, queue, created_at, finished_at, error)
+select 'work.task', 'mail', case when g % 1000 = 0 then 'error' else 'done' end,
+       case when g % 1000 = 0 then 'failed' else 'succeeded' end, 'q', now() - interval '2 days', now(),
+       case when g % 1000 = 0 then '{{"type": "ValueError", "message": "no user 17"}}'::jsonb end
+  from generate_series(1, 80000) g;
+insert into holdfast.runs (id, machine, name, state, total, live, created_at)
+values ('{RUN}', 'flow.task', 'large', 'pending', 60000, 60000, now() - interval '1 day');
+insert into holdfast.steps (machine, kind, state, queue, run_id, due_at, created_at)
+select 'flow.step', 'part', 'pending', 'q', '{RUN}', now(), now() - interval '1 day' from generate_series(1, 60000) g;
+insert into holdfast.run_steps select run_id, id from holdfast.steps where run_id is not null;
+insert into holdfast.steps (machine, kind, state, queue, created_at, lease_id, lease_owner, lease_until, attempt)
+select 'work.task', 'mail', 'running', 'q', now() - interval '1 hour', g, 'w', now() + interval '1 hour', 1
+  from generate_series(1, 20) g;
+insert into holdfast.steps (machine, kind, state, queue, due_at, created_at)
+select 'work.task', 'mail', 'pending', 'q', now() + (g % 2) * interval '1 day', now() from generate_series(1, 60000) g;
+insert into holdfast.queues (queue, top_priority, created_at) values ('q', 0, now());
+"""
+
+
+@pytest.fixture(scope="module", params=["without statistics", "with statistics"])
+def crowd(template: Template, request: pytest.FixtureRequest) -> Iterator[DB]:
+    with template.clone() as dsn, psycopg.connect(dsn, autocommit=True) as db:
+        furnish(db)
+        db.execute("set session_replication_role = replica")
+        db.execute(LOAD)
+        db.execute("set session_replication_role = origin")
+        if request.param == "with statistics":
+            db.execute("vacuum (analyze) holdfast.steps, holdfast.runs, holdfast.run_steps, holdfast.queues")
+        yield db
+
+
+def newest(db: DB, begin: Position | None = None, **wanted: Any) -> listing.Page:
+    return listing.newest(db, Wanted(**wanted), begin or Position(), limit=50)
+
+
+@pytest.mark.parametrize(
+    ("job", "most"),
+    [
+        (newest, 1_000),
+        (lambda db: newest(db, Position(step=100_000)), 60_000),  # past the steps of a run, which are no tasks
+        (lambda db: newest(db, is_failed=True), 1_000),
+        (lambda db: newest(db, states=["held"]), 1_000),
+        (lambda db: newest(db, states=["no handler"]), 1_000),
+        (lambda db: newest(db, since=moment_ago(db, timedelta(minutes=10))), 60_000),
+        (lambda db: newest(db, name="nobody"), 2 * listing.LOOK_AT + 10_000),
+        (lambda db: listing.position(db, step=None, run=RUN), 1_000),
+        (lambda db: ask(db, dead.listed(dead.Scope(), limit=50)), 1_000),
+        (lambda db: ask(db, dead.report(dead.Scope())), 1_000),
+        (lambda db: ask(db, dead.snapshot(dead.Scope(kind="mail"))), 1_000),
+        (lambda db: ask(db, look.recent_ids()), 4_000),
+        (lambda db: look.step(db, 140_001), 1_000),
+        (lambda db: ask(db, serving.queues()), 6 * serving.CAP),
+        (lambda db: look.run_steps(db, RUN, each=5), 5 * look.STEPS_LOOKED_AT),
+    ],
+    ids=[
+        "newest", "newest below a run", "failed", "held", "no handler", "since", "a name that is rare", "a place",
+        "dead", "report", "snapshot", "recent", "step", "queues", "steps of a run",
+    ],
+)  # fmt: skip
+def test_a_look_reads_a_bounded_number_of_rows(crowd: DB, job: Callable[[DB], Any], most: int) -> None:
+    """X: a list at 200 000 rows, never a COUNT over everything."""
+    _, read = counted(crowd, lambda: job(crowd))
+
+    assert read.rows["steps"] <= most, read.most
+    assert read.rows.total() <= 3 * most, read.most
+
+
+def test_what_the_bounded_looks_find_is_right(crowd: DB) -> None:
+    """A bound that loses rows would be no use."""
+    failed = newest(crowd, is_failed=True)
+    held = newest(crowd, states=["held"])
+
+    assert (len(failed.rows), {row.state for row in failed.rows}) == (50, {"error"})
+    assert (len(held.rows), held.next) == (20, None)
+    assert len(ask(crowd, dead.snapshot(dead.Scope()))) == 80
+    assert [(g.fingerprint, g.count) for g in ask(crowd, dead.report(dead.Scope()))] == [("no user N", 80)]
+    (queue,) = ask(crowd, serving.queues())
+    assert (queue.due, queue.later) == (serving.CAP + 1, serving.CAP + 1)
+
+
+def test_a_page_that_ends_early_says_how_far_it_got_and_goes_on_there(crowd: DB) -> None:
+    """Page by page every task is found, though each page looks at a bounded number."""
+    page = newest(crowd, states=["done"])
+    looks = 1
+    while not page.rows:
+        assert page.next is not None
+        assert page.looked_until is not None
+        page, looks = newest(crowd, page.next, states=["done"]), looks + 1
+
+    assert (len(page.rows), looks) == (50, 3)
