@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from psycopg import Connection
 
+from holdfast.cli.common import common
 from holdfast.cli.database import opened_database
 from holdfast.cli.demo_view import showing
 from holdfast.cli.render import AsJson, data, data_json, data_table, say
@@ -43,6 +44,7 @@ class Played:
     seconds: float
 
 
+@common
 def demo(tasks: Tasks = 3000, workers: Workers = 3, as_json: AsJson = False) -> None:
     """Run some thousand tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.
 

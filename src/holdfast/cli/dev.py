@@ -1,4 +1,4 @@
-"""`holdfast dev`: database, migrations and a worker by one command; the worker is started anew when the code changes."""
+"""`holdfast dev`: database, migrations and a worker by one command; the worker is renewed when the code changes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import typer
 
 from holdfast import embedded, log
 from holdfast.cli.application import load_app
+from holdfast.cli.common import common
 from holdfast.cli.database import opened_database
 from holdfast.cli.render import say
 from holdfast.cli.settings import load
@@ -31,6 +32,7 @@ LOOK_EACH = 1.0  # seconds
 Seen = dict[Path, int]
 
 
+@common
 def dev(
     app: App,
     queue: Queues = [],  # noqa: B006 - typer copies it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from psycopg import Connection
 
 from holdfast.demo import tasks
 from holdfast.errors import PermissionMissing
+from holdfast.kernel import bulk
+from holdfast.kernel.bulk import Start
 
 HOPELESS_EACH = 1000  # of so many tasks one cannot succeed
 KINDS = (tasks.send_welcome, tasks.resize_image, tasks.charge_card)
@@ -65,7 +68,7 @@ def prepare(connection: Connection[Any]) -> None:
         connection.execute(EFFECTS)
     except psycopg.errors.InsufficientPrivilege as error:
         raise PermissionMissing(
-            "the demo keeps the effects of its tasks in a schema of its own, holdfast_demo, and the login may not make it; "
+            "the demo keeps the effects of its tasks in a schema holdfast_demo, which the login may not make; "
             "grant it create on the database, or unset HOLDFAST_DSN to use the embedded PostgreSQL"
         ) from error
 
@@ -74,15 +77,17 @@ def start(connection: Connection[Any], queue: str, count: int, seconds: float) -
     """Start the tasks in bulk, all or none; each takes about so many seconds."""
     wanted = shares(count)
     after = _last_step(connection)
-    with connection.transaction():
-        for task in (*KINDS, tasks.import_catalog):
-            task.options(queue=queue, conn=connection).start_many(_arguments(wanted[task.name], seconds))
+    bulk.start_tasks(connection, (Start(kind, given, queue) for kind, given in mixed(wanted, seconds)))
     return Load(queue, count, wanted[tasks.HOPELESS], after, _last_step(connection))
 
 
-def _arguments(count: int, seconds: float) -> Iterator[dict[str, Any]]:
-    # Some take half as long again and some half as long: whoever is killed is not between two batches.
-    return ({"number": number, "seconds": seconds * (0.5 + number % 5 / 4)} for number in range(1, count + 1))
+def mixed(wanted: dict[str, int], seconds: float) -> Iterator[tuple[str, str]]:
+    """Give kinds and inputs in turns, so that all kinds are under way at any time."""
+    for number in range(1, max(wanted.values()) + 1):
+        for kind, count in wanted.items():
+            if number <= count:
+                # Some take half as long, some half as long again: whoever is killed is not between two batches.
+                yield kind, json.dumps({"number": number, "seconds": round(seconds * (0.5 + number % 5 / 4), 4)})
 
 
 def _last_step(connection: Connection[Any]) -> int:

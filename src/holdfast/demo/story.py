@@ -13,8 +13,10 @@ from psycopg.rows import namedtuple_row
 from holdfast.demo.judge import Evidence
 
 STORY = """
-select s.created_at as at, 'created' as event, s.state as to_state, '' as actor, 0 as lease_id, null as error
-  from holdfast.steps s where s.id = %(step)s
+select s.created_at as at, 'created' as event, t.state as to_state, '' as actor, 0 as lease_id, null as error
+  from holdfast.steps s
+  join holdfast.machine_states t on t.machine = s.machine and t.is_initial
+ where s.id = %(step)s
 union all
 (select j.at, j.event, j.to_state, j.actor, j.lease_id, j.error ->> 'type'
    from holdfast.journal j where j.step_id = %(step)s order by j.id)
