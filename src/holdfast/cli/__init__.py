@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import configuration, db, dlq, doctor, queues, runs, worker, workers
+from holdfast.cli import configuration, db, demo, dev, dlq, doctor, queues, runs, worker, workers
 from holdfast.cli.render import data, show_error
 from holdfast.errors import HoldfastError
 
@@ -28,6 +28,8 @@ app.command()(workers.workers)
 app.command()(doctor.doctor)
 app.command()(worker.worker)
 app.command("config")(configuration.config)
+app.command()(demo.demo)
+app.command()(dev.dev)
 
 
 @app.callback(invoke_without_command=True)

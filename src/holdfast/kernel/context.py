@@ -14,6 +14,7 @@ from holdfast.kernel.calls import Call
 from holdfast.models import ClaimedStep, Level
 
 if TYPE_CHECKING:
+    from holdfast.kernel.spares import Spares
     from holdfast.kernel.transaction import Transaction
 
 PROGRESS_EACH = 1.0  # seconds: more often nobody looks, and each is a row
@@ -22,8 +23,8 @@ PROGRESS_EACH = 1.0  # seconds: more often nobody looks, and each is a row
 class Desk(Protocol):
     """How a context reaches the database, on connections that no claim and no renewal waits for."""
 
-    dsn: str
     worker: str
+    spares: Spares
 
     def make(self, call: Call[Any]) -> list[Any]:
         """Make a call."""
@@ -145,7 +146,7 @@ class Ctx:
         from holdfast.kernel.transaction import Transaction
 
         if self.transaction_open is None:
-            self.transaction_open = Transaction(self._desk.dsn)
+            self.transaction_open = Transaction(self._desk.spares)
         return self.transaction_open
 
     def _make(self, call: Call[Any]) -> list[Any]:

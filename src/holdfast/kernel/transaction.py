@@ -9,6 +9,7 @@ from psycopg import AsyncConnection, Connection
 
 from holdfast.errors import HoldfastError, LeaseLost
 from holdfast.kernel import calls, db
+from holdfast.kernel.spares import Spares
 from holdfast.models import SettledStep, Settlement
 
 
@@ -19,15 +20,14 @@ class NotOpened(HoldfastError):
 class Transaction:
     """Used by `with` in a plain handler and by `async with` in an async one. Leaving the block keeps it open."""
 
-    def __init__(self, dsn: str) -> None:
-        self._dsn = dsn
+    def __init__(self, spares: Spares) -> None:
+        self._spares = spares
         self._sync: Connection[Any] | None = None
         self._async: AsyncConnection[Any] | None = None
 
     def __enter__(self) -> Connection[Any]:
         if self._sync is None:
-            self._sync = db.connect(self._dsn)
-            self._sync.autocommit = False
+            self._sync = self._spares.take()
         return self._sync
 
     def __exit__(
@@ -38,8 +38,7 @@ class Transaction:
 
     async def __aenter__(self) -> AsyncConnection[Any]:
         if self._async is None:
-            self._async = await db.aconnect(self._dsn)
-            await self._async.set_autocommit(False)
+            self._async = await self._spares.atake()
         return self._async
 
     async def __aexit__(
@@ -57,6 +56,8 @@ class Transaction:
             if not settled:
                 raise _refused(settlement)
             self._sync.commit()
+            used, self._sync = self._sync, None
+            self._spares.give(used)
         finally:
             self.abandon()
         return settled[0]
@@ -70,6 +71,8 @@ class Transaction:
             if not settled:
                 raise _refused(settlement)
             await self._async.commit()
+            used, self._async = self._async, None
+            await self._spares.agive(used)
         finally:
             await self.aabandon()
         return settled[0]

@@ -10,6 +10,7 @@ from psycopg_pool import ConnectionPool
 
 from holdfast.kernel import db
 from holdfast.kernel.calls import Call
+from holdfast.kernel.spares import Spares
 
 SIZE = 4
 WAIT = 10.0
@@ -21,6 +22,7 @@ class PoolDesk:
     def __init__(self, dsn: str, worker: str) -> None:
         self.dsn = dsn
         self.worker = worker
+        self.spares = Spares(dsn)
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._lock = threading.Lock()
 
@@ -31,6 +33,7 @@ class PoolDesk:
 
     def close(self) -> None:
         """Close what was opened."""
+        self.spares.close()
         with self._lock:
             if self._pool is not None:
                 self._pool.close(timeout=1)

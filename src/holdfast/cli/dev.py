@@ -1,0 +1,142 @@
+"""`holdfast dev`: database, migrations and a worker by one command; the worker is renewed when the code changes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast import embedded, log
+from holdfast.cli.application import load_app
+from holdfast.cli.common import common
+from holdfast.cli.database import opened_database
+from holdfast.cli.render import say
+from holdfast.cli.settings import load
+from holdfast.cli.worker import App, Concurrency, Supervised, options_of
+from holdfast.errors import AppNotFound, BadInput
+from holdfast.kernel import migrate
+from holdfast.worker.process import STOPS, run_worker
+
+Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve; all of the app's by default.")]
+
+LOOK_EACH = 1.0  # seconds
+Seen = dict[Path, int]
+
+
+@common
+def dev(
+    app: App,
+    queue: Queues = [],  # noqa: B006 - typer copies it
+    concurrency: Concurrency = 10,
+    supervised: Supervised = False,
+) -> None:
+    """Work on an app: database, migrations and a worker by one command.
+
+    The worker serves all queues of the app and is started anew, after an orderly stop, when a .py file of the app's
+    package changes. Ctrl-C ends all of it; a second one does not wait for handlers.
+
+    Examples:
+
+        holdfast dev --app shop.tasks:hf
+    """
+    if supervised:
+        raise typer.Exit(_work(app, queue, concurrency))
+    folder, pattern = watched(app)
+    with opened_database(load()) as dsn:
+        migrate.run(dsn, progress=say)
+        arguments = ["--app", app, "--concurrency", str(concurrency), *(f"--queue={each}" for each in queue)]
+        worker = Renewed([sys.executable, "-m", "holdfast", "dev", *arguments, "--supervised"], dsn)
+        for number in STOPS:
+            signal.signal(number, worker.stop)
+        worker.run(folder, pattern)
+    say("stopped")
+
+
+def watched(app: str) -> tuple[Path, str]:
+    """Find what to watch, without importing it: the folder of the app's package, or that of its module."""
+    root = app.partition(":")[0].partition(".")[0]
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    found = importlib.util.find_spec(root) if root else None
+    if found is None:
+        raise AppNotFound(
+            f"there is no module {root or app!r} here; write --app module:name, as in --app shop.tasks:hf"
+        )
+    if found.submodule_search_locations:
+        return Path(next(iter(found.submodule_search_locations))), "**/*.py"
+    return Path(found.origin or here).parent, "*.py"
+
+
+def seen(folder: Path, pattern: str) -> Seen:
+    """Tell which files there are, and when each was last written."""
+    times: Seen = {}
+    for file in folder.glob(pattern):
+        with suppress(OSError):  # gone since
+            times[file] = file.stat().st_mtime_ns
+    return times
+
+
+class Renewed:
+    """A worker process that is replaced when the code has changed; one that has ended waits for that too."""
+
+    def __init__(self, command: list[str], dsn: str) -> None:
+        self._command = command
+        self._environment = {"HOLDFAST_LOG_FORMAT": "console", **os.environ, "HOLDFAST_DSN": dsn}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._signals = 0
+
+    def run(self, folder: Path, pattern: str) -> None:
+        """Go on until told to stop."""
+        say(f"watching {folder}/{pattern}")
+        times = seen(folder, pattern)
+        while not self._signals:
+            # It gets no Ctrl-C of the terminal's, only ours: two for one would mean to hurry.
+            with subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, env=self._environment, start_new_session=True
+            ) as self._process:
+                now = self._until_changed(self._process, times, lambda: seen(folder, pattern))
+                if not self._signals:
+                    names = sorted({path.name for path, _ in times.items() ^ now.items()})
+                    say(f"{', '.join(names)} changed: the worker is started anew")
+                    self._process.send_signal(signal.SIGTERM)
+            times = now
+
+    def stop(self, _number: int, _frame: object) -> None:
+        """Have it end; told twice, the worker is too, and waits for no handler."""
+        self._signals += 1
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def _until_changed(self, process: subprocess.Popen[bytes], times: Seen, look: Callable[[], Seen]) -> Seen:
+        is_told = False
+        while not self._signals and (now := look()) == times:
+            if process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK_EACH)
+                continue
+            if not is_told:
+                is_told = True
+                say(f"the worker ended with exit code {process.returncode}; it is started anew when the code changes")
+            time.sleep(LOOK_EACH / 5)
+        return times if self._signals else now
+
+
+def _work(app: str, queues: list[str], concurrency: int) -> int:
+    config = load()
+    log.configure(config.log_level, config.log_format)
+    found = load_app(app)
+    served = queues or sorted({handler.queue for handler in found.registry})
+    if not served:
+        raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")
+    options = options_of(config, served, [], concurrency)
+    return run_worker(embedded.address(config), found.registry, options, hooks=found.hooks, is_supervised=True)

@@ -1,0 +1,122 @@
+"""How the demo goes: tasks run, one worker is killed while it holds some, the others take over, and all is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from psycopg import Connection
+
+from holdfast.demo import figures
+from holdfast.demo.crew import Crew, Mate
+from holdfast.demo.figures import Standing
+from holdfast.demo.load import Load
+
+LOOK_EACH = 0.1  # seconds
+KILL_AT = 1 / 4  # of the tasks are over: early enough that much is left to do while its leases run out
+STILL = 0.05  # seconds after which a paused worker's last statement has reached the database
+PATIENCE = 30.0  # seconds without any change
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """The worker that was killed, and what it held."""
+
+    name: str
+    pid: int
+    worker: str
+    held: int
+    waiting: int  # of them: their leases have not run out yet
+
+    @property
+    def rescued(self) -> int:
+        """How many have been taken back."""
+        return self.held - self.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What there is to see at a moment."""
+
+    kinds: Sequence[Standing]
+    seconds: float
+    rate: float  # tasks a second of late
+    killed: Killed | None
+
+    @property
+    def all(self) -> Standing:
+        """How all of them stand."""
+        return figures.added(self.kinds)
+
+    @property
+    def mean_rate(self) -> float:
+        """Tasks a second since the start."""
+        return self.all.over / self.seconds if self.seconds else 0.0
+
+
+class Play:
+    """One showing."""
+
+    def __init__(self, connection: Connection[Any], load: Load, crew: Crew) -> None:
+        self._connection = connection
+        self._load = load
+        self._crew = crew
+        self._began_at = time.monotonic()
+        self._pace = Rate()
+        self.killed: Killed | None = None
+
+    def run(self, show: Callable[[Scene], None]) -> None:
+        """Go on until all tasks are over, or nothing changes any more."""
+        last: tuple[Standing, ...] = ()
+        changed_at = time.monotonic()
+        while True:
+            self._crew.check()
+            kinds = tuple(figures.read(self._connection, self._load))
+            whole = figures.added(kinds)
+            self._see_to_the_killing(whole)
+            seconds = time.monotonic() - self._began_at
+            show(Scene(kinds, seconds, self._pace.at(seconds, whole.over), self.killed))
+            if kinds != last:
+                last, changed_at = kinds, time.monotonic()
+            if whole.over >= whole.total or time.monotonic() - changed_at > PATIENCE:
+                return
+            time.sleep(LOOK_EACH)
+
+    def _see_to_the_killing(self, whole: Standing) -> None:
+        if self.killed is not None:
+            if self.killed.waiting:
+                held = figures.held_by(self._connection, self._load, self.killed.worker)
+                self.killed = replace(self.killed, waiting=len(held))
+        elif whole.over >= whole.total * KILL_AT:
+            for mate in self._crew.mates:
+                self.killed = self.killed or self._kill(mate)
+
+    def _kill(self, mate: Mate) -> Killed | None:
+        """Kill a worker that surely holds steps: it is paused first, and looked at when it can settle no more."""
+        worker = figures.worker_named(self._connection, self._load, mate.name)
+        if worker is None:
+            return None
+        self._crew.pause(mate)
+        time.sleep(STILL)
+        held = figures.held_by(self._connection, self._load, worker)
+        if not held:
+            self._crew.resume(mate)
+            return None
+        self._crew.kill(mate)
+        return Killed(mate.name, mate.process.pid, worker, len(held), len(held))
+
+
+class Rate:
+    """Tasks a second over the last moments."""
+
+    def __init__(self, over: float = 1.5) -> None:
+        self._over = over
+        self._seen: list[tuple[float, int]] = []
+
+    def at(self, seconds: float, count: int) -> float:
+        """Take a count in, and give the rate."""
+        self._seen = [(s, c) for s, c in self._seen if seconds - s <= self._over] + [(seconds, count)]
+        (since, was), span = self._seen[0], seconds - self._seen[0][0]
+        return (count - was) / (seconds - since) if span > 0 else 0.0

@@ -1,0 +1,67 @@
+"""The tasks of the demo, as an app of its own: `holdfast worker --app holdfast.demo.tasks:hf --queue demo-…`.
+
+Each writes its effect in the transaction that completes its step, so that an effect counts how often it was accepted.
+Their names begin with `demo.`: a kind and its policy are one for the whole database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+
+from holdfast.app import Holdfast
+from holdfast.kernel.context import Ctx
+from holdfast.kernel.registry import RetryPolicy
+
+hf = Holdfast()
+
+EFFECT = "insert into holdfast_demo.effects (step_id, attempt, worker) values (%s, %s, %s)"
+DECLINED_EACH = 7  # of so many cards one is declined at first
+SOON = RetryPolicy(limit=5, base=timedelta(seconds=0.3), growth=1.5)
+HOPELESS = "demo.import_catalog"
+
+
+class CardDeclined(Exception):
+    """The bank said no; it may say yes later."""
+
+
+class CatalogMissing(Exception):
+    """What was to be imported is not there, and will not be."""
+
+
+@hf.task(name="demo.send_welcome", queue="demo")
+async def send_welcome(number: int, seconds: float, ctx: Ctx) -> str:
+    """Write to a new user."""
+    await asyncio.sleep(seconds)
+    async with ctx.transaction() as tx:
+        await tx.execute(EFFECT, [ctx.step_id, ctx.attempt, ctx.worker])
+    return f"mail-{number}"
+
+
+@hf.task(name="demo.resize_image", queue="demo")
+def resize_image(number: int, seconds: float, ctx: Ctx) -> str:
+    """Make a small image of a large one."""
+    time.sleep(seconds)
+    with ctx.transaction() as tx:
+        tx.execute(EFFECT, [ctx.step_id, ctx.attempt, ctx.worker])
+    return f"image-{number}.webp"
+
+
+@hf.task(name="demo.charge_card", queue="demo", retry=SOON)
+def charge_card(number: int, seconds: float, ctx: Ctx) -> str:
+    """Charge a card; now and then it is declined, and tried again."""
+    time.sleep(seconds)
+    with ctx.transaction() as tx:
+        tx.execute(EFFECT, [ctx.step_id, ctx.attempt, ctx.worker])
+        if ctx.attempt == 1 and number % DECLINED_EACH == 0:
+            raise CardDeclined("insufficient funds")  # the effect is undone with the attempt
+    return f"charge-{number}"
+
+
+@hf.task(name=HOPELESS, queue="demo", retry=RetryPolicy(limit=3, base=timedelta(seconds=0.3)))
+async def import_catalog(number: int, seconds: float, ctx: Ctx) -> int:
+    """Import a catalog that is not there: fails each time, and in the end for good."""
+    await asyncio.sleep(seconds)
+    ctx.log.debug("catalog.opened", number=number)
+    raise CatalogMissing(f"catalog-{number}.csv: no such file")
