@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psutil
 import psycopg
@@ -74,6 +74,10 @@ class Database:
     def rows(self, statement: str, *arguments: Any) -> list[Any]:
         with self.connection() as connection:
             return connection.execute(statement, arguments).fetchall()
+
+    def do(self, statement: LiteralString) -> None:
+        with self.connection() as connection:
+            connection.execute(statement)
 
     def value(self, statement: str, *arguments: Any) -> Any:
         ((found,),) = self.rows(statement, *arguments)

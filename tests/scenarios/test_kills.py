@@ -7,6 +7,8 @@ import signal
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from scenarios.crew import Crew, Database, Member, until
 from scenarios.history import check, lines
 
@@ -14,17 +16,18 @@ TASKS, KILLS, WORKERS = 5_000, 40, 4
 RESCUED_WITHIN = timedelta(seconds=15)  # lease and sweep are 1.3 s; the rest is for a machine that is busy
 
 
+@pytest.mark.timeout(300)
 def test_forty_kills_under_load_lose_nothing_and_count_nothing_twice(
     crew: Crew, database: Database, folder: Path
 ) -> None:
     """R1, W-35, W-39: 5,000 tasks, four workers, one of them killed with -9 after every hundred that are done."""
     chance = random.Random(41)
-    started = database.start_many("doze", TASKS // 2, seconds=0.05)
+    started = database.start_many("doze", TASKS // 2, seconds=0.03)
     alive = {member.name: member for member in (crew.hire("-c", "5") for _ in range(WORKERS))}
     killed: dict[str, datetime] = {}
     for number in range(KILLS):
         if number < KILLS // 2:
-            started += database.start_many("doze", TASKS // KILLS, seconds=0.05)
+            started += database.start_many("doze", TASKS // KILLS, seconds=0.03)
         until(lambda: database.count("succeeded") >= number * 100, f"{number * 100} were done")  # noqa: B023
         victim = holder(database, alive, chance)
         alive.pop(victim.name).kill()
