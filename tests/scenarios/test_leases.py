@@ -15,6 +15,10 @@ from kernel.steps import seconds
 from scenarios.crew import Crew, Database, until
 from scenarios.history import check, lines
 
+NOTES_WAIT = """
+create function public.wait() returns trigger language plpgsql as
+  $$ begin perform pg_advisory_xact_lock_shared(41); return new; end $$;
+create trigger waits before insert on holdfast.notes for each row execute function public.wait()"""
 LEASES = 3.0  # seconds: three leases
 
 
@@ -44,8 +48,9 @@ def test_handlers_that_hold_all_connections_hold_up_no_renewal_no_claim_and_no_s
     holders = [database.start("hold_connection", gate="go") for _ in range(POOL_SIZE)]
     worker = crew.hire("-c", "20")
     until(lambda: len(lines(folder, "begin")) == POOL_SIZE, "the app's pool was used up")
+    database.do(NOTES_WAIT)
     with psycopg.connect(database.dsn) as lock:
-        lock.execute("lock table holdfast.notes")
+        lock.execute("select pg_advisory_xact_lock(41)")
         jotters = [database.start("jot") for _ in range(desk.SIZE + 1)]
         until(lambda: waiting_for_a_lock(database) == desk.SIZE, "the contexts' pool was used up")
         leases = lease_ends(database, holders)

@@ -17,6 +17,7 @@ from scenarios.history import lines
 from scenarios.test_outages import probe
 
 MOST_A_MINUTE = 12
+LOG_ALL = "do $$ begin execute format('alter database %I set log_statement to %L', current_database(), 'all'); end $$"
 
 
 def test_a_worker_without_the_handler_leaves_a_step_to_one_that_has_it(
@@ -71,7 +72,7 @@ def test_a_settled_idle_worker_says_at_most_twelve_statements_a_minute(
     A step that is due in an hour must not make it busy.
     """
     database.start("doze", due_in=3600)
-    database.do("do $$ begin execute format('alter database %I set log_statement = all', current_database()); end $$")
+    database.do(LOG_ALL)
     worker = crew.hire_ready("--probe-port", "0", poll_min="20ms", poll_max="20ms", recovery_interval="200ms")
     address = probe(worker)
     until(lambda: rounds(address) > 20, "it settled down")
