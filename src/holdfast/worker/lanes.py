@@ -114,7 +114,7 @@ class Seat:
             failpoint("after_handler")
             with self._lock:
                 self._current = None
-        except Interrupted as error:  # it came when the handler had just ended
+        except BaseException as error:  # noqa: BLE001 - Interrupted when the handler had just ended, or a child lost
             self._current = None
             one.outcome = outcome_of(one, error)
 
