@@ -60,6 +60,7 @@ class _Answers(BaseHTTPRequestHandler):
                 state = worker.state if worker is not None else "startup"
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {state}\n")
             case "/metrics" if worker is not None:
+                worker.meters.stands(worker.state, in_flight=worker.in_flight)
                 self._answer(HTTPStatus.OK, generate_latest(worker.meters.registry).decode(), CONTENT_TYPE_LATEST)
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, "there is /healthz, /readyz and /metrics\n")

@@ -20,6 +20,10 @@ from holdfast.worker.meters import Meters
 from holdfast.worker.states import State, States
 
 LARGEST = 1000
+# What is wrong with an outcome, not with the database: tried again, it would be wrong again.
+_UNKEPT = (
+    RefusedError, psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError, TypeError, ValueError,
+)  # fmt: skip
 LINGER = 0.002  # seconds: while quick handlers still run, a fuller batch is cheaper than a sooner one
 
 
@@ -48,6 +52,8 @@ class Settler:
         self._meters = meters
         self._ended: deque[Attempt] = deque()
         self._left: list[Attempt] = []  # taken, and not yet settled
+        self._reporting: list[Attempt] | None = None
+        self._good = 0  # of those being reported
         self._ready = asyncio.Event()
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -91,15 +97,17 @@ class Settler:
     async def settle(self, ended: list[Attempt]) -> None:
         """Say what became of them. Those whose outcome is none of ours to say are only let go of."""
         said = [one for one in ended if one.outcome is not None and not one.is_lost]
-        failed = sum(1 for one in said if not isinstance(one.outcome, Done))
-        own = sum(1 for one in ended if one.settled is not None)
-        self._report(len(said) - failed + own, "processing", "reporting_success")
-        self._report(failed + len(ended) - len(said) - own, "processing", "reporting_failure")
+        if ended is not self._reporting:  # said a second time after the database failed, it is the same report
+            self._reporting = ended
+            good = sum(1 for one in said if isinstance(one.outcome, Done))
+            self._good = good + sum(1 for one in ended if one.settled is not None)
+            self._report(self._good, "processing", "reporting_success")
+            self._report(len(ended) - self._good, "processing", "reporting_failure")
         settled = await self._make(said) if said else []
         settled += [one.settled for one in ended if one.settled is not None]
         self._account(ended, settled)
-        self._report(len(said) - failed + own, "reporting_success", "polling")
-        self._report(failed + len(ended) - len(said) - own, "reporting_failure", "polling")
+        self._report(self._good, "reporting_success", "polling")
+        self._report(len(ended) - self._good, "reporting_failure", "polling")
 
     async def close(self) -> None:
         """Close its connection."""
@@ -119,7 +127,7 @@ class Settler:
             return await self._link.make(
                 calls.settle_steps([one.settlement(one.outcome) for one in said if one.outcome is not None])
             )
-        except (RefusedError, psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError) as error:
+        except _UNKEPT as error:
             if len(said) > 1:  # one of them cannot be stored; it must not cost the others
                 return [row for one in said for row in await self._make([one])]
             self._log.error("step.outcome_refused", step_id=said[0].step.step_id, error=str(error))
