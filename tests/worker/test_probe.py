@@ -48,6 +48,28 @@ def test_metrics_are_there_before_the_first_connection(away: tuple[Worker, Probe
     assert asked(probe, "/nothing")[0] == 404
 
 
+def test_a_probe_answers_before_there_is_a_worker() -> None:
+    """W-02."""
+    probe = Probe("127.0.0.1", 0)
+    try:
+        assert asked(probe, "/healthz")[0] == 200
+        assert asked(probe, "/readyz") == (503, "not ready: startup\n")
+        assert 'holdfast_worker_state{state="startup"} 1.0' in asked(probe, "/metrics")[1]
+    finally:
+        probe.stop()
+
+
+def test_two_probes_answer_for_two_workers(away: tuple[Worker, Probe], hf: Holdfast) -> None:
+    """W-64."""
+    other, probe = worker_of(hf), Probe("127.0.0.1", 0)
+    probe.start(other)
+    try:
+        other.is_ready = True
+        assert [asked(each, "/readyz")[0] for each in (away[1], probe)] == [503, 200]
+    finally:
+        probe.stop()
+
+
 def test_with_the_database_down_a_worker_waits_and_says_so(away: tuple[Worker, Probe], log_lines) -> None:  # type: ignore[no-untyped-def]
     """W-02, W-12, W-15, W-28, W-34, W-64."""
     worker, probe = away

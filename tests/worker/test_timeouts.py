@@ -1,4 +1,4 @@
-"""Handlers whose time is up, and handlers in processes: stopped for real, charged by the policy, and no other is hit."""
+"""Handlers whose time is up, and handlers in processes: stopped for real, charged, and no other is hit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def swallow() -> None:
     while True:
         try:
             time.sleep(0.01)
-        except Exception:  # noqa: BLE001, S112, PERF203
+        except Exception:  # noqa: BLE001
             continue
 
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -69,9 +70,11 @@ class Settler:
         """Take an attempt that has ended; may be called in any thread."""
         one.ended_at = time.monotonic()
         self._ended.append(one)
-        if not self._is_signalled and self._loop is not None:
+        loop = self._loop
+        if not self._is_signalled and loop is not None:
             self._is_signalled = True
-            self._loop.call_soon_threadsafe(self._ready.set)
+            with suppress(RuntimeError):  # the loop was closed just now: the worker has stopped
+                loop.call_soon_threadsafe(self._ready.set)
 
     @property
     def waiting(self) -> int:
@@ -110,7 +113,8 @@ class Settler:
         self._report(len(ended) - self._good, "reporting_failure", "polling")
 
     async def close(self) -> None:
-        """Close its connection."""
+        """Close its connection; a handler that ends after this has nobody to tell."""
+        self._loop = None
         await self._link.close()
 
     def _report(self, count: int, come: State, to: State) -> None:
