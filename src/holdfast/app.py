@@ -82,10 +82,11 @@ class Holdfast:
         lease: Span | None = None,
         cpu: bool = False,
     ) -> Task[..., Any]:
+        signature = Signature(function)
         handler = Handler(
             kind=name or function.__name__,
             function=function,
-            signature=Signature(function),
+            signature=signature,
             is_async=inspect.iscoroutinefunction(function),
             uses_cpu=cpu,
             queue=queue,

@@ -141,7 +141,8 @@ class Ctx:
         """Open a transaction of your own that commits together with the step's completion, or not at all.
 
         `with ctx.transaction() as tx: tx.execute(…)`, or `async with` in an async handler. It is committed when the
-        handler has returned, in one go with its result; when it raises, or its lease is lost, nothing of it happens.
+        handler has returned, in one go with its result, or with the cursor of a Continue: a page and the place behind
+        it. With any other outcome, when it raises, or when its lease is lost, nothing of it happens.
         """
         from holdfast.kernel.transaction import Transaction
 

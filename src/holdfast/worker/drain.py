@@ -45,7 +45,7 @@ async def _hand_back(worker: Worker) -> int:
     left = list(worker.held.values())
     for one in left:
         one.stop("its worker goes down")
-    worker.end_beside()
+    await worker.end_beside()
     try:
         async with asyncio.timeout(LAST_CALLS):
             if left:

@@ -79,10 +79,7 @@ class Intake:
 
     def give_back_surplus(self) -> None:
         """Hand back what waits for a slot behind long handlers: another worker may have one."""
-        oldest = next(iter(self._held.values()), None)
-        if oldest is None or time.monotonic() - oldest.batch.claimed_at < SURPLUS_AFTER:
-            return
-        surplus = self.lanes.withdraw()
+        surplus = self.lanes.withdraw(claimed_before=time.monotonic() - SURPLUS_AFTER)
         if surplus:
             self._pace.overfull()
             for one in released(surplus):

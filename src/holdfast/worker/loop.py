@@ -109,10 +109,11 @@ class Worker:
         self._wake.clear()
         await self._sleep(min(0.2, seconds))
 
-    def end_beside(self) -> None:
-        """For the drain: end what runs beside the loop."""
+    async def end_beside(self) -> None:
+        """For the drain: end what runs beside the loop, and wait for it: it may be using the settler's connection."""
         for task in self._beside:
             task.cancel()
+        await asyncio.wait(self._beside, timeout=1)
 
     async def retire(self) -> None:
         """For the drain: take the worker off the list, and close its connections."""
@@ -158,6 +159,8 @@ class Worker:
                 about=self._about(),
             )
         )
+        if others := await self._claims.make(calls.namesakes(self.options.identity)):
+            self.log.warning("worker.name_taken", others=others, then="both work; give each a name of its own")
         self._is_asleep = False
         self.is_ready = True
         self.log.info("worker.connected")

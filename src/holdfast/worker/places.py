@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
 import time
@@ -33,9 +34,10 @@ class Lanes:
         """Give the lane of a handler."""
         return self._of[handler.kind]
 
-    def withdraw(self) -> list[Attempt]:
-        """Give back what was not begun."""
-        return [one for lane in (self._threads, self._processes, self._loop) for one in lane.withdraw()]
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back what was not begun, or of it what was claimed before a time."""
+        lanes = (self._threads, self._processes, self._loop)
+        return [one for lane in lanes for one in lane.withdraw(claimed_before)]
 
     def close(self) -> None:
         """Let them end."""
