@@ -122,6 +122,13 @@ class Database:
         return dict(self.rows(held))
 
 
+def waiting_for_a_lock(database: Database) -> int:
+    """Count connections that wait for one in this database."""
+    wanted = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    found: int = database.value(wanted)
+    return found
+
+
 class Member:
     """One process of `holdfast worker`."""
 

@@ -100,9 +100,9 @@ def rounds(address: str) -> float:
 
 
 def statements(server: Server, database: Database) -> list[str]:
-    """Read from the server's log what the worker said to this database: the function's name, or the first word."""
+    """Read from the server's log what workers said to this database; what we ask is written otherwise."""
     name = database.value("select current_database()")
     text = embedded.status(server.home).log_file.read_text()
     said = re.findall(rf"@{name} LOG:  (?:statement|execute [^:]*): (.*)", text)
-    ours = [line for line in said if "current_database()" not in line]
-    return [re.sub(r".*?(?:holdfast\"?\.\"?(\w+)|(pg_notify)|^(\w+)).*", r"\1\2\3", line) for line in ours]
+    named = (re.search(r'holdfast\."(\w+)"|(pg_notify)|(listen)', line) for line in said)
+    return [found[1] or found[2] or found[3] for found in named if found]
