@@ -110,13 +110,13 @@ class Seat:
         try:
             self._current = one
             failpoint("before_handler")
-            one.outcome = self._run(one)
+            one.conclude(self._run(one))
             failpoint("after_handler")
             with self._lock:
                 self._current = None
         except Interrupted as error:  # it came when the handler had just ended
             self._current = None
-            one.outcome = outcome_of(one, error)
+            one.conclude(outcome_of(one, error))
 
     def interrupt(self, one: Attempt) -> None:
         """Raise Interrupted in the thread, if it still runs that attempt; it comes when C code returns."""
@@ -191,7 +191,7 @@ class Loop:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is not None:
             one.interrupt = lambda _one: (loop.call_soon_threadsafe(task.cancel), None)[1]
-        one.outcome = await aattempt(one)
+        one.conclude(await aattempt(one))
         one.interrupt = None
         failpoint("after_handler")
         self._ended(one)
