@@ -190,12 +190,17 @@ class Crew:
         name = options[options.index("--name") + 1] if "--name" in options else f"w{number}"
         own_name = () if "--name" in options else ("--name", name)
         log = self.folder / f"{number}.log"
+        command = [sys.executable, "-m", "holdfast", "worker", "--app", app, *own_name, *options]
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*_dies_with_us(), *prefix, sys.executable, "-m", "holdfast", "worker", "--app", app, *own_name, *options],
-                env=self._environment(settings), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                [*_dies_with_us(), *prefix, *command],
+                env=self._environment(settings),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 process_group=0,
-            )  # fmt: skip
+            )
         self._members.append(Member(name, process, log))
         return self._members[-1]
 

@@ -174,9 +174,7 @@ def supervised(crew: Crew, database: Database, folder: Path) -> tuple[Member, li
 
 
 @pytest.mark.parametrize("is_told_as_a_group", [False, True], ids=["alone", "with its whole group, as Ctrl-C is"])
-def test_a_supervisor_passes_signals_on(
-    crew: Crew, database: Database, folder: Path, is_told_as_a_group: bool
-) -> None:
+def test_a_supervisor_passes_signals_on(crew: Crew, database: Database, folder: Path, is_told_as_a_group: bool) -> None:
     """R31, W-62: Ctrl-C reaches all processes of a terminal at once, and is one signal nonetheless."""
     supervisor, steps = supervised(crew, database, folder)
 
@@ -201,6 +199,19 @@ def test_a_supervisor_passes_the_second_signal_on_too(crew: Crew, database: Data
 
     assert supervisor.exit_code() == 130
     assert all(is_handed_back(database, step) for step in steps)
+
+
+def test_a_worker_that_is_stopped_alone_is_started_again(crew: Crew, database: Database, folder: Path) -> None:
+    """W-33: its supervisor was asked for two."""
+    supervisor = crew.hire("--processes", "2")
+    supervisor.await_said("worker.connected", times=2)
+    first = supervisor.children()[0]
+
+    first.terminate()
+
+    supervisor.await_said("worker.connected", times=3)
+    assert len(supervisor.children()) == 2
+    assert first not in supervisor.children()
 
 
 def test_workers_whose_supervisor_is_killed_drain(crew: Crew, database: Database, folder: Path) -> None:

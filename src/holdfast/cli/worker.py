@@ -65,7 +65,7 @@ def worker(  # noqa: PLR0917 - typer's parameters are options, given by name
     config = load()
     log.configure(config.log_level, config.log_format)
     if processes > 1:
-        raise typer.Exit(Supervisor(_commands(processes, probe_port)).run())
+        raise typer.Exit(Supervisor(_commands(processes, probe_port), burst=burst).run())
     found = load_app(app)
     if not found.registry.kinds():
         raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")

@@ -70,7 +70,6 @@ class Child:
             return outcome_of(one, Interrupted())
         return Retry({"type": "ProcessDied", "message": f"its process died with exit code {self.process.exitcode}"})
 
-
     def _ask(self, work: bytes) -> Any:
         try:
             self._pipe.send_bytes(work)
