@@ -12,7 +12,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.worker import desk
 from kernel.steps import seconds
-from scenarios.crew import Crew, Database, until
+from scenarios.crew import Crew, Database, until, waiting_for_a_lock
 from scenarios.history import check, lines
 
 NOTES_WAIT = """
@@ -64,12 +64,6 @@ def test_handlers_that_hold_all_connections_hold_up_no_renewal_no_claim_and_no_s
     assert database.story(lost) == ["claimed", "expired", "claimed", "succeeded"]
     assert not worker.said("lease.lost")
     check(database, folder, started=len(holders) + len(jotters) + 1)
-
-
-def waiting_for_a_lock(database: Database) -> int:
-    wanted = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    found: int = database.value(wanted)
-    return found
 
 
 def lease_ends(database: Database, steps: list[int]) -> list[object]:

@@ -60,6 +60,11 @@ class Attempt:
         if self.interrupt is not None:
             self.interrupt(self)
 
+    def conclude(self, outcome: Outcome | None) -> None:
+        """Note what came of it. None takes nothing back: a worker that goes down may have handed it back already."""
+        if outcome is not None:
+            self.outcome = outcome
+
     def settlement(self, outcome: Outcome) -> Settlement:
         """Say what became of it, fenced by its lease."""
         return Settlement(self.step.step_id, self.step.lease_id, outcome)

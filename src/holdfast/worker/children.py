@@ -10,8 +10,8 @@ import importlib
 import json
 import multiprocessing
 import os
+import signal
 import threading
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache, reduce
@@ -69,15 +69,13 @@ class Child:
         self._current = one
         one.interrupt = self.interrupt
         one.begin()
-        with suppress(BrokenPipeError):  # it died just now; its exit code is told below
-            self._pipe.send_bytes(_packed(one))
-        wait([self._pipe, self.process.sentinel])
+        try:
+            answer = self._ask(_packed(one))
+        except BaseException:  # else its answer would be taken for that of the next
+            self.process.kill()
+            raise
         with self._lock:
             self._current = None
-        try:
-            answer = json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
-        except (EOFError, ConnectionResetError):
-            answer = None
         if answer is not None:
             one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
             return _outcome(answer["outcome"])
@@ -85,6 +83,14 @@ class Child:
         if one.ctx.cancelled:
             return outcome_of(one, Interrupted())
         return Retry({"type": "ProcessDied", "message": f"its process died with exit code {self.process.exitcode}"})
+
+    def _ask(self, work: bytes) -> Any:
+        try:
+            self._pipe.send_bytes(work)
+            wait([self._pipe, self.process.sentinel])
+            return json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
+        except (EOFError, ConnectionError):  # it died, now or while it had nothing to do
+            return None
 
 
 def _packed(one: Attempt) -> bytes:
@@ -105,7 +111,9 @@ def _packed(one: Attempt) -> bytes:
 
 
 def _serve(pipe: Connection, dsn: str) -> None:
-    """Run in the child until the parent is gone."""
+    """Run in the child until the parent is gone. A signal that is sent to all processes is the parent's to heed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: None)  # not SIG_IGN: what a handler starts would inherit it
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()

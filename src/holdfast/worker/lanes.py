@@ -111,15 +111,13 @@ class Seat:
         try:
             self._current = one
             failpoint("before_handler")
-            outcome = self._run(one)
-            if one.outcome is None:  # else it was handed back meanwhile
-                one.outcome = outcome
+            one.conclude(self._run(one))
             failpoint("after_handler")
             with self._lock:
                 self._current = None
         except BaseException as error:  # noqa: BLE001 - Interrupted when the handler had just ended, or a child lost
             self._current = None
-            one.outcome = outcome_of(one, error)
+            one.conclude(outcome_of(one, error))
 
     def interrupt(self, one: Attempt) -> None:
         """Raise Interrupted in the thread, if it still runs that attempt; it comes when C code returns."""
@@ -194,9 +192,7 @@ class Loop:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is not None:
             one.interrupt = lambda _one: (loop.call_soon_threadsafe(task.cancel), None)[1]
-        outcome = await aattempt(one)
-        if one.outcome is None:
-            one.outcome = outcome
+        one.conclude(await aattempt(one))
         one.interrupt = None
         failpoint("after_handler")
         self._ended(one)

@@ -206,8 +206,7 @@ class Worker:
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - it is raised again in the loop
-                self._trouble = error
-                await self._claims.close()
+                self._trouble = error  # not closed from here: the loop may be waiting on that connection
                 self._wake.set()
                 await asyncio.sleep(self.options.error_wait.total_seconds())
             else:
@@ -249,11 +248,12 @@ class Worker:
         interval = self.options.poll_interval(max(1, self._empty_polls)).total_seconds()
         self.meters.polls(interval)
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
-        if self._next_due is None:
+        left = None if self._next_due is None else self._next_due - time.monotonic()
+        if left is None or left > interval:
             return interval
-        due, self._next_due = self._next_due, None
+        self._next_due = None
         self._is_asleep = False  # so that the one after is asked for
-        return min(interval, max(0.001, due - time.monotonic()))
+        return max(0.001, left)
 
     async def _sleep(self, seconds: float) -> None:
         try:
