@@ -92,6 +92,7 @@ class Renewed:
     def __init__(self, command: list[str], dsn: str) -> None:
         self._command = command
         self._environment = {"HOLDFAST_LOG_FORMAT": "console", **os.environ, "HOLDFAST_DSN": dsn}
+        self._environment.pop("HOLDFAST_DSN_FILE", None)  # it was read, and one of the two is enough
         self._process: subprocess.Popen[bytes] | None = None
         self._signals = 0
 
