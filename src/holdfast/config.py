@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import warnings
@@ -77,7 +78,9 @@ class Config(BaseSettings):
 def load() -> Config:
     """Read the settings from the environment, and warn of names that mean nothing."""
     for name in unknown_names(os.environ):
-        warnings.warn(f"{name} is no setting of Holdfast: {', '.join(known_names())}", stacklevel=2)
+        close = difflib.get_close_matches(name, known_names(), n=1)
+        meant = f"did you mean {close[0]}?" if close else "`holdfast config` lists them"
+        warnings.warn(f"{name} is no setting of Holdfast: {meant}", stacklevel=2)
     return Config()
 
 

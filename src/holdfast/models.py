@@ -120,8 +120,7 @@ def span(given: Span) -> timedelta:
     return given if isinstance(given, timedelta) else timedelta(seconds=given)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     result: Any = None
 
 
@@ -163,8 +162,7 @@ class Release:
 Outcome = Done | Retry | Fail | Snooze | Continue | Release
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """What became of one claimed step."""
 
     step_id: int

@@ -45,7 +45,7 @@ class Played:
 
 
 @common
-def demo(tasks: Tasks = 3000, workers: Workers = 3, as_json: AsJson = False) -> None:
+def demo(*, tasks: Tasks = 3000, workers: Workers = 3, as_json: AsJson = False) -> None:
     """Run some thousand tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.
 
     Works in a queue of its own on the embedded PostgreSQL, or on the server that HOLDFAST_DSN names. Ends by itself:

@@ -10,7 +10,8 @@ import typer
 
 from holdfast import embedded, log
 from holdfast.cli.application import load_app
-from holdfast.cli.render import say
+from holdfast.cli.common import common
+from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.settings import load
 from holdfast.config import Config
 from holdfast.errors import BadInput, DatabaseError
@@ -34,7 +35,9 @@ Grace = Annotated[float | None, typer.Option("--grace", min=0, help="Seconds for
 Supervised = Annotated[bool, typer.Option("--supervised", hidden=True)]
 
 
-def worker(  # noqa: PLR0917 - typer's parameters are options, given by name
+@common
+def worker(
+    *,
     app: App,
     queue: Queues = ["default"],  # noqa: B006 - typer copies it
     concurrency: Concurrency = 10,
@@ -46,6 +49,7 @@ def worker(  # noqa: PLR0917 - typer's parameters are options, given by name
     probe_host: ProbeHost = "127.0.0.1",
     grace: Grace = None,
     supervised: Supervised = False,
+    as_json: AsJson = False,
 ) -> None:
     """Claim steps, run their handlers and settle what became of them.
 
@@ -63,7 +67,7 @@ def worker(  # noqa: PLR0917 - typer's parameters are options, given by name
         holdfast worker --app shop.tasks --burst
     """
     config = load()
-    log.configure(config.log_level, config.log_format)
+    log.configure(config.log_level, "json" if as_json else config.log_format)
     if processes > 1:
         raise typer.Exit(Supervisor(_commands(processes, probe_port)).run())
     found = load_app(app)
@@ -73,9 +77,12 @@ def worker(  # noqa: PLR0917 - typer's parameters are options, given by name
     probe = None if probe_port is None else Probe(probe_host, probe_port)
     if probe is not None:
         say(f"probe: http://{probe_host}:{probe.port}/healthz, /readyz, /metrics")
-    raise typer.Exit(
-        run_worker(_address(config), found.registry, options, hooks=found.hooks, probe=probe, is_supervised=supervised)
+    code = run_worker(
+        _address(config), found.registry, options, hooks=found.hooks, probe=probe, is_supervised=supervised
     )
+    if as_json:
+        data_json({"worker": options.identity, "exit_code": code})
+    raise typer.Exit(code)
 
 
 def options_of(

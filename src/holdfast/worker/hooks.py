@@ -26,14 +26,17 @@ class Hooks:
         self._thread: threading.Thread | None = None
         self._log = log.get("hooks")
 
+    @property
+    def are_wanted(self) -> bool:
+        """Whether anybody asked to be told."""
+        return bool(self._hooks)
+
     def add(self, hook: Hook) -> None:
         """Tell one more."""
         self._hooks.append(hook)
 
     def tell(self, endings: list[Ending], meters: Meters) -> None:
         """Pass endings on; returns at once."""
-        if not self._hooks:
-            return
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="holdfast-hooks", daemon=True)
             self._thread.start()

@@ -26,11 +26,10 @@ from holdfast.worker.link import Link
 from holdfast.worker.listen import Listener
 from holdfast.worker.meters import Meters
 from holdfast.worker.options import Options
-from holdfast.worker.settle import Ending, Settler
+from holdfast.worker.settle import Settler
 from holdfast.worker.states import State, States
 
 FULL_LOOK = 0.25  # seconds between looks while there is no room: something may have to be given back
-WAKING = frozenset({"retried", "continued", "snoozed", "released"})  # what may make the same step due at once
 
 
 class Worker:
@@ -87,7 +86,10 @@ class Worker:
     async def run(self) -> int:
         """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code."""
         self.settler.begin()
-        self.settler.told = self._told
+        self.settler.woken = self._wake.set
+        self.settler.freed = self._wake_for_room  # the next claim overlaps the settle
+        if self.hooks.are_wanted:
+            self.settler.told = lambda endings: self.hooks.tell(endings, self.meters)
         self.settler.is_lingering = lambda: self.intake.unfinished > 0
         self.leases.start()
         beside = [self._settle(), self.intake.lanes.watch_loop(self.meters)]
@@ -212,11 +214,6 @@ class Worker:
 
     def _wake_for_room(self) -> None:
         if self.states.worker in {"polling", "draining"} or self.options.burst:
-            self._wake.set()
-
-    def _told(self, endings: list[Ending]) -> None:
-        self.hooks.tell(endings, self.meters)
-        if any(ending.event in WAKING for ending in endings):
             self._wake.set()
 
     def _raise_trouble(self) -> None:

@@ -16,7 +16,7 @@ class Pace:
 
     def room(self, unfinished: int) -> int:
         """How many to claim now; 0 while enough are waiting for a free slot."""
-        if unfinished >= self._least and unfinished > self.size // 2:
+        if unfinished >= self._least and unfinished > self.size // 4:
             return 0
         return max(0, min(self.size - unfinished, self._largest))
 

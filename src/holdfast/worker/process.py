@@ -8,12 +8,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from holdfast import log
 from holdfast.kernel.registry import Registry
@@ -25,6 +28,7 @@ from holdfast.worker.probe import Probe
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 SWITCH_EACH = 0.001  # seconds: handlers in threads must not keep an answer of the database waiting for 5 ms
+STDIN = 0
 AGAIN_AFTER = 1.0
 AGAIN_AT_MOST = 30.0
 STEADY_AFTER = 60.0
@@ -60,10 +64,14 @@ def run_worker(
 
 
 def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-    """Drain when the supervisor is gone: it holds the other end of stdin."""
+    """Drain when the supervisor is gone: it holds the other end of stdin.
+
+    By the descriptor: a thread that waits inside sys.stdin holds its lock, and an interpreter that ends then aborts.
+    """
 
     def watch() -> None:
-        sys.stdin.buffer.read()
+        while os.read(STDIN, 1024):
+            pass
         loop.call_soon_threadsafe(worker.stop)
 
     threading.Thread(target=watch, name="holdfast-supervised", daemon=True).start()
@@ -78,7 +86,8 @@ class Supervisor:
         self._failures = [0] * len(commands)
         self._started = [0.0] * len(commands)
         self._signals = 0
-        self._changed = threading.Event()
+        # Not an Event: its lock may be held by the very code that a signal interrupts.
+        self._changed: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._log = log.get("supervisor")
 
     def run(self) -> int:
@@ -89,15 +98,16 @@ class Supervisor:
         while any(child.poll() is None for child in self._children) or not self._signals:
             if not self._signals and all(child.poll() == 0 for child in self._children):
                 break  # a burst that is through
-            self._changed.wait(0.5)
-            self._changed.clear()
+            with suppress(queue.Empty):
+                self._changed.get(timeout=0.5)
             if not self._signals:
                 self._revive()
         return max((child.returncode if child.returncode >= 0 else 1) for child in self._children)
 
     def _start(self, place: int) -> subprocess.Popen[bytes]:
         self._started[place] = time.monotonic()
-        return subprocess.Popen(self._commands[place], stdin=subprocess.PIPE)
+        # In a group of its own: Ctrl-C goes to a terminal's whole group, and we pass it on; twice would be too often.
+        return subprocess.Popen(self._commands[place], stdin=subprocess.PIPE, process_group=0)
 
     def _revive(self) -> None:
         now = time.monotonic()
@@ -119,4 +129,4 @@ class Supervisor:
             for child in self._children:
                 if child.poll() is None:
                     child.send_signal(signal.SIGTERM)
-        self._changed.set()
+        self._changed.put(number)

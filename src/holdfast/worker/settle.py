@@ -20,6 +20,7 @@ from holdfast.worker.meters import Meters
 from holdfast.worker.states import State, States
 
 LARGEST = 1000
+WAKING = frozenset({"retried", "continued", "snoozed", "released"})  # what may make the same step due at once
 LINGER = 0.002  # seconds: while quick handlers still run, a fuller batch is cheaper than a sooner one
 
 
@@ -52,7 +53,9 @@ class Settler:
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._log = log.get("settle").bind(worker=worker)
-        self.told: Told = lambda _endings: None
+        self.told: Told | None = None
+        self.woken: Callable[[], None] = lambda: None
+        self.freed: Callable[[], None] = lambda: None
         self.is_lingering: Callable[[], bool] = lambda: False
 
     def begin(self) -> None:
@@ -81,6 +84,7 @@ class Settler:
             self._ready.clear()
             self._is_signalled = False
             self._left = self._take()
+            self.freed()
         taken = self._left
         await self.settle(taken)
         self._left = []
@@ -141,15 +145,19 @@ class Settler:
                 self._refused(one)
                 continue
             events[step.kind, row.event] += 1
-            outcome = one.outcome or Done()
             if row.event != "succeeded":
                 self._tell(one, row)
-            endings.append(Ending(step.step_id, step.kind, step.attempt, row.event, row.state, outcome))
+            if self.told is not None:
+                outcome = one.outcome or Done()
+                endings.append(Ending(step.step_id, step.kind, step.attempt, row.event, row.state, outcome))
         for (kind, event), count in events.items():
             self._meters.settled(kind, event, count)
         for kind, times in took.items():
             self._meters.took(kind, times)
-        self.told(endings)
+        if self.told is not None:
+            self.told(endings)
+        if any(event in WAKING for _, event in events):
+            self.woken()
 
     def _refused(self, one: Attempt) -> None:
         self._meters.refused(1)

@@ -1,0 +1,133 @@
+"""The app of the scenarios: handlers that write down, in a plain file, when they begin and how they end.
+
+The file knows what the database cannot: an attempt that was never accepted. HOLDFAST_TEST_FOLDER names its folder; a
+file that a test puts there is a gate, and opens what waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from holdfast import Ctx, Holdfast, LeaseLost, RetryPolicy
+
+FOLDER = Path(os.environ["HOLDFAST_TEST_FOLDER"])
+LOOK = 0.02
+PATIENT = RetryPolicy(limit=100, base=timedelta(milliseconds=10), growth=1)
+
+hf = Holdfast()
+
+
+def write(ctx: Ctx, what: str, **more: object) -> None:
+    """Add a line; by one write to a file that is only appended to, so that lines of many processes do not mix."""
+    line = {"what": what, "kind": ctx.kind, "step": ctx.step_id, "lease": ctx.lease_id, "attempt": ctx.attempt}
+    line |= {"worker": ctx.worker, "pid": os.getpid(), "at": time.monotonic(), **more}
+    with (FOLDER / "history").open("ab", buffering=0) as history:
+        history.write(json.dumps(line).encode() + b"\n")
+
+
+@contextmanager
+def written(ctx: Ctx) -> Iterator[None]:
+    """Write down begin and end; and what stopped it, with what the context then says to a last note."""
+    write(ctx, "begin")
+    try:
+        yield
+    except BaseException as error:
+        write(ctx, "stopped", by=type(error).__name__, reason=ctx.stop_reason, note=_last_note(ctx))
+        raise
+    write(ctx, "end")
+
+
+def _last_note(ctx: Ctx) -> str:
+    try:
+        ctx.note("still here")
+    except LeaseLost:
+        return "LeaseLost"
+    return "written"
+
+
+def is_open(gate: str) -> bool:
+    return (FOLDER / gate).exists()
+
+
+@hf.task(retry=PATIENT)
+def doze(ctx: Ctx, seconds: float = 0.0) -> int:
+    with written(ctx):
+        time.sleep(seconds)
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def wait(gate: str, ctx: Ctx) -> int:
+    with written(ctx):
+        while not is_open(gate):
+            time.sleep(LOOK)
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+async def await_gate(gate: str, ctx: Ctx) -> int:
+    with written(ctx):
+        while not is_open(gate):  # noqa: ASYNC110 - a gate is a file: another process opens it
+            await asyncio.sleep(LOOK)
+        return ctx.lease_id
+
+
+@hf.task(cpu=True, retry=PATIENT)
+def wait_apart(gate: str, ctx: Ctx) -> int:
+    with written(ctx):
+        while not is_open(gate):
+            time.sleep(LOOK)
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def burn(seconds: float, ctx: Ctx) -> None:
+    with written(ctx):
+        _spin(seconds)
+
+
+@hf.task(cpu=True, retry=PATIENT)
+def burn_apart(seconds: float, ctx: Ctx) -> None:
+    with written(ctx):
+        _spin(seconds)
+
+
+def _spin(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(1000))
+
+
+@hf.task(retry=PATIENT)
+def hold_connection(gate: str, ctx: Ctx) -> None:
+    """Keep one connection of the app's own pool."""
+    with hf.connection() as connection:
+        connection.execute("select 1")
+        with written(ctx):
+            while not is_open(gate):
+                time.sleep(LOOK)
+
+
+@hf.task(retry=PATIENT)
+def jot(ctx: Ctx) -> None:
+    with written(ctx):
+        ctx.note("jotted down")
+
+
+@hf.task
+def die(ctx: Ctx) -> None:
+    write(ctx, "begin")
+    os._exit(1)
+
+
+@hf.task(cpu=True, retry=RetryPolicy(limit=3, base=timedelta(milliseconds=10)))
+def die_apart(ctx: Ctx) -> None:
+    write(ctx, "begin")
+    os._exit(1)

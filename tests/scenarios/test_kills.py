@@ -1,0 +1,148 @@
+"""Workers that are killed, frozen, or die of a task: what they held comes back, and counts once."""
+
+from __future__ import annotations
+
+import random
+import signal
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from scenarios.crew import Crew, Database, Member, until
+from scenarios.history import check, lines
+
+TASKS, KILLS, WORKERS = 5_000, 40, 4
+RESCUED_WITHIN = timedelta(seconds=15)  # lease and sweep are 1.3 s; the rest is for a machine that is busy
+
+
+@pytest.mark.timeout(300)
+def test_forty_kills_under_load_lose_nothing_and_count_nothing_twice(
+    crew: Crew, database: Database, folder: Path
+) -> None:
+    """R1, W-35, W-39: 5,000 tasks, four workers, one of them killed with -9 after every hundred that are done."""
+    chance = random.Random(41)
+    started = database.start_many("doze", TASKS // 2, seconds=0.03)
+    alive = {member.name: member for member in (crew.hire("-c", "5") for _ in range(WORKERS))}
+    killed: dict[str, datetime] = {}
+    for number in range(KILLS):
+        if number < KILLS // 2:
+            started += database.start_many("doze", TASKS // KILLS, seconds=0.03)
+        until(lambda: database.count("succeeded") >= number * 100, f"{number * 100} were done")  # noqa: B023
+        victim = holder(database, alive, chance)
+        alive.pop(victim.name).kill()
+        killed[victim.name] = database.value("select holdfast.clock()")
+        successor = crew.hire("-c", "5")
+        alive[successor.name] = successor
+
+    until(lambda: database.count("succeeded") >= TASKS, "all tasks were done")
+
+    assert started == TASKS
+    check(database, folder, started=TASKS)
+    assert len(killed) == KILLS
+    assert late_rescues(database, killed) == []
+
+
+def holder(database: Database, alive: dict[str, Member], chance: random.Random) -> Member:
+    """Choose one that holds steps right now."""
+    found: list[str] = []
+
+    def look() -> list[str]:
+        found[:] = sorted(database.held_by().keys() & alive.keys())
+        return found
+
+    until(look, "a worker held steps")
+    return alive[chance.choice(found)]
+
+
+def late_rescues(database: Database, killed: dict[str, datetime]) -> list[tuple[str, datetime]]:
+    """Find what was taken back too long after its worker was killed, by the journal's own times."""
+    rescues = database.rows(
+        """select split_part(c.actor, '/', 1), e.at
+             from holdfast.journal e join holdfast.journal c using (step_id, lease_id)
+            where e.event = 'expired' and c.event = 'claimed'"""
+    )
+    assert {name for name, _ in rescues} & killed.keys()
+    return [(name, at) for name, at in rescues if name in killed and at > killed[name] + RESCUED_WITHIN]
+
+
+def test_a_frozen_worker_that_wakes_is_refused_and_its_handler_told(
+    crew: Crew, database: Database, folder: Path
+) -> None:
+    """R3, R4, W-61: another of the same name took over; a stopped process cannot know, and a name proves nothing."""
+    step = database.start("wait", gate="go")
+    zombie = crew.hire_ready("--name", "twin")
+    until(lambda: lines(folder, "begin"), "the handler began")
+    zombie.send(signal.SIGSTOP)
+    crew.hire_ready("--name", "twin")
+    until(lambda: len(lines(folder, "begin")) == 2, "the other took over")
+
+    zombie.send(signal.SIGCONT)
+
+    (lost,) = zombie.await_said("lease.lost")
+    assert lost["step_id"] == step
+    until(lambda: lines(folder, "stopped"), "the handler was told")
+    (told,) = lines(folder, "stopped")
+    assert (told.pid, told.by, told.note) == (zombie.pid, "Interrupted", "LeaseLost")
+    zombie.await_said("step.outcome_not_accepted")
+    crew.open("go")
+    until(lambda: database.is_over(step), "the step was over")
+    assert database.story(step) == ["claimed", "expired", "claimed", "succeeded"]
+    assert database.step(step)["result"] == lines(folder, "begin")[1].lease
+    check(database, folder, started=1)
+
+
+def test_the_result_of_a_frozen_worker_that_was_already_written_down_is_refused(
+    crew: Crew, database: Database, folder: Path
+) -> None:
+    """R3, W-61: its handler had ended while it could not speak, so only the database is left to refuse."""
+    step = database.start("wait", gate="go")
+    zombie = crew.hire_ready()
+    until(lambda: lines(folder, "begin"), "the handler began")
+    zombie.send(signal.SIGSTOP)
+    other = crew.hire_ready()
+    until(lambda: len(lines(folder, "begin")) == 2, "the other took over")
+    crew.open("go")
+    until(lambda: database.is_over(step), "the step was over")
+
+    zombie.send(signal.SIGCONT)
+
+    zombie.await_said("step.outcome_not_accepted")
+    assert not other.said("step.outcome_not_accepted")
+    check(database, folder, started=1)
+
+
+def test_a_task_that_kills_its_worker_is_set_aside_and_the_queue_flows_on(
+    crew: Crew, database: Database, folder: Path
+) -> None:
+    """R24, W-36, W-37: three tries, no more; the supervisor revives, and the others are done."""
+    poison = database.start("die")
+    others = [database.start("doze") for _ in range(50)]
+
+    supervisor = crew.hire("--processes", "2", "-c", "2")
+
+    until(lambda: database.is_over(poison, *others), "all was over")
+    assert [line.attempt for line in lines(folder, "begin") if line.step == poison] == [1, 2, 3]
+    assert database.story(poison) == ["claimed", "expired", "claimed", "expired", "claimed", "failed"]
+    assert "Maximum retry attempts exceeded" in database.step(poison)["error"]["message"]
+    assert database.value("select count(*) from holdfast.dead_steps where id = %s", poison) == 1
+    assert all(database.step(other)["state"] == "done" for other in others)
+    assert not supervisor.has_ended
+    until(lambda: len(supervisor.children()) == 2, "both processes lived again")
+
+
+def test_a_task_that_kills_the_process_of_cpu_tasks_costs_no_worker(
+    crew: Crew, database: Database, folder: Path
+) -> None:
+    """R24: its own process is all that dies."""
+    worker = crew.hire_ready()
+
+    poison = database.start("die_apart")
+    others = [database.start("burn_apart", seconds=0), database.start("doze")]
+
+    until(lambda: database.is_over(poison, *others), "all was over")
+    assert database.story(poison) == ["claimed", "retried", "claimed", "retried", "claimed", "failed"]
+    assert database.step(poison)["error"]["type"] == "ProcessDied"
+    assert [database.step(other)["state"] for other in others] == ["done", "done"]
+    assert {line.worker for line in lines(folder)} == {lines(folder)[0].worker}
+    assert not worker.has_ended

@@ -1,0 +1,85 @@
+"""Leases are kept by a thread, a loop and a connection of their own: no handler can keep them from being renewed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from holdfast.app import POOL_SIZE
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
+from holdfast.worker import desk
+from kernel.steps import seconds
+from scenarios.crew import Crew, Database, until
+from scenarios.history import check, lines
+
+NOTES_WAIT = """
+create function public.wait() returns trigger language plpgsql as
+  $$ begin perform pg_advisory_xact_lock_shared(41); return new; end $$;
+create trigger waits before insert on holdfast.notes for each row execute function public.wait()"""
+LEASES = 3.0  # seconds: three leases
+
+
+def test_handlers_that_take_three_leases_keep_them_whatever_they_do(
+    crew: Crew, database: Database, folder: Path
+) -> None:
+    """R7, W-57: burning CPU in Python, sleeping in C, burning in a process; another worker would take a lost one."""
+    steps = [
+        database.start(kind, seconds=LEASES)
+        for kind in ("burn", "burn", "doze", "burn_apart")
+    ]  # fmt: skip
+    for _ in range(2):
+        crew.hire()
+
+    until(lambda: database.is_over(*steps), "all were over")
+
+    assert [database.story(step) for step in steps] == [["claimed", "succeeded"]] * len(steps)
+    assert len(lines(folder, "begin")) == len(steps)
+    check(database, folder, started=len(steps))
+
+
+@pytest.mark.timeout(200)
+def test_handlers_that_hold_all_connections_hold_up_no_renewal_no_claim_and_no_sweep(
+    crew: Crew, database: Database, folder: Path
+) -> None:
+    """R8: those of the app's pool are lent out, those that contexts write through are stuck in the database."""
+    holders = [database.start("hold_connection", gate="go") for _ in range(POOL_SIZE)]
+    worker = crew.hire("-c", "20")
+    until(lambda: len(lines(folder, "begin")) == POOL_SIZE, "the app's pool was used up")
+    database.do(NOTES_WAIT)
+    with psycopg.connect(database.dsn) as lock:
+        lock.execute("select pg_advisory_xact_lock(41)")
+        jotters = [database.start("jot") for _ in range(desk.SIZE + 1)]
+        until(lambda: waiting_for_a_lock(database) == desk.SIZE, "the contexts' pool was used up")
+        leases = lease_ends(database, holders)
+
+        lost = claimed_by_a_silent_worker(database)
+        until(lambda: database.is_over(lost), "what a silent worker held was rescued, claimed and done")
+        until(lambda: min(lease_ends(database, holders)) > max(leases), "all leases were renewed")
+
+    crew.open("go")
+    until(lambda: database.is_over(*holders, *jotters), "all were over")
+    assert database.story(lost) == ["claimed", "expired", "claimed", "succeeded"]
+    assert not worker.said("lease.lost")
+    check(database, folder, started=len(holders) + len(jotters) + 1)
+
+
+def waiting_for_a_lock(database: Database) -> int:
+    wanted = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    found: int = database.value(wanted)
+    return found
+
+
+def lease_ends(database: Database, steps: list[int]) -> list[object]:
+    return [end for (end,) in database.rows("select lease_until from holdfast.steps where id = any (%s)", steps)]
+
+
+def claimed_by_a_silent_worker(database: Database) -> int:
+    """A step whose worker is gone before anybody saw it; claimed in the transaction that starts it."""
+    with database.connection() as connection, connection.transaction():
+        (step,) = run(connection, calls.start_task("doze", {}))
+        (claimed,) = run(connection, calls.claim_steps("silent", "default", ["doze"], batch=1, lease=seconds(0.5)))
+        assert claimed.step_id == step
+    return step
