@@ -158,7 +158,9 @@ def supervised(crew: Crew, database: Database, folder: Path) -> tuple[Member, li
 
 
 @pytest.mark.parametrize("is_told_as_a_group", [False, True], ids=["alone", "with its whole group, as Ctrl-C is"])
-def test_a_supervisor_passes_signals_on(crew: Crew, database: Database, folder: Path, is_told_as_a_group: bool) -> None:
+def test_a_supervisor_passes_signals_on(
+    crew: Crew, database: Database, folder: Path, is_told_as_a_group: bool
+) -> None:
     """R31, W-62: Ctrl-C reaches all processes of a terminal at once, and is one signal nonetheless."""
     supervisor, steps = supervised(crew, database, folder)
 
