@@ -117,6 +117,15 @@ class Holdfast:
                     migrate.run(self._dsn)
             return self._dsn
 
+    def use(self, dsn: str | None) -> None:
+        """Work on another database from now on, or on that of the settings; connections to the last one are closed.
+
+        Those of an event loop are closed by `aclose`, which an async caller awaits before.
+        """
+        self.close()
+        with self._lock:
+            self._dsn = dsn
+
     def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
         """Make a call, on a connection of ours or in the transaction of yours."""
         with self.connection(conn) as connection:

@@ -56,6 +56,7 @@ class Worker:
         self._empty_polls = 0
         self._is_hinted = False
         self._is_asleep = False
+        self._polled_alone = False
         self._next_due: float | None = None
         self._recovered_at: float | None = None
         self.log = log.get("worker").bind(worker=options.identity)
@@ -133,7 +134,7 @@ class Worker:
             await self._recover_if_due()  # under load there is no idle, and so no other round
         if self.stop_signals:
             return False
-        if self.options.burst and not self.held and not self.settler.waiting:
+        if self.options.burst and self._polled_alone:
             return True
         self.states.enter("backoff")
         interval = self._interval()
@@ -184,6 +185,7 @@ class Worker:
             await self._sleep(FULL_LOOK)
             return True
         hinted, self._is_hinted = self._is_hinted, False
+        self._polled_alone = not self.held  # else what it holds may be due again by now
         if claimed := await self.intake.claim(self._claims):
             self.meters.claimed(claimed)
             self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
