@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import traceback
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, cast
 
 from pydantic import ValidationError
 
+from holdfast import tracing
 from holdfast.errors import LeaseLost
 from holdfast.kernel.signature import TRACE, ResultRefused, told
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
@@ -34,7 +36,9 @@ def attempt(one: Attempt) -> Outcome | None:
         arguments = _arguments(one)
         one.begin()
         try:
-            outcome = _outcome(one, one.handler.function(**arguments))
+            with _traced(one):
+                result = one.handler.function(**arguments)
+            outcome = _outcome(one, result)
         except Continue as page:
             outcome = _said(one, page)
         transaction = one.ctx.transaction_open
@@ -57,7 +61,9 @@ async def aattempt(one: Attempt) -> Outcome | None:
         arguments = _arguments(one)
         one.begin()
         try:
-            outcome = _outcome(one, await one.handler.function(**arguments))
+            with _traced(one):
+                result = await one.handler.function(**arguments)
+            outcome = _outcome(one, result)
         except Continue as page:
             outcome = _said(one, page)
         transaction = one.ctx.transaction_open
@@ -83,10 +89,16 @@ def _arguments(one: Attempt) -> dict[str, Any]:
     except ValidationError as error:
         raise Unfit(f"the input is not what {one.step.kind} takes: {told(error)}") from None
     if TRACE in arguments:
-        del arguments[TRACE]
+        came_with = arguments.pop(TRACE)
+        one.ctx.trace = came_with if isinstance(came_with, dict) else None
     if signature.ctx_name is not None:
         arguments[signature.ctx_name] = one.ctx
     return arguments
+
+
+def _traced(one: Attempt) -> AbstractContextManager[Any]:
+    step = one.step
+    return tracing.span(f"process {step.kind}", one.ctx.trace, {"step_id": step.step_id, "attempt": step.attempt})
 
 
 def _outcome(one: Attempt, result: Any) -> Outcome:
