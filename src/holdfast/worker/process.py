@@ -8,12 +8,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from holdfast import log
 from holdfast.kernel.registry import Registry
@@ -63,8 +65,10 @@ def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> No
     """Drain when the supervisor is gone: it holds the other end of stdin."""
 
     def watch() -> None:
-        sys.stdin.buffer.read()
-        loop.call_soon_threadsafe(worker.stop)
+        while os.read(0, 1024):  # not sys.stdin: Python aborts at its end when a thread holds that one's lock
+            pass
+        with suppress(RuntimeError):  # it has stopped by itself
+            loop.call_soon_threadsafe(worker.stop)
 
     threading.Thread(target=watch, name="holdfast-supervised", daemon=True).start()
 
