@@ -18,6 +18,7 @@ from holdfast.testing import events
 from holdfast.worker.lanes import new_loop
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options
+from kernel.steps import step_row
 
 DB = Connection[Any]
 PATIENCE = 30.0  # seconds; only a broken test waits that long
@@ -73,6 +74,11 @@ def until(is_so: Callable[[], Any], what: str = "it") -> None:
 def until_event(db: DB, step: int, event: str) -> None:
     """Wait until the journal has an event of a step."""
     until(lambda: event in events(db, step=step), event)
+
+
+def error_of(db: DB, step_id: int) -> dict[str, str]:
+    error: dict[str, str] = step_row(db, step_id)["error"]
+    return error
 
 
 def metric(worker: Worker, name: str, **labels: str) -> float:

@@ -30,7 +30,7 @@ class Intake:
         self._options = options
         self._held = held
         self._settler = settler
-        self._pace = Pace(options.concurrency, options.largest_batch)
+        self._pace = Pace(self.lanes.capacity, options.largest_batch)
         self._handlers = {handler.kind: (handler, self._lease(handler)) for handler in registry}
         self._kinds = registry.kinds()
 

@@ -25,9 +25,11 @@ class Lanes:
 
     def __init__(self, registry: Registry, concurrency: int, ended: Ended, dsn: str) -> None:
         self._threads = Threads("handler", concurrency, ended)
-        self._processes = Threads("cpu", min(concurrency, os.cpu_count() or 1), ended, run_in_child(dsn))
+        cores = min(concurrency, os.cpu_count() or 1)
+        self._processes = Threads("cpu", cores, ended, run_in_child(dsn))
         self._loop = Loop(concurrency, ended)
         self._of = {handler.kind: self._choose(handler) for handler in registry}
+        self.capacity = cores if all(handler.uses_cpu for handler in registry) else concurrency  # handlers at once
         self._log = log.get("loop")
 
     def of(self, handler: Handler) -> Lane:

@@ -23,7 +23,9 @@ class Probe:
     """A small server beside the worker: /healthz, /readyz and /metrics. It answers before there is a worker."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._answers = type("Answers", (_Answers,), {})  # a class of its own: two probes answer for two workers
+        self._answers: type[_Answers] = type(
+            "Answers", (_Answers,), {}
+        )  # a class of its own: two probes answer for two workers
         try:
             self._server = ThreadingHTTPServer((host, port), self._answers)
         except (OSError, OverflowError) as error:

@@ -72,7 +72,8 @@ def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> No
     def watch() -> None:
         while os.read(STDIN, 1024):
             pass
-        loop.call_soon_threadsafe(worker.stop)
+        with suppress(RuntimeError):  # it has stopped by itself
+            loop.call_soon_threadsafe(worker.stop)
 
     threading.Thread(target=watch, name="holdfast-supervised", daemon=True).start()
 
