@@ -19,7 +19,7 @@ NOTES_WAIT = """
 create function public.wait() returns trigger language plpgsql as
   $$ begin perform pg_advisory_xact_lock_shared(41); return new; end $$;
 create trigger waits before insert on holdfast.notes for each row execute function public.wait()"""
-LEASES = 3.0  # seconds: three leases
+LEASE = 1.5  # seconds; not less, as a machine that is busy may keep a renewal waiting
 
 
 def test_handlers_that_take_three_leases_keep_them_whatever_they_do(
@@ -27,11 +27,11 @@ def test_handlers_that_take_three_leases_keep_them_whatever_they_do(
 ) -> None:
     """R7, W-57: burning CPU in Python, sleeping in C, burning in a process; another worker would take a lost one."""
     steps = [
-        database.start(kind, seconds=LEASES)
+        database.start(kind, seconds=3 * LEASE)
         for kind in ("burn", "burn", "doze", "burn_apart")
     ]  # fmt: skip
     for _ in range(2):
-        crew.hire()
+        crew.hire(lease=f"{LEASE}s")
 
     until(lambda: database.is_over(*steps), "all were over")
 
@@ -46,7 +46,7 @@ def test_handlers_that_hold_all_connections_hold_up_no_renewal_no_claim_and_no_s
 ) -> None:
     """R8: those of the app's pool are lent out, those that contexts write through are stuck in the database."""
     holders = [database.start("hold_connection", gate="go") for _ in range(POOL_SIZE)]
-    worker = crew.hire("-c", "20")
+    worker = crew.hire("-c", "20", lease="5s")
     until(lambda: len(lines(folder, "begin")) == POOL_SIZE, "the app's pool was used up")
     database.do(NOTES_WAIT)
     with psycopg.connect(database.dsn) as lock:
