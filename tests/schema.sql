@@ -2098,21 +2098,33 @@ declare
   held constant bigint[] := coalesce(renew_leases.step_ids, array(
     select s.id from holdfast.steps s
      where s.lease_until is not null and s.lease_owner = renew_leases.worker and s.lease_id = any (renew_leases.lease_ids)));
+  free bigint[];
 begin
   perform holdfast.check_claim(renew_leases.worker, 1, renew_leases.lease);
   update holdfast.workers w
      set seen_at = clock
    where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s';
   perform holdfast.act('worker', renew_leases.worker);
+  free := array(
+    select s.id from holdfast.steps s
+     where s.id = any (held)
+       and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
+       -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
+       and (allowed is null or s.tenant = any (allowed))
+       for no key update skip locked);
   return query
   update holdfast.steps s
      set lease_until = clock + coalesce(
            renew_leases.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
-   where s.id = any (held)
-     and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
-     -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-     and (allowed is null or s.tenant = any (allowed))
+   where s.id = any (free)
   returning s.lease_id;
+  if cardinality(free) < cardinality(renew_leases.lease_ids) then
+    return query
+    select s.lease_id from holdfast.steps s
+     where s.id = any (held) and s.id <> all (free) and s.lease_owner = renew_leases.worker
+       and s.lease_id = any (renew_leases.lease_ids)
+       and (s.tenant = any (allowed) or allowed is null);
+  end if;
   perform holdfast.act();
 end
 $$;

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import Connection
 
@@ -33,6 +34,10 @@ from kernel.steps import (
 
 PAST = LEASE + seconds(1)
 OUTCOMES: list[Outcome] = [Done(1), Retry("e"), Fail("e"), Snooze(seconds(1)), Continue(1), Release()]
+
+
+def leases(db: DB) -> list[datetime]:
+    return [until for (until,) in db.execute("select lease_until from holdfast.steps order by id")]
 
 
 def renew(db: DB, worker: str, *steps: ClaimedStep, lease: timedelta | None = LEASE, by_id: bool = False) -> list[int]:
@@ -119,6 +124,28 @@ def test_a_task_far_longer_than_its_lease_is_executed_once_while_it_is_renewed(d
 
     assert finish(db, [step]) == [step.step_id]
     assert events(db, step=step.step_id) == ["claimed", "succeeded"]
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_a_step_that_somebody_has_locked_holds_up_no_renewal(db: DB, dsn: str, clock: Clock, by_id: bool) -> None:
+    """R8: it is still the worker's, and lengthened the next time; the others are lengthened now."""
+    clock.freeze()
+    start(db)
+    start(db)
+    locked, free = claim(db, batch=2)
+    until = [locked.lease_until + seconds(10), free.lease_until + seconds(10)]
+    clock.advance(seconds(10))
+    db.execute("set lock_timeout = '10s'")
+
+    with psycopg.connect(dsn) as other:
+        other.execute("select from holdfast.steps where id = %s for update", [locked.step_id])
+        held = renew(db, "a", locked, free, by_id=by_id)
+        meanwhile = leases(db)
+    again = renew(db, "a", locked, free, by_id=by_id)
+
+    assert sorted(held) == sorted(again) == sorted([locked.lease_id, free.lease_id])
+    assert meanwhile == [locked.lease_until, until[1]]
+    assert leases(db) == until
 
 
 def test_a_renewal_does_not_write_its_run(db: DB) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path == Path(__file__).with_name("test_plans.py") and isinstance(item, pytest.Function):

@@ -44,8 +44,8 @@ def test_a_small_batch_that_was_through_soon_proves_nothing() -> None:
     assert pace.size == 10
 
 
-@pytest.mark.parametrize(("unfinished", "room"), [(0, 40), (5, 35), (20, 20), (21, 0), (40, 0), (100, 0)])
-def test_a_pace_claims_when_half_is_through(unfinished: int, room: int) -> None:
+@pytest.mark.parametrize(("unfinished", "room"), [(0, 40), (5, 35), (10, 30), (11, 0), (40, 0), (100, 0)])
+def test_a_pace_claims_when_most_is_through(unfinished: int, room: int) -> None:
     """W-05."""
     pace = Pace(10, 100)
     pace.size = 40

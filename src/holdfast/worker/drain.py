@@ -24,6 +24,7 @@ LAST_CALLS = 5.0  # seconds for what is to be said to the database at the very e
 async def drain(worker: Worker) -> int:
     """Stop the worker, and give the exit code."""
     worker.states.enter("draining")
+    worker.is_ready = False
     worker.log.info("worker.draining", in_flight=worker.in_flight, grace=worker.options.grace.total_seconds())
     for one in released(worker.intake.lanes.withdraw()):
         worker.settler.ended(one)
