@@ -24,12 +24,14 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", FROM_NOTHING, ids=named)
 def test_a_tutorial_leads_from_nothing_to_its_end(page: Path, home: Path, tmp_path: Path) -> None:
     """Deliver: a first task in five minutes, no step missing."""
     Reader(tmp_path, home=str(home)).follow(page)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", [*GUIDES, ROOT / "README.md"], ids=named)
 def test_what_a_guide_says_works(page: Path, dsn: str, tmp_path: Path) -> None:
     """Deliver: every code block is run."""
