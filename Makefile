@@ -5,10 +5,10 @@ BIN := .venv/bin
 SQL := $(shell find src/holdfast/sql -name '*.sql' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench schema docs demo
+.PHONY: help setup test check bench bench-worker schema docs demo
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## make .venv with the pinned dependencies (once; PYTHON=python3.12 to choose another)
 	@.ci/venv $(PYTHON)
@@ -25,6 +25,9 @@ check: setup ## lint, formatting, types, import contract, SQL lint
 
 bench: setup ## measure the hot path against the hand-written baseline
 	$(BIN)/python bench/hot_path.py $(ARGS)
+
+bench-worker: setup ## measure the whole worker against the baseline's
+	$(BIN)/python bench/worker.py $(ARGS)
 
 schema: setup ## write tests/schema.sql, the schema as migrations make it; review its diff
 	$(BIN)/python tests/dump_schema.py > tests/schema.sql.new

@@ -28,7 +28,7 @@ from holdfast.worker.options import Options
 from holdfast.worker.process import run_worker
 
 BAR = 0.7
-hf = Holdfast(os.environ.get("HOLDFAST_BENCH_TARGET", "dbname=nowhere"))
+hf = Holdfast(os.environ.get("HOLDFAST_TEST_TARGET", "dbname=nowhere"))
 
 
 @hf.task(name="noop")
@@ -94,7 +94,7 @@ def measure(dsn: str, engine: Engine, options: argparse.Namespace) -> float:
         str(options.concurrency),
     ]
     said = subprocess.run(
-        command, check=True, capture_output=True, text=True, env={**os.environ, "HOLDFAST_BENCH_TARGET": dsn}
+        command, check=True, capture_output=True, text=True, env={**os.environ, "HOLDFAST_TEST_TARGET": dsn}
     )
     told = json.loads(said.stdout.splitlines()[-1])
     done = "select count(*) from holdfast.steps where state = 'done'"

@@ -22,6 +22,16 @@ from servers import owned_server
 EMBEDDED, ELDER = "embedded 18", "Debian's 15"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "one_server: an older server would add nothing; the newest alone is used")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest reads what is parametrised
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "template" in metafunc.fixturenames and metafunc.definition.get_closest_marker("one_server"):
+        metafunc.definition.add_marker(pytest.mark.parametrize("template", [EMBEDDED], indirect=True, scope="session"))
+
+
 @pytest.fixture(scope="session", params=[EMBEDDED, ELDER])
 def template(request: pytest.FixtureRequest) -> Iterator[Template]:
     """Each test that uses a database runs on the newest and on the oldest server."""

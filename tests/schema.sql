@@ -1668,6 +1668,24 @@ $$;
 
 
 --
+-- Name: namesakes(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.namesakes(worker text) RETURNS SETOF text
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+begin
+  return query
+  select distinct w.worker
+    from holdfast.workers w
+   where regexp_replace(w.worker, '/[^/]*$', '') = regexp_replace(namesakes.worker, '/[^/]*$', '')
+     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s';
+end
+$_$;
+
+
+--
 -- Name: narrow_tenants(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4571,6 +4589,14 @@ REVOKE ALL ON FUNCTION holdfast.move_runs(ids uuid[], event text, clock timestam
 --
 
 REVOKE ALL ON FUNCTION holdfast.move_steps(moves holdfast.step_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION namesakes(worker text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.namesakes(worker text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.namesakes(worker text) TO hf_worker;
 
 
 --

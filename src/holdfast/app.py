@@ -82,10 +82,11 @@ class Holdfast:
         lease: Span | None = None,
         cpu: bool = False,
     ) -> Task[..., Any]:
+        signature = Signature(function)
         handler = Handler(
             kind=name or function.__name__,
             function=function,
-            signature=Signature(function),
+            signature=signature,
             is_async=inspect.iscoroutinefunction(function),
             uses_cpu=cpu,
             queue=queue,
@@ -115,6 +116,15 @@ class Holdfast:
                 if settings.dsn is None:
                     migrate.run(self._dsn)
             return self._dsn
+
+    def use(self, dsn: str | None) -> None:
+        """Work on another database from now on, or on that of the settings; connections to the last one are closed.
+
+        Those of an event loop are closed by `aclose`, which an async caller awaits before.
+        """
+        self.close()
+        with self._lock:
+            self._dsn = dsn
 
     def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
         """Make a call, on a connection of ours or in the transaction of yours."""

@@ -1,19 +1,25 @@
-"""For tests, ours and users': a database cloned for each test, a clock to set, and readers of the journal.
+"""For tests, ours and users': a database cloned for each test, a clock to set, tasks run inline, and the journal read.
 
-    template = Template(admin_dsn)             # made once, by a login that may create databases
-    with template.clone() as dsn: ...          # a migrated database of its own, dropped at the end
+    with embedded_template() as template:      # a server of the tests' own, or Template(admin_dsn) on one of yours
+        with template.clone() as dsn: ...      # a migrated database of its own, dropped at the end
+    with on_database(hf, dsn): ...             # an app works there for as long as the block lasts
+    drain(hf)                                  # runs all that is due, here and now
     clock = Clock(connection); clock.advance(timedelta(minutes=5))
 
-There is no in-memory twin: what is tested is the real SQL on a real PostgreSQL.
+There is no in-memory twin: what is tested is the real SQL on a real PostgreSQL. pytest finds fixtures for all of it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +28,14 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 
+from holdfast import embedded
+from holdfast.app import Holdfast
+from holdfast.embedded.owned import owned_server
 from holdfast.kernel import migrate
 from holdfast.models import JournalEntry
+from holdfast.worker.lanes import new_loop
+from holdfast.worker.loop import Worker
+from holdfast.worker.options import Options, new_identity
 
 # Only here are clock and chance replaced: in production no setting and no session can move them.
 TEST_CLOCK = """
@@ -42,6 +54,11 @@ end;
 create or replace function holdfast.chance() returns double precision language sql volatile begin atomic
   select d.chance from holdfast_test.dials d;
 end;
+"""
+UNSAFE = ("fsync", "full_page_writes", "synchronous_commit")  # a test's database may be lost with the machine
+SETTLED = """
+select count(*) from holdfast.journal j
+ where j.actor_kind = 'worker' and j.actor = %s and j.event not in ('claimed', 'released')
 """
 
 
@@ -80,6 +97,65 @@ class Template:
     def _admin(self, statement: str, *names: str) -> None:
         with psycopg.connect(self._admin_dsn, autocommit=True) as connection:
             connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+@contextmanager
+def embedded_template() -> Iterator[Template]:
+    """Give a template on an embedded server in a folder of its own; both are gone afterwards, also after a kill -9."""
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
+    folder.chmod(0o755)  # where root starts it, the server runs as another user
+    with owned_server(folder / "home", remove=folder):
+        admin = embedded.admin_dsn(folder / "home")
+        with psycopg.connect(admin, autocommit=True) as connection:
+            for setting in UNSAFE:
+                connection.execute(sql.SQL("alter system set {} = off").format(sql.Identifier(setting)))
+            connection.execute("select pg_reload_conf()")
+        yield Template(admin)
+
+
+@contextmanager
+def on_database(hf: Holdfast, dsn: str) -> Iterator[None]:
+    """Let an app work on a database for as long as the block lasts, and on that of its settings afterwards."""
+    hf.use(dsn)
+    try:
+        yield
+    finally:
+        hf.use(None)
+
+
+def drain(hf: Holdfast, *, queues: Sequence[str] | None = None, concurrency: int = 4) -> int:
+    """Run what is due in the app's queues, here and now, until nothing is; tell how many outcomes were accepted.
+
+    What is due later stays (a retry that waits, a snooze): advance the clock and drain again. Handlers run in threads
+    of this process and on a loop of their own, as they do in any worker.
+    """
+    served = queues or sorted({handler.queue for handler in hf.registry})
+    options = Options(
+        identity=new_identity("drain"),
+        queues=tuple(served),
+        concurrency=concurrency,
+        burst=True,
+        listens=False,
+        poll_min=timedelta(milliseconds=10),
+        error_wait=timedelta(milliseconds=100),
+    )
+    if not served:
+        return 0
+    with ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
+        apart.submit(_work, hf, options).result()
+    with hf.connection() as connection:
+        row = connection.execute(SETTLED, [options.identity]).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _work(hf: Holdfast, options: Options) -> None:
+    loop = new_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(Worker(hf.dsn, hf.registry, options, hf.hooks).run())
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
 
 class Clock:

@@ -97,7 +97,7 @@ def test_json_that_cannot_be_read_is_refused_by_copy_too(db: DB) -> None:
 
     for odd in ('{"a": "\\u0000"}', '{"a": "\\ud800"}', "{", "", "NaN", '{"n": 1e999999}'):
         with pytest.raises(errors.BadInput):
-            bulk.start_tasks(db, [("mail", "{}"), ("mail", odd)])
+            bulk.start_tasks(db, [bulk.Start("mail", "{}"), bulk.Start("mail", odd)])
 
     assert fingerprint(db) == before
 

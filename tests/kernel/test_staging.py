@@ -92,8 +92,8 @@ def test_copied_rows_become_tasks(db: DB, clock: Clock) -> None:
 
 
 def test_the_bulk_functions_start_tasks_and_a_run(db: DB) -> None:
-    assert bulk.start_tasks(db, ((f"k{n}", "{}") for n in range(3)), tenant="t") == 3
-    pairs = (("page", f'{{"n": {n}}}') for n in range(1000))
+    assert bulk.start_tasks(db, (bulk.Start(f"k{n}", "{}") for n in range(3)), tenant="t") == 3
+    pairs = (bulk.Start("page", f'{{"n": {n}}}') for n in range(1000))
     run_id = bulk.start_steps(db, pairs, machine="flow.task", name="feed", step_machine="flow.step")
 
     assert counts(db, run_id) == {"total": 1000, "live": 1000}

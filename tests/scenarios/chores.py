@@ -116,9 +116,11 @@ def hold_connection(gate: str, ctx: Ctx) -> None:
 
 
 @hf.task(retry=PATIENT)
-def jot(ctx: Ctx) -> None:
-    with written(ctx):
-        ctx.note("jotted down")
+def hold_desk(gate: str, ctx: Ctx) -> None:
+    """Keep one connection of those that contexts write through."""
+    with ctx._desk._opened().connection(), written(ctx):
+        while not is_open(gate):
+            time.sleep(LOOK)
 
 
 @hf.task

@@ -122,6 +122,13 @@ class Database:
         return dict(self.rows(held))
 
 
+def waiting_for_a_lock(database: Database) -> int:
+    """Count connections that wait for one in this database."""
+    wanted = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    found: int = database.value(wanted)
+    return found
+
+
 class Member:
     """One process of `holdfast worker`."""
 
@@ -183,12 +190,17 @@ class Crew:
         name = options[options.index("--name") + 1] if "--name" in options else f"w{number}"
         own_name = () if "--name" in options else ("--name", name)
         log = self.folder / f"{number}.log"
+        command = [sys.executable, "-m", "holdfast", "worker", "--app", app, *own_name, *options]
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*_dies_with_us(), *prefix, sys.executable, "-m", "holdfast", "worker", "--app", app, *own_name, *options],
-                env=self._environment(settings), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                [*_dies_with_us(), *prefix, *command],
+                env=self._environment(settings),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 process_group=0,
-            )  # fmt: skip
+            )
         self._members.append(Member(name, process, log))
         return self._members[-1]
 

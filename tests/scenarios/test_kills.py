@@ -7,6 +7,7 @@ import signal
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
 from scenarios.crew import Crew, Database, Member, until
@@ -146,3 +147,18 @@ def test_a_task_that_kills_the_process_of_cpu_tasks_costs_no_worker(
     assert [database.step(other)["state"] for other in others] == ["done", "done"]
     assert {line.worker for line in lines(folder)} == {lines(folder)[0].worker}
     assert not worker.has_ended
+
+
+def test_a_process_of_cpu_tasks_that_dies_at_rest_costs_nothing_but_a_new_one(
+    crew: Crew, database: Database, folder: Path
+) -> None:
+    """R24: killed for its memory, say, between two tasks."""
+    crew.hire_ready()
+    first = database.start("burn_apart", seconds=0)
+    until(lambda: database.is_over(first), "the first was done")
+    psutil.Process(lines(folder)[0].pid).kill()
+
+    second = database.start("burn_apart", seconds=0)
+
+    until(lambda: database.is_over(second), "the second was done")
+    assert database.step(second)["state"] == "done"

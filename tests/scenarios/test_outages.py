@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from scenarios.crew import Crew, Database, Member, Server, until
+from scenarios.crew import Crew, Database, Member, Server, until, waiting_for_a_lock
 from scenarios.history import check, lines
 
 RESTARTS, BATCH = 10, 100
@@ -69,7 +69,7 @@ def test_ten_kills_of_the_server_under_load_lose_nothing_and_count_nothing_twice
 
     assert len(started) == RESTARTS * 10
     check(database, folder, started=wanted)
-    assert not any(worker.has_ended for worker in workers)
+    assert [worker.process.poll() for worker in workers] == [None, None]
     assert all(worker.said("worker.error_wait") for worker in workers)
 
 
@@ -104,6 +104,26 @@ def test_a_worker_whose_listening_connection_was_cut_hears_again(crew: Crew, dat
     until(lambda: database.is_over(step), "the hint was heard")
 
 
+def test_a_report_that_fails_leaves_a_claim_under_way_alone(crew: Crew, database: Database, folder: Path) -> None:
+    """R10, W-34: an event loop aborts when a connection is closed that somebody waits on, and the worker with it."""
+    first = database.start("doze")
+    worker = crew.hire(call_deadline="1h", lease="60s")
+    until(lambda: database.is_over(first), "the connection for reports was there")
+    step = database.start("wait", gate="go")
+    until(lambda: len(lines(folder, "begin")) == 2, "the handler began")
+    with psycopg.connect(database.dsn) as lock:
+        lock.execute("lock table holdfast.queues")
+        until(lambda: waiting_for_a_lock(database), "a claim was under way")
+        cut(database, *speaking(database, "settle_"))
+        crew.open("go")
+        until(lambda: database.is_over(step), "it was reported in the end")
+        assert not worker.said("worker.error_wait")
+
+    worker.await_said("worker.error_wait")
+    last = database.start("doze")
+    until(lambda: database.is_over(last), "the worker claimed again")
+
+
 def backends(database: Database) -> list[int]:
     """List the server's processes for the worker's connections; there is one, or will be. Ours has another name."""
     wanted = "select pid from pg_stat_activity where datname = current_database() and application_name = 'holdfast'"
@@ -112,9 +132,14 @@ def backends(database: Database) -> list[int]:
 
 
 def listening(database: Database) -> list[int]:
-    wanted = """select pid from pg_stat_activity where datname = current_database() and application_name = 'holdfast'
-                   and (query ilike 'listen%%' or query like '%%pg_notify%%')"""
-    return [pid for (pid,) in database.rows(wanted)]
+    return speaking(database, "^listen|pg_notify")
+
+
+def speaking(database: Database, of: str) -> list[int]:
+    """List the server's processes for those connections that last said a thing."""
+    wanted = """select pid from pg_stat_activity
+                 where datname = current_database() and application_name = 'holdfast' and query ~* %s"""
+    return [pid for (pid,) in database.rows(wanted, of)]
 
 
 def cut(database: Database, *pids: int) -> None:

@@ -108,6 +108,22 @@ def test_what_was_claimed_and_not_begun_is_handed_back_at_once(crew: Crew, datab
     assert database.value("select max(failures) from holdfast.steps") == 0
 
 
+def test_a_signal_to_all_its_processes_ends_no_cpu_handler_early(crew: Crew, database: Database, folder: Path) -> None:
+    """R31: Ctrl-C and some init systems tell the processes of cpu tasks as well; they leave it to the worker."""
+    step = database.start("wait_apart", gate="go")
+    worker = busy(crew, folder, 1)
+    assert lines(folder)[0].pid != worker.pid
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(lines(folder)[0].pid, number)
+    worker.send(signal.SIGTERM)
+    worker.await_said("worker.draining")
+    crew.open("go")
+
+    assert worker.exit_code() == 0
+    assert database.story(step) == ["claimed", "succeeded"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_worker_stops_at_once(crew: Crew, database: Database, number: signal.Signals) -> None:
     """W-62: however long it would have slept."""
@@ -152,15 +168,13 @@ def test_two_workers_of_one_name_are_two(crew: Crew, database: Database) -> None
 def supervised(crew: Crew, database: Database, folder: Path) -> tuple[Member, list[int]]:
     """Two processes under a supervisor, each with a handler that waits."""
     steps = [database.start("wait", gate="go") for _ in range(2)]
-    supervisor = busy(crew, folder, 2, "--processes", "2", "-c", "1")
+    supervisor = busy(crew, folder, 2, "-p2", "-c", "1")
     assert {line.pid for line in lines(folder)} == {child.pid for child in supervisor.children()}
     return supervisor, steps
 
 
 @pytest.mark.parametrize("is_told_as_a_group", [False, True], ids=["alone", "with its whole group, as Ctrl-C is"])
-def test_a_supervisor_passes_signals_on(
-    crew: Crew, database: Database, folder: Path, is_told_as_a_group: bool
-) -> None:
+def test_a_supervisor_passes_signals_on(crew: Crew, database: Database, folder: Path, is_told_as_a_group: bool) -> None:
     """R31, W-62: Ctrl-C reaches all processes of a terminal at once, and is one signal nonetheless."""
     supervisor, steps = supervised(crew, database, folder)
 
@@ -185,6 +199,19 @@ def test_a_supervisor_passes_the_second_signal_on_too(crew: Crew, database: Data
 
     assert supervisor.exit_code() == 130
     assert all(is_handed_back(database, step) for step in steps)
+
+
+def test_a_worker_that_is_stopped_alone_is_started_again(crew: Crew, database: Database, folder: Path) -> None:
+    """W-33: its supervisor was asked for two."""
+    supervisor = crew.hire("--processes", "2")
+    supervisor.await_said("worker.connected", times=2)
+    first = supervisor.children()[0]
+
+    first.terminate()
+
+    supervisor.await_said("worker.connected", times=3)
+    assert len(supervisor.children()) == 2
+    assert first not in supervisor.children()
 
 
 def test_workers_whose_supervisor_is_killed_drain(crew: Crew, database: Database, folder: Path) -> None:

@@ -22,6 +22,7 @@ WORKING = {
     "enlist_worker",
     "lost_leases",
     "mark_asleep",
+    "namesakes",
     "note",
     "renew_leases",
     "rescue_steps",

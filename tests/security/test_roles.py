@@ -42,7 +42,7 @@ def test_a_producer_starts_and_cannot_claim(login: Login, db: DB) -> None:
 
     step_id = start(producer)
     run(producer, calls.start_run("flow.task", "f", "flow.step", steps=[{"kind": "a"}]))
-    bulk.start_tasks(producer, [("mail", "{}")] * 3)
+    bulk.start_tasks(producer, [bulk.Start("mail", "{}")] * 3)
 
     assert run(producer, calls.cancel(str(step_id))) == ["cancelled"]
     refused(producer, calls.claim_steps("w"), calls.settle_steps([]), calls.rescue_steps(), calls.retry(str(step_id)))

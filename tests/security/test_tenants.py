@@ -96,7 +96,7 @@ def test_a_start_for_another_tenant_is_refused(login: Login, db: DB) -> None:
         with pytest.raises(errors.TenantRefused):
             run(producer, call)
     with pytest.raises(errors.TenantRefused):
-        bulk.start_tasks(producer, [("x", "{}")], tenant="b")
+        bulk.start_tasks(producer, [bulk.Start("x", "{}")], tenant="b")
     with producer.transaction(force_rollback=True):
         run(producer, calls.stage_steps())
         producer.execute("insert into pg_temp.staged_steps (kind) values ('x')")

@@ -27,7 +27,7 @@ def load_app(named: str) -> Holdfast:
                 "run it where the module is, or install the package that has it"
             ) from error
         raise _broken(module_name, error) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(module_name, error) from error
     return _choose(module, module_name, name)
 
@@ -49,7 +49,7 @@ def _listed(apps: dict[str, Holdfast]) -> str:
     return ", ".join(sorted(apps)) if apps else "no Holdfast app at its top level"
 
 
-def _broken(module_name: str, error: Exception) -> AppNotFound:
+def _broken(module_name: str, error: BaseException) -> AppNotFound:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

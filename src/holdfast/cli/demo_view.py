@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.render import say
+from holdfast.cli.render import is_quiet, say
 from holdfast.demo.figures import Standing
 from holdfast.demo.load import Load
 from holdfast.demo.play import Killed, Scene
@@ -26,7 +26,7 @@ def showing(load: Load, workers: int) -> Iterator[Callable[[Scene], None]]:
     """Give what shows a scene, as the terminal can have it."""
     console = Console(stderr=True, highlight=False)
     title = f"{load.asked:,} tasks, {workers} workers, queue {load.queue}"
-    if not console.is_terminal:
+    if is_quiet() or not console.is_terminal:
         say(title)
         yield Lines().show
         return

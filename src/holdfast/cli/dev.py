@@ -19,11 +19,12 @@ from holdfast import embedded, log
 from holdfast.cli.application import load_app
 from holdfast.cli.common import common
 from holdfast.cli.database import opened_database
-from holdfast.cli.render import say
+from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.settings import load
 from holdfast.cli.worker import App, Concurrency, Supervised, options_of
 from holdfast.errors import AppNotFound, BadInput
 from holdfast.kernel import migrate
+from holdfast.worker.drain import DRAINED, STOPPED_NOW
 from holdfast.worker.process import STOPS, run_worker
 
 Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve; all of the app's by default.")]
@@ -34,10 +35,12 @@ Seen = dict[Path, int]
 
 @common
 def dev(
+    *,
     app: App,
     queue: Queues = [],  # noqa: B006 - typer copies it
     concurrency: Concurrency = 10,
     supervised: Supervised = False,
+    as_json: AsJson = False,
 ) -> None:
     """Work on an app: database, migrations and a worker by one command.
 
@@ -54,11 +57,15 @@ def dev(
     with opened_database(load()) as dsn:
         migrate.run(dsn, progress=say)
         arguments = ["--app", app, "--concurrency", str(concurrency), *(f"--queue={each}" for each in queue)]
-        worker = Renewed([sys.executable, "-m", "holdfast", "dev", *arguments, "--supervised"], dsn)
+        form = {"HOLDFAST_LOG_FORMAT": "json"} if as_json else {}
+        worker = Renewed([sys.executable, "-m", "holdfast", "dev", *arguments, "--supervised"], dsn, form)
         for number in STOPS:
             signal.signal(number, worker.stop)
-        worker.run(folder, pattern)
+        code = worker.run(folder, pattern)
     say("stopped")
+    if as_json:
+        data_json({"exit_code": code})
+    raise typer.Exit(code)
 
 
 def watched(app: str) -> tuple[Path, str]:
@@ -89,14 +96,15 @@ def seen(folder: Path, pattern: str) -> Seen:
 class Renewed:
     """A worker process that is replaced when the code has changed; one that has ended waits for that too."""
 
-    def __init__(self, command: list[str], dsn: str) -> None:
+    def __init__(self, command: list[str], dsn: str, settings: dict[str, str]) -> None:
         self._command = command
-        self._environment = {"HOLDFAST_LOG_FORMAT": "console", **os.environ, "HOLDFAST_DSN": dsn}
+        self._environment = {"HOLDFAST_LOG_FORMAT": "console", **os.environ, **settings, "HOLDFAST_DSN": dsn}
+        self._environment.pop("HOLDFAST_DSN_FILE", None)  # it was read, and one of the two is enough
         self._process: subprocess.Popen[bytes] | None = None
         self._signals = 0
 
-    def run(self, folder: Path, pattern: str) -> None:
-        """Go on until told to stop."""
+    def run(self, folder: Path, pattern: str) -> int:
+        """Go on until told to stop, and give the exit code."""
         say(f"watching {folder}/{pattern}")
         times = seen(folder, pattern)
         while not self._signals:
@@ -110,6 +118,7 @@ class Renewed:
                     say(f"{', '.join(names)} changed: the worker is started anew")
                     self._process.send_signal(signal.SIGTERM)
             times = now
+        return STOPPED_NOW if self._signals > 1 else DRAINED
 
     def stop(self, _number: int, _frame: object) -> None:
         """Have it end; told twice, the worker is too, and waits for no handler."""

@@ -37,6 +37,11 @@ def be_quiet() -> None:
     _quiet.append(True)
 
 
+def is_quiet() -> bool:
+    """Whether nothing is to be said but data and errors."""
+    return bool(_quiet)
+
+
 def drop_colour() -> None:
     """Print without colour from now on."""
     os.environ["NO_COLOR"] = "1"
@@ -136,7 +141,7 @@ def heading(text: str) -> None:
 
 def say(text: str) -> None:
     """Tell people something that is not data."""
-    if not _quiet:
+    if not is_quiet():
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(plain(text, keep="\n")))
 
 

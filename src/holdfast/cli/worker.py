@@ -69,7 +69,7 @@ def worker(
     config = load()
     log.configure(config.log_level, "json" if as_json else config.log_format)
     if processes > 1:
-        raise typer.Exit(Supervisor(_commands(processes, probe_port)).run())
+        raise typer.Exit(Supervisor(_commands(processes, probe_port), burst=burst).run())
     found = load_app(app)
     if not found.registry.kinds():
         raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")
@@ -131,23 +131,11 @@ def _address(config: Config) -> str:
 
 
 def _commands(processes: int, probe_port: int | None) -> list[list[str]]:
-    """Give each child the same arguments, but for what there can be only one of."""
-    rest = _without(sys.argv[1:], {"--processes", "-p", "--probe-port"})
-    commands = [[sys.executable, "-m", "holdfast", *rest, "--supervised"] for _ in range(processes)]
+    """Give each child the same arguments, but for what there can be only one of: of an option the last one counts."""
+    commands = [
+        [sys.executable, "-m", "holdfast", *sys.argv[1:], "--processes", "1", "--supervised"] for _ in range(processes)
+    ]
     if probe_port is not None:
         for place, command in enumerate(commands):
             command += ["--probe-port", str(probe_port + place if probe_port else 0)]
     return commands
-
-
-def _without(arguments: list[str], names: set[str]) -> list[str]:
-    kept: list[str] = []
-    skip = False
-    for argument in arguments:
-        if skip:
-            skip = False
-        elif argument in names:
-            skip = True
-        elif argument.partition("=")[0] not in names:
-            kept.append(argument)
-    return kept

@@ -103,6 +103,7 @@ def crew(dsn: str, queue: str, size: int) -> Iterator[Crew]:
 
 def _start(dsn: str, queue: str, name: str, said: IO[bytes]) -> Mate:
     """Start one; it holds the other end of a pipe of ours, and a Ctrl-C of the terminal's is ours to pass on."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     settings = {f"HOLDFAST_{key}": value for key, value in SETTINGS.items()}
     command = [sys.executable, "-m", "holdfast", "worker", "--app", APP, "--queue", queue, "--name", name]
     process = subprocess.Popen(
@@ -110,7 +111,7 @@ def _start(dsn: str, queue: str, name: str, said: IO[bytes]) -> Mate:
         stdin=subprocess.PIPE,
         stdout=said,
         stderr=said,
-        env={**os.environ, **settings, "HOLDFAST_DSN": dsn},
+        env={**others, **settings, "HOLDFAST_DSN": dsn},
         start_new_session=True,
     )
     return Mate(name, process)

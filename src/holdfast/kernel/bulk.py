@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -30,7 +31,7 @@ def start_steps(
     tenant: str = "default",
 ) -> UUID:
     """Start one run with many steps, in the transaction of the connection."""
-    with connection.transaction():
+    with _within(connection):
         (run_id,) = db.run(connection, calls.start_run(machine, name, step_machine, tenant=tenant))
         _stage(connection, steps)
         db.run(connection, calls.take_staged(step_machine, run_id=run_id, tenant=tenant))
@@ -39,10 +40,19 @@ def start_steps(
 
 def start_tasks(connection: Connection[Any], tasks: Iterable[Start], *, tenant: str = "default") -> int:
     """Start many tasks; tell how many."""
-    with connection.transaction():
+    with _within(connection):
         _stage(connection, tasks)
         (taken,) = db.run(connection, calls.take_staged("work.task", tenant=tenant))
     return taken
+
+
+@contextmanager
+def _within(connection: Connection[Any]) -> Iterator[None]:
+    """All or none, in the caller's own transaction if it has one, which then is the caller's to commit."""
+    if not connection.autocommit:
+        connection.execute("select")  # begins it: else the block below would, and commit it at its end
+    with connection.transaction():
+        yield
 
 
 def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:

@@ -131,16 +131,8 @@ def renew_leases(
     worker: str, lease_ids: Sequence[int], *, lease: timedelta | None = None, step_ids: Sequence[int] | None = None
 ) -> Call[int]:
     """Lengthen leases; what is missing in the answer is lost."""
-    return Call(
-        "renew_leases",
-        int,
-        {
-            "worker": worker,
-            "lease_ids": list(lease_ids),
-            "lease": lease,
-            "step_ids": None if step_ids is None else list(step_ids),
-        },
-    )
+    held = {"lease_ids": list(lease_ids), "step_ids": None if step_ids is None else list(step_ids)}
+    return Call("renew_leases", int, {"worker": worker, "lease": lease, **held})
 
 
 def lost_leases(step_ids: Sequence[int], lease_ids: Sequence[int]) -> Call[LostLease]:
@@ -249,6 +241,11 @@ def enlist_worker(
 def retire_worker(worker: str) -> Call[None]:
     """Take a worker's rows away when it stops in order."""
     return Call("retire_worker", type(None), {"worker": worker})
+
+
+def namesakes(worker: str) -> Call[str]:
+    """Ask which live workers bear the same name."""
+    return Call("namesakes", str, {"worker": worker})
 
 
 def mark_asleep(worker: str, queue: str = "default") -> Call[timedelta | None]:

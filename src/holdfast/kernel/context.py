@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from holdfast import log
+from holdfast import log, tracing
 from holdfast.errors import LeaseLost
 from holdfast.kernel import calls
 from holdfast.kernel.calls import Call
@@ -33,13 +33,14 @@ class Desk(Protocol):
 class Ctx:
     """The attempt that a handler is making. A handler takes it by a parameter annotated `Ctx`."""
 
-    __slots__ = ("_desk", "_noted", "_stop", "deadline_at", "step", "transaction_open")
+    __slots__ = ("_desk", "_noted", "_stop", "deadline_at", "step", "trace", "transaction_open")
 
     def __init__(self, step: ClaimedStep, desk: Desk, timeout: timedelta | None = None) -> None:
         self.step = step
         self._desk = desk
         self._stop: str | None = None
         self._noted = 0.0
+        self.trace: dict[str, str] | None = None  # the trace context that came with the input
         self.deadline_at = None if timeout is None else time.monotonic() + timeout.total_seconds()
         self.transaction_open: Transaction | None = None
 
@@ -111,8 +112,14 @@ class Ctx:
 
     @property
     def log(self) -> log.Logger:
-        """A logger that writes the step's number, kind and attempt with each line."""
-        return log.get("handler").bind(step_id=self.step_id, run_id=self.run_id, kind=self.kind, attempt=self.attempt)
+        """A logger that writes the step's number, kind, attempt and trace with each line."""
+        ids = {"step_id": self.step_id, "run_id": self.run_id, "kind": self.kind, "attempt": self.attempt}
+        return log.get("handler").bind(**ids, trace_id=self.trace_id)
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the trace that the start was part of."""
+        return tracing.trace_id(self.trace)
 
     def note(self, message: str, /, level: Level = "info", **payload: Any) -> None:
         """Write a line on the step that stays with it; raises LeaseLost when the step is no longer ours."""
@@ -141,7 +148,8 @@ class Ctx:
         """Open a transaction of your own that commits together with the step's completion, or not at all.
 
         `with ctx.transaction() as tx: tx.execute(…)`, or `async with` in an async handler. It is committed when the
-        handler has returned, in one go with its result; when it raises, or its lease is lost, nothing of it happens.
+        handler has returned, in one go with its result, or with the cursor of a Continue: a page and the place behind
+        it. With any other outcome, when it raises, or when its lease is lost, nothing of it happens.
         """
         from holdfast.kernel.transaction import Transaction
 

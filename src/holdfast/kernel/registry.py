@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -93,13 +92,25 @@ def _check(handler: Handler) -> None:
         raise BadTask(f"{name!r} cannot name a task; take letters, digits, dots and dashes")
     if handler.uses_cpu and handler.is_async:
         raise BadTask(f"{name}: an async handler cannot run in a process; make it a plain def, or leave cpu=True out")
+    if handler.uses_cpu and "<locals>" in handler.function.__qualname__:
+        raise BadTask(f"{name}: another process finds a cpu=True handler by its name; define it at the top of a module")
     for option, given in (("lease", handler.lease), ("timeout", handler.timeout)):
         if given is not None and given <= timedelta(0):
             raise BadTask(f"{name}: a {option} of {given} ends before it begins; take a longer one")
-    if inspect.isgeneratorfunction(handler.function) or inspect.isasyncgenfunction(handler.function):
-        raise BadTask(f"{name} is a generator; return a value instead of yielding several")
-    if handler.retry is not None and handler.retry.limit < 1:
-        raise BadTask(f"{name}: a policy of {handler.retry.limit} executions never tries; take at least 1")
+    if handler.retry is not None:
+        _check_policy(name, handler.retry)
+
+
+def _check_policy(name: str, law: RetryPolicy) -> None:
+    """Refuse here what the database would refuse each time a worker connects."""
+    if law.limit < 1:
+        raise BadTask(f"{name}: a policy of {law.limit} executions never tries; take at least 1")
+    if min(law.base, law.longest, *law.waits) < timedelta(0):
+        raise BadTask(f"{name}: the waits of a policy cannot be negative; take 0 to try again at once")
+    if not 0 <= law.jitter <= 1:
+        raise BadTask(f"{name}: a jitter of {law.jitter} is no share; take one from 0 to 1")
+    if not law.growth >= 1:
+        raise BadTask(f"{name}: with a growth of {law.growth} waits get shorter; take 1 or more")
 
 
 def _place(handler: Handler) -> str:

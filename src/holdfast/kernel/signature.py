@@ -33,6 +33,7 @@ class Signature:
     """The arguments and the result of one handler."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        _check(function)
         self._name = getattr(function, "__qualname__", repr(function))
         self._signature = inspect.signature(function)
         hints = self._hints(function)
@@ -45,7 +46,9 @@ class Signature:
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Check arguments as a caller gives them."""
-        names = [n for n in self._signature.parameters if n != self.ctx_name]
+        names = [
+            n for n, p in self._signature.parameters.items() if n != self.ctx_name and p.kind is not p.KEYWORD_ONLY
+        ]
         if len(args) > len(names):
             raise InputRefused(f"{self._name} was given {len(args)} arguments; {self.usage()}")
         given = dict(zip(names, args, strict=False))
@@ -128,6 +131,14 @@ class Signature:
                 f"{self._name} has a type that cannot travel as JSON: {str(error).splitlines()[0]}; "
                 "take a pydantic model, a dataclass or plain JSON types"
             ) from error
+
+
+def _check(function: Callable[..., Any]) -> None:
+    """Refuse what cannot be a handler, whatever its annotations say."""
+    if not inspect.isroutine(function) or not hasattr(function, "__qualname__"):
+        raise BadTask(f"{function!r} is no function; write @hf.task, or @hf.task(name=…), above a def")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise BadTask(f"{function.__qualname__} is a generator; return a value instead of yielding several")
 
 
 def told(error: ValidationError) -> str:

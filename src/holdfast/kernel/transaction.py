@@ -7,10 +7,10 @@ from typing import Any
 
 from psycopg import AsyncConnection, Connection
 
-from holdfast.errors import HoldfastError, LeaseLost
+from holdfast.errors import HoldfastError, LeaseLost, TooLarge
 from holdfast.kernel import calls, db
 from holdfast.kernel.spares import Spares
-from holdfast.models import SettledStep, Settlement
+from holdfast.models import Continue, SettledStep, Settlement
 
 
 class NotOpened(HoldfastError):
@@ -33,7 +33,7 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
+        if error is not None and not isinstance(error, Continue):
             self.abandon()
 
     async def __aenter__(self) -> AsyncConnection[Any]:
@@ -44,7 +44,7 @@ class Transaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
+        if error is not None and not isinstance(error, Continue):
             await self.aabandon()
 
     def settle(self, settlement: Settlement) -> SettledStep:
@@ -53,8 +53,7 @@ class Transaction:
             raise NotOpened("ctx.transaction() was not entered; write `with ctx.transaction() as tx:`")
         try:
             settled = db.run(self._sync, calls.settle_steps([settlement]))
-            if not settled:
-                raise _refused(settlement)
+            _check(settlement, settled)
             self._sync.commit()
             used, self._sync = self._sync, None
             self._spares.give(used)
@@ -68,8 +67,7 @@ class Transaction:
             raise NotOpened("ctx.transaction() was not entered; write `async with ctx.transaction() as tx:`")
         try:
             settled = await db.arun(self._async, calls.settle_steps([settlement]))
-            if not settled:
-                raise _refused(settlement)
+            _check(settlement, settled)
             await self._async.commit()
             used, self._async = self._async, None
             await self._spares.agive(used)
@@ -95,8 +93,12 @@ class Transaction:
             self._async = None
 
 
-def _refused(settlement: Settlement) -> LeaseLost:
-    return LeaseLost(
-        f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}: "
-        "nothing of its transaction was committed; stop working on it"
-    )
+def _check(settlement: Settlement, settled: list[SettledStep]) -> None:
+    """Refuse to commit unless the step goes on by it."""
+    if not settled:
+        raise LeaseLost(
+            f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}: "
+            "nothing of its transaction was committed; stop working on it"
+        )
+    if settled[0].event not in {"succeeded", "continued"}:
+        raise TooLarge("the result or cursor has more than 1048576 bytes; keep it elsewhere and give where it is")

@@ -10,10 +10,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from psycopg import AsyncConnection, Connection
 
+from holdfast import tracing
 from holdfast.errors import BadInput
 from holdfast.kernel import bulk, calls
 from holdfast.kernel.calls import Call
 from holdfast.kernel.registry import Handler
+from holdfast.kernel.signature import TRACE
 from holdfast.work.handle import Door, Handle
 
 P = ParamSpec("P")
@@ -97,6 +99,11 @@ class Task(Generic[P, R]):
         with self._door.connection(options.conn) as connection:
             return bulk.start_tasks(connection, rows, tenant=options.tenant)
 
+    def _traced(self, checked: dict[str, Any]) -> dict[str, Any]:
+        """Let the trace go on in the handler; not under a key, whose input has to be the same each time."""
+        carrier = None if self._options.key else tracing.carrier()
+        return checked if carrier is None else {**checked, TRACE: carrier}
+
     def _handle(self, step_id: int) -> Handle[R]:
         return Handle(step_id, self.handler.signature.read_result, self._door)
 
@@ -104,7 +111,7 @@ class Task(Generic[P, R]):
         signature, options = self.handler.signature, self._options
         return calls.start_task(
             self.name,
-            signature.write(signature.check(args, kwargs)),
+            signature.write(self._traced(signature.check(args, kwargs))),
             queue=options.queue or self.handler.queue,
             key=options.key,
             unique_key=options.unique_key,

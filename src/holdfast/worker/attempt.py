@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.kernel.context import Ctx, Desk
 from holdfast.kernel.registry import Handler
-from holdfast.models import ClaimedStep, Outcome, Settlement
+from holdfast.models import ClaimedStep, Outcome, Settlement, Unreadable
 
 if TYPE_CHECKING:
     from holdfast.models import SettledStep
@@ -34,7 +34,7 @@ class Attempt:
     )  # fmt: skip
 
     def __init__(self, step: ClaimedStep, handler: Handler, desk: Desk, lease: float, batch: Batch) -> None:
-        self.step = step if step.cursor is None else step._replace(cursor=json.loads(step.cursor))
+        self.step = step if step.cursor is None else step._replace(cursor=_read(step.cursor))
         self.handler = handler
         self.ctx = Ctx(self.step, desk)
         self.batch = batch
@@ -60,9 +60,21 @@ class Attempt:
         if self.interrupt is not None:
             self.interrupt(self)
 
+    def conclude(self, outcome: Outcome | None) -> None:
+        """Note what came of it. None takes nothing back: a worker that goes down may have handed it back already."""
+        if outcome is not None:
+            self.outcome = outcome
+
     def settlement(self, outcome: Outcome) -> Settlement:
         """Say what became of it, fenced by its lease."""
         return Settlement(self.step.step_id, self.step.lease_id, outcome)
+
+
+def _read(cursor: str | bytes) -> Any:
+    try:
+        return json.loads(cursor)
+    except (RecursionError, ValueError) as error:  # it fails its own step, not the batch that it came with
+        return Unreadable(str(error))
 
 
 Held = dict[int, Attempt]  # by lease number

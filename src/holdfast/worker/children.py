@@ -10,6 +10,7 @@ import importlib
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,14 +18,15 @@ from functools import lru_cache, reduce
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
+from uuid import UUID
 
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Handler, RetryPolicy
 from holdfast.kernel.signature import Signature
-from holdfast.models import ClaimedStep, Continue, Done, Fail, Json, Outcome, Retry, SettledStep, Snooze
+from holdfast.models import ClaimedStep, Continue, Done, Fail, Json, Outcome, Retry, SettledStep, Snooze, Unreadable
 from holdfast.worker.attempt import Attempt, Batch
 from holdfast.worker.desk import PoolDesk
-from holdfast.worker.execute import Interrupted, attempt, outcome_of
+from holdfast.worker.execute import Interrupted, Unfit, attempt, outcome_of
 from holdfast.worker.lanes import Run
 
 SPAWN = multiprocessing.get_context("spawn")  # not fork: the worker has threads
@@ -51,17 +53,29 @@ class Child:
         self.process = SPAWN.Process(target=_serve, args=(theirs, dsn), daemon=True, name="holdfast-cpu")
         self.process.start()
         theirs.close()
+        self._lock = threading.Lock()
+        self._current: Attempt | None = None
+
+    def interrupt(self, one: Attempt) -> None:
+        """Kill the process, if it still runs that attempt: the one after it must not be hit."""
+        with self._lock:
+            if self._current is one:
+                self.process.kill()
 
     def run(self, one: Attempt) -> Outcome | None:
         """Have an attempt run, and wait for what came of it."""
-        one.interrupt = lambda _one: self.process.kill()
+        if isinstance(one.step.cursor, Unreadable):
+            raise Unfit(f"the cursor cannot be read: {one.step.cursor.reason}")
+        self._current = one
+        one.interrupt = self.interrupt
         one.begin()
-        self._pipe.send_bytes(_packed(one))
-        wait([self._pipe, self.process.sentinel])
         try:
-            answer = json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
-        except (EOFError, ConnectionResetError):
-            answer = None
+            answer = self._ask(_packed(one))
+        except BaseException:  # else its answer would be taken for that of the next
+            self.process.kill()
+            raise
+        with self._lock:
+            self._current = None
         if answer is not None:
             one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
             return _outcome(answer["outcome"])
@@ -69,6 +83,14 @@ class Child:
         if one.ctx.cancelled:
             return outcome_of(one, Interrupted())
         return Retry({"type": "ProcessDied", "message": f"its process died with exit code {self.process.exitcode}"})
+
+    def _ask(self, work: bytes) -> Any:
+        try:
+            self._pipe.send_bytes(work)
+            wait([self._pipe, self.process.sentinel])
+            return json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
+        except (EOFError, ConnectionError):  # it died, now or while it had nothing to do
+            return None
 
 
 def _packed(one: Attempt) -> bytes:
@@ -89,7 +111,9 @@ def _packed(one: Attempt) -> bytes:
 
 
 def _serve(pipe: Connection, dsn: str) -> None:
-    """Run in the child until the parent is gone."""
+    """Run in the child until the parent is gone. A signal that is sent to all processes is the parent's to heed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: None)  # not SIG_IGN: what a handler starts would inherit it
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
@@ -113,7 +137,8 @@ def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
     handler = _handler(Work(work["module"], work["name"], work["kind"], work["is_retried"], work["timeout"]))
     step_id, run_id, number, lease_id = work["step"]
     cursor = None if work["cursor"] is None else json.dumps(work["cursor"])
-    step = ClaimedStep(step_id, run_id, work["kind"], work["input"].encode(), number, lease_id, None, cursor)  # type: ignore[arg-type]
+    run = None if run_id is None else UUID(run_id)
+    step = ClaimedStep(step_id, run, work["kind"], work["input"].encode(), number, lease_id, None, cursor)  # type: ignore[arg-type]
     return Attempt(step, handler, _desk(dsn, work["worker"]), 0.0, Batch(1, 0.0))
 
 

@@ -45,9 +45,9 @@ async def _hand_back(worker: Worker) -> int:
     left = list(worker.held.values())
     for one in left:
         one.stop("its worker goes down")
-    worker.end_beside()
     try:
         async with asyncio.timeout(LAST_CALLS):
+            await worker.end_beside()
             if left:
                 await worker.settler.settle(released(left))
                 worker.log.warning("worker.handed_back", steps=len(left))

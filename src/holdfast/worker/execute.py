@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import traceback
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, cast
 
 from pydantic import ValidationError
 
+from holdfast import tracing
 from holdfast.errors import LeaseLost
 from holdfast.kernel.signature import TRACE, ResultRefused, told
-from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, span
+from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
 from holdfast.worker.attempt import Attempt
 
 TRACE_LINES = 50  # of a traceback; what matters stands at its end
@@ -23,15 +26,26 @@ class Interrupted(BaseException):
     """Raised inside a handler that has to stop; no `except Exception` holds it up."""
 
 
+class Unfit(Exception):
+    """The step's own input or cursor is not what its handler takes; what to do about it is for a person to say."""
+
+
 def attempt(one: Attempt) -> Outcome | None:
     """Try a step once, in this thread. None: it is settled already, or not ours to settle."""
     try:
         arguments = _arguments(one)
         one.begin()
-        result = one.handler.function(**arguments)
-        outcome = _outcome(one, result)
+        try:
+            with _traced(one):
+                result = one.handler.function(**arguments)
+            outcome = _outcome(one, result)
+        except Continue as page:
+            outcome = _said(one, page)
         transaction = one.ctx.transaction_open
         if transaction is None or not transaction.is_open:
+            return outcome
+        if not isinstance(outcome, (Done, Continue)):  # no progress: what it wrote would be written again
+            transaction.abandon()
             return outcome
         one.settled = transaction.settle(one.settlement(outcome))
     except BaseException as error:  # noqa: BLE001 - handlers may raise anything; only here is all of it caught
@@ -46,10 +60,17 @@ async def aattempt(one: Attempt) -> Outcome | None:
     try:
         arguments = _arguments(one)
         one.begin()
-        result = await one.handler.function(**arguments)
-        outcome = _outcome(one, result)
+        try:
+            with _traced(one):
+                result = await one.handler.function(**arguments)
+            outcome = _outcome(one, result)
+        except Continue as page:
+            outcome = _said(one, page)
         transaction = one.ctx.transaction_open
         if transaction is None or not transaction.is_open:
+            return outcome
+        if not isinstance(outcome, (Done, Continue)):
+            await transaction.aabandon()
             return outcome
         one.settled = await transaction.asettle(one.settlement(outcome))
     except BaseException as error:  # noqa: BLE001 - as above
@@ -61,12 +82,23 @@ async def aattempt(one: Attempt) -> Outcome | None:
 
 def _arguments(one: Attempt) -> dict[str, Any]:
     signature = one.handler.signature
-    arguments = cast("dict[str, Any]", signature.read(one.step.input))
+    if isinstance(one.step.cursor, Unreadable):
+        raise Unfit(f"the cursor cannot be read: {one.step.cursor.reason}")
+    try:
+        arguments = cast("dict[str, Any]", signature.read(one.step.input))
+    except ValidationError as error:
+        raise Unfit(f"the input is not what {one.step.kind} takes: {told(error)}") from None
     if TRACE in arguments:
-        del arguments[TRACE]
+        came_with = arguments.pop(TRACE)
+        one.ctx.trace = came_with if isinstance(came_with, dict) else None
     if signature.ctx_name is not None:
         arguments[signature.ctx_name] = one.ctx
     return arguments
+
+
+def _traced(one: Attempt) -> AbstractContextManager[Any]:
+    step = one.step
+    return tracing.span(f"process {step.kind}", one.ctx.trace, {"step_id": step.step_id, "attempt": step.attempt})
 
 
 def _outcome(one: Attempt, result: Any) -> Outcome:
@@ -80,22 +112,15 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
     match error:
         case Retry() | Fail() | Snooze() | Continue():
             return _said(one, error)
+        case LeaseLost() | Interrupted() | asyncio.CancelledError() if one.is_timed_out and not one.is_lost:
+            return _failure(one, described(TimeoutError(f"it took longer than {one.handler.timeout}")))
         case LeaseLost():
             return None
-        case Interrupted() | asyncio.CancelledError() if one.is_lost:
-            return None
-        case Interrupted() | asyncio.CancelledError() if one.is_timed_out:
-            return _failure(one, described(TimeoutError(f"it took longer than {one.handler.timeout}")))
-        case Interrupted() | asyncio.CancelledError():
-            return None  # the worker goes down: it releases what it held
-        case ValidationError():
-            return Fail(
-                {
-                    "type": "InputRefused",
-                    "message": f"the input is not what {one.step.kind} takes: {told(error)}",
-                    "next": "mend the input or the handler's types, then: holdfast dlq retry " + str(one.step.step_id),
-                }
-            )
+        case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
+            return None  # its lease is lost, or the worker goes down and releases what it held
+        case Unfit():
+            then = f"mend the input or the handler's types, then: holdfast dlq retry {one.step.step_id}"
+            return Fail({"type": "InputRefused", "message": clean(str(error)), "next": then})
         case ResultRefused():
             return Fail({"type": "ResultRefused", "message": clean(str(error))})
         case _:
@@ -108,15 +133,19 @@ def _failure(one: Attempt, error: dict[str, Any]) -> Outcome:
 
 
 def _said(one: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Outcome:
-    match outcome:
-        case Retry(error, after):
-            return Retry(_error(error, "Retry"), None if after is None else _not_negative(after))
-        case Fail(error):
-            return Fail(_error(error, "Fail"))
-        case Snooze(after):
-            return Snooze(_not_negative(after))
-        case Continue(cursor):
-            return Continue(cursor, one.step.cursor)
+    try:
+        match outcome:
+            case Retry(error, after):
+                return Retry(_error(error, "Retry"), None if after is None else _not_negative(after))
+            case Fail(error):
+                return Fail(_error(error, "Fail"))
+            case Snooze(after):
+                return Snooze(_not_negative(after))
+            case Continue(cursor):
+                return Continue(_kept(cursor), one.step.cursor)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        sort = type(outcome).__name__
+        return Fail({"type": "OutcomeRefused", "message": clean(f"what {sort} was given makes no sense: {error}")})
 
 
 def _not_negative(after: timedelta | float) -> timedelta:
@@ -132,14 +161,27 @@ def _error(given: Any, kind: str) -> Any:
         case str():
             return {"type": kind, "message": clean(given)}
         case _:
-            return given
+            return _kept(given)
+
+
+def _kept(given: Any) -> Any:
+    """Refuse what is no JSON here, where it costs its own step and no other."""
+    json.dumps(given, allow_nan=False).encode()
+    return given
 
 
 def described(error: BaseException) -> dict[str, Any]:
     """Write an exception down: type, message and trace, without the values of variables, which may be secrets."""
     lines = "".join(traceback.format_exception(error)).splitlines()
     kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
-    return {"type": type(error).__name__, "message": clean(str(error)), "trace": clean("\n".join(kept))}
+    return {"type": type(error).__name__, "message": clean(_words(error)), "trace": clean("\n".join(kept))}
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as other:  # noqa: BLE001 - an exception of a handler's own may have no words
+        return f"it cannot be put into words: {type(other).__name__}"
 
 
 def clean(text: str) -> str:

@@ -30,7 +30,7 @@ class Intake:
         self._options = options
         self._held = held
         self._settler = settler
-        self._pace = Pace(options.concurrency, options.largest_batch)
+        self._pace = Pace(self.lanes.capacity, options.largest_batch)
         self._handlers = {handler.kind: (handler, self._lease(handler)) for handler in registry}
         self._kinds = registry.kinds()
 
@@ -79,10 +79,7 @@ class Intake:
 
     def give_back_surplus(self) -> None:
         """Hand back what waits for a slot behind long handlers: another worker may have one."""
-        oldest = next(iter(self._held.values()), None)
-        if oldest is None or time.monotonic() - oldest.batch.claimed_at < SURPLUS_AFTER:
-            return
-        surplus = self.lanes.withdraw()
+        surplus = self.lanes.withdraw(claimed_before=time.monotonic() - SURPLUS_AFTER)
         if surplus:
             self._pace.overfull()
             for one in released(surplus):

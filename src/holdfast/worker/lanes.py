@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -30,8 +31,8 @@ class Lane(Protocol):
     def add(self, attempts: list[Attempt]) -> None:
         """Take attempts to be run."""
 
-    def withdraw(self) -> list[Attempt]:
-        """Give back those that were not begun."""
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back those that were not begun, or of them those that were claimed before a time."""
 
     def close(self) -> None:
         """Take no more."""
@@ -68,9 +69,9 @@ class Threads:
         for _ in range(made):
             threading.Thread(target=self._work, name=f"holdfast-{self._name}", daemon=True).start()
 
-    def withdraw(self) -> list[Attempt]:
-        """Give back those that were not begun."""
-        return list(_emptied(self._waiting))
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back those that were not begun, or of them those that were claimed before a time."""
+        return _taken_back(self._waiting, claimed_before)
 
     def close(self) -> None:
         """Let the threads end; one that is inside a handler ends after it."""
@@ -110,13 +111,13 @@ class Seat:
         try:
             self._current = one
             failpoint("before_handler")
-            one.outcome = self._run(one)
+            one.conclude(self._run(one))
             failpoint("after_handler")
             with self._lock:
                 self._current = None
-        except Interrupted as error:  # it came when the handler had just ended
+        except BaseException as error:  # noqa: BLE001 - Interrupted when the handler had just ended, or a child lost
             self._current = None
-            one.outcome = outcome_of(one, error)
+            one.conclude(outcome_of(one, error))
 
     def interrupt(self, one: Attempt) -> None:
         """Raise Interrupted in the thread, if it still runs that attempt; it comes when C code returns."""
@@ -146,9 +147,9 @@ class Loop:
         self._waiting.extend(attempts)
         loop.call_soon_threadsafe(self._pump)
 
-    def withdraw(self) -> list[Attempt]:
-        """Give back those that were not begun."""
-        return list(_emptied(self._waiting))
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back those that were not begun, or of them those that were claimed before a time."""
+        return _taken_back(self._waiting, claimed_before)
 
     def close(self) -> None:
         """End the loop."""
@@ -191,7 +192,7 @@ class Loop:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is not None:
             one.interrupt = lambda _one: (loop.call_soon_threadsafe(task.cancel), None)[1]
-        one.outcome = await aattempt(one)
+        one.conclude(await aattempt(one))
         one.interrupt = None
         failpoint("after_handler")
         self._ended(one)
@@ -212,3 +213,14 @@ def _emptied(waiting: deque[Attempt]) -> Iterable[Attempt]:
             yield waiting.popleft()
         except IndexError:
             return
+
+
+def _taken_back(waiting: deque[Attempt], claimed_before: float) -> list[Attempt]:
+    """Take from the front what has waited longest: it stands there."""
+    found: list[Attempt] = []
+    for one in _emptied(waiting):
+        if one.batch.claimed_at >= claimed_before:
+            waiting.appendleft(one)
+            break
+        found.append(one)
+    return found

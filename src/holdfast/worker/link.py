@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection
 
+from holdfast import tracing
 from holdfast.errors import Unreachable
 from holdfast.kernel import db
 from holdfast.kernel.calls import Call
@@ -45,8 +46,9 @@ class Link:
         """Make a call within the deadline. One that was cut off leaves no connection: its answer may still come."""
         connection = await self.open()
         try:
-            async with asyncio.timeout(self._deadline):
-                return await db.arun(connection, call)
+            with tracing.span(call.function):
+                async with asyncio.timeout(self._deadline):
+                    return await db.arun(connection, call)
         except TimeoutError:
             await self.close()
             raise Unreachable(

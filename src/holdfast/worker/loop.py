@@ -56,6 +56,7 @@ class Worker:
         self._empty_polls = 0
         self._is_hinted = False
         self._is_asleep = False
+        self._polled_alone = False
         self._next_due: float | None = None
         self._recovered_at: float | None = None
         self.log = log.get("worker").bind(worker=options.identity)
@@ -109,10 +110,11 @@ class Worker:
         self._wake.clear()
         await self._sleep(min(0.2, seconds))
 
-    def end_beside(self) -> None:
-        """For the drain: end what runs beside the loop."""
+    async def end_beside(self) -> None:
+        """For the drain: end what runs beside the loop, and wait for it: it may be using the settler's connection."""
         for task in self._beside:
             task.cancel()
+        await asyncio.wait(self._beside, timeout=1)
 
     async def retire(self) -> None:
         """For the drain: take the worker off the list, and close its connections."""
@@ -132,7 +134,7 @@ class Worker:
             await self._recover_if_due()  # under load there is no idle, and so no other round
         if self.stop_signals:
             return False
-        if self.options.burst and not self.held and not self.settler.waiting:
+        if self.options.burst and self._polled_alone:
             return True
         self.states.enter("backoff")
         interval = self._interval()
@@ -158,6 +160,8 @@ class Worker:
                 about=self._about(),
             )
         )
+        if others := await self._claims.make(calls.namesakes(self.options.identity)):
+            self.log.warning("worker.name_taken", others=others, then="both work; give each a name of its own")
         self._is_asleep = False
         self.is_ready = True
         self.log.info("worker.connected")
@@ -181,6 +185,7 @@ class Worker:
             await self._sleep(FULL_LOOK)
             return True
         hinted, self._is_hinted = self._is_hinted, False
+        self._polled_alone = not self.held  # else what it holds may be due again by now
         if claimed := await self.intake.claim(self._claims):
             self.meters.claimed(claimed)
             self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
@@ -203,8 +208,7 @@ class Worker:
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - it is raised again in the loop
-                self._trouble = error
-                await self._claims.close()
+                self._trouble = error  # not closed from here: the loop may be waiting on that connection
                 self._wake.set()
                 await asyncio.sleep(self.options.error_wait.total_seconds())
             else:
@@ -246,11 +250,12 @@ class Worker:
         interval = self.options.poll_interval(max(1, self._empty_polls)).total_seconds()
         self.meters.polls(interval)
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
-        if self._next_due is None:
+        left = None if self._next_due is None else self._next_due - time.monotonic()
+        if left is None or left > interval:
             return interval
-        due, self._next_due = self._next_due, None
+        self._next_due = None
         self._is_asleep = False  # so that the one after is asked for
-        return min(interval, max(0.001, due - time.monotonic()))
+        return max(0.001, left)
 
     async def _sleep(self, seconds: float) -> None:
         try:

@@ -115,12 +115,13 @@ class Meters:
         """Count a move."""
         self._moves.labels(come, to).inc(count)
 
-    def stands(self, state: State, *, in_flight: int, beat: float) -> None:
-        """Say where the worker stands."""
+    def stands(self, state: State, *, in_flight: int, beat: float | None = None) -> None:
+        """Say where the worker stands; with `beat`, that its loop went round."""
         for each in STATES:
             self._state.labels(each).set(1 if each == state else 0)
         self._in_flight.set(in_flight)
-        self._beat.set(beat)
+        if beat is not None:
+            self._beat.set(beat)
 
     def polls(self, seconds: float) -> None:
         """Say how long it sleeps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
 import time
@@ -24,18 +25,21 @@ class Lanes:
 
     def __init__(self, registry: Registry, concurrency: int, ended: Ended, dsn: str) -> None:
         self._threads = Threads("handler", concurrency, ended)
-        self._processes = Threads("cpu", min(concurrency, os.cpu_count() or 1), ended, run_in_child(dsn))
+        cores = min(concurrency, os.cpu_count() or 1)
+        self._processes = Threads("cpu", cores, ended, run_in_child(dsn))
         self._loop = Loop(concurrency, ended)
         self._of = {handler.kind: self._choose(handler) for handler in registry}
+        self.capacity = cores if all(handler.uses_cpu for handler in registry) else concurrency  # handlers at once
         self._log = log.get("loop")
 
     def of(self, handler: Handler) -> Lane:
         """Give the lane of a handler."""
         return self._of[handler.kind]
 
-    def withdraw(self) -> list[Attempt]:
-        """Give back what was not begun."""
-        return [one for lane in (self._threads, self._processes, self._loop) for one in lane.withdraw()]
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back what was not begun, or of it what was claimed before a time."""
+        lanes = (self._threads, self._processes, self._loop)
+        return [one for lane in lanes for one in lane.withdraw(claimed_before)]
 
     def close(self) -> None:
         """Let them end."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.errors import BadInput
+from holdfast.worker.meters import Meters
+from holdfast.worker.states import State
 
 if TYPE_CHECKING:
     from holdfast.worker.loop import Worker
@@ -18,15 +20,19 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class Probe:
-    """A small server beside the worker: /healthz, /readyz and /metrics."""
+    """A small server beside the worker: /healthz, /readyz and /metrics. It answers before there is a worker."""
 
     def __init__(self, host: str, port: int) -> None:
+        self._answers: type[_Answers] = type(
+            "Answers", (_Answers,), {}
+        )  # a class of its own: two probes answer for two workers
         try:
-            self._server = ThreadingHTTPServer((host, port), _Answers)
+            self._server = ThreadingHTTPServer((host, port), self._answers)
         except (OSError, OverflowError) as error:
             raise BadInput(f"the probe cannot listen on {host}:{port}: {error}; name another --probe-port") from error
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="holdfast-probe", daemon=True)
+        self._thread.start()
 
     @property
     def port(self) -> int:
@@ -36,8 +42,7 @@ class Probe:
 
     def start(self, worker: Worker) -> None:
         """Answer for a worker."""
-        _Answers.worker = worker
-        self._thread.start()
+        setattr(self._answers, "worker", worker)  # noqa: B010 - the class was made just now
 
     def stop(self) -> None:
         """Stop answering."""
@@ -59,8 +64,8 @@ class _Answers(BaseHTTPRequestHandler):
             case "/readyz":
                 state = worker.state if worker is not None else "startup"
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: {state}\n")
-            case "/metrics" if worker is not None:
-                self._answer(HTTPStatus.OK, generate_latest(worker.meters.registry).decode(), CONTENT_TYPE_LATEST)
+            case "/metrics":
+                self._answer(HTTPStatus.OK, _measured(worker), CONTENT_TYPE_LATEST)
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, "there is /healthz, /readyz and /metrics\n")
 
@@ -74,3 +79,10 @@ class _Answers(BaseHTTPRequestHandler):
 
     def log_message(self, *_args: object) -> None:
         """Say nothing: each look would be a line."""
+
+
+def _measured(worker: Worker | None) -> str:
+    meters = Meters() if worker is None else worker.meters
+    state: State = "startup" if worker is None else worker.state
+    meters.stands(state, in_flight=0 if worker is None else worker.in_flight)
+    return generate_latest(meters.registry).decode()

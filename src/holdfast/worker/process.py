@@ -72,16 +72,21 @@ def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> No
     def watch() -> None:
         while os.read(STDIN, 1024):
             pass
-        loop.call_soon_threadsafe(worker.stop)
+        with suppress(RuntimeError):  # it has stopped by itself
+            loop.call_soon_threadsafe(worker.stop)
 
     threading.Thread(target=watch, name="holdfast-supervised", daemon=True).start()
 
 
 class Supervisor:
-    """Keeps a number of worker processes alive: one that dies is started again, soon at first, then less so."""
+    """Keeps a number of worker processes alive: one that ends is started again, soon at first, then less so.
 
-    def __init__(self, commands: Sequence[list[str]]) -> None:
+    In a burst one that ends in order is through, and so is the supervisor when all of them are.
+    """
+
+    def __init__(self, commands: Sequence[list[str]], *, burst: bool = False) -> None:
         self._commands = commands
+        self._burst = burst
         self._children: list[subprocess.Popen[bytes]] = []
         self._failures = [0] * len(commands)
         self._started = [0.0] * len(commands)
@@ -96,8 +101,8 @@ class Supervisor:
             signal.signal(number, self._signalled)
         self._children = [self._start(i) for i in range(len(self._commands))]
         while any(child.poll() is None for child in self._children) or not self._signals:
-            if not self._signals and all(child.poll() == 0 for child in self._children):
-                break  # a burst that is through
+            if not self._signals and all(self._is_through(child) for child in self._children):
+                break
             with suppress(queue.Empty):
                 self._changed.get(timeout=0.5)
             if not self._signals:
@@ -109,11 +114,14 @@ class Supervisor:
         # In a group of its own: Ctrl-C goes to a terminal's whole group, and we pass it on; twice would be too often.
         return subprocess.Popen(self._commands[place], stdin=subprocess.PIPE, process_group=0)
 
+    def _is_through(self, child: subprocess.Popen[bytes]) -> bool:
+        return self._burst and child.poll() == 0
+
     def _revive(self) -> None:
         now = time.monotonic()
         for place, child in enumerate(self._children):
             code = child.poll()
-            if code is None or code == 0:
+            if code is None or self._is_through(child):
                 continue
             if now - self._started[place] > STEADY_AFTER:
                 self._failures[place] = 0

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -21,6 +22,10 @@ from holdfast.worker.states import State, States
 
 LARGEST = 1000
 WAKING = frozenset({"retried", "continued", "snoozed", "released"})  # what may make the same step due at once
+# What is wrong with an outcome, not with the database: tried again, it would be wrong again.
+_UNKEPT = (
+    RefusedError, psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError, TypeError, ValueError,
+)  # fmt: skip
 LINGER = 0.002  # seconds: while quick handlers still run, a fuller batch is cheaper than a sooner one
 
 
@@ -49,6 +54,8 @@ class Settler:
         self._meters = meters
         self._ended: deque[Attempt] = deque()
         self._left: list[Attempt] = []  # taken, and not yet settled
+        self._reporting: list[Attempt] | None = None
+        self._good = 0  # of those being reported
         self._ready = asyncio.Event()
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -66,9 +73,11 @@ class Settler:
         """Take an attempt that has ended; may be called in any thread."""
         one.ended_at = time.monotonic()
         self._ended.append(one)
-        if not self._is_signalled and self._loop is not None:
+        loop = self._loop
+        if not self._is_signalled and loop is not None:
             self._is_signalled = True
-            self._loop.call_soon_threadsafe(self._ready.set)
+            with suppress(RuntimeError):  # the loop was closed just now: the worker has stopped
+                loop.call_soon_threadsafe(self._ready.set)
 
     @property
     def waiting(self) -> int:
@@ -95,18 +104,21 @@ class Settler:
     async def settle(self, ended: list[Attempt]) -> None:
         """Say what became of them. Those whose outcome is none of ours to say are only let go of."""
         said = [one for one in ended if one.outcome is not None and not one.is_lost]
-        failed = sum(1 for one in said if not isinstance(one.outcome, Done))
-        own = sum(1 for one in ended if one.settled is not None)
-        self._report(len(said) - failed + own, "processing", "reporting_success")
-        self._report(failed + len(ended) - len(said) - own, "processing", "reporting_failure")
+        if ended is not self._reporting:  # said a second time after the database failed, it is the same report
+            self._reporting = ended
+            good = sum(1 for one in said if isinstance(one.outcome, Done))
+            self._good = good + sum(1 for one in ended if one.settled is not None)
+            self._report(self._good, "processing", "reporting_success")
+            self._report(len(ended) - self._good, "processing", "reporting_failure")
         settled = await self._make(said) if said else []
         settled += [one.settled for one in ended if one.settled is not None]
         self._account(ended, settled)
-        self._report(len(said) - failed + own, "reporting_success", "polling")
-        self._report(failed + len(ended) - len(said) - own, "reporting_failure", "polling")
+        self._report(self._good, "reporting_success", "polling")
+        self._report(len(ended) - self._good, "reporting_failure", "polling")
 
     async def close(self) -> None:
-        """Close its connection."""
+        """Close its connection; a handler that ends after this has nobody to tell."""
+        self._loop = None
         await self._link.close()
 
     def _report(self, count: int, come: State, to: State) -> None:
@@ -123,7 +135,7 @@ class Settler:
             return await self._link.make(
                 calls.settle_steps([one.settlement(one.outcome) for one in said if one.outcome is not None])
             )
-        except (RefusedError, psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError) as error:
+        except _UNKEPT as error:
             if len(said) > 1:  # one of them cannot be stored; it must not cost the others
                 return [row for one in said for row in await self._make([one])]
             self._log.error("step.outcome_refused", step_id=said[0].step.step_id, error=str(error))

@@ -1,0 +1,15 @@
+-- Live workers that bear the name of `worker`: an identity is a name, a slash, and what is new with each start. They do not
+-- disturb each other; who gave two processes one name by mistake wants to hear of it. Reads only.
+create or replace function holdfast.namesakes(worker text)
+returns setof text
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select distinct w.worker
+    from holdfast.workers w
+   where regexp_replace(w.worker, '/[^/]*$', '') = regexp_replace(namesakes.worker, '/[^/]*$', '')
+     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s';
+end
+$$;

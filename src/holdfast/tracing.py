@@ -1,0 +1,45 @@
+"""Traces that go on from who starts a task to who runs it, by OpenTelemetry; where it is not installed there are none.
+
+The context travels in the input beside the arguments, as W3C's `traceparent`. Spans are made around what a worker asks
+of the database (claim, settle) and around each handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+try:
+    from opentelemetry import propagate, trace
+except ImportError:  # the extra `otel` brings it
+    HAS_TRACES = False
+else:
+    HAS_TRACES = True
+
+_NOTHING: AbstractContextManager[Any] = nullcontext()
+
+
+def carrier() -> dict[str, str] | None:
+    """Write the current trace context down; None where there is none."""
+    if not HAS_TRACES or not trace.get_current_span().get_span_context().is_valid:
+        return None
+    written: dict[str, str] = {}
+    propagate.inject(written)
+    return written or None
+
+
+def span(
+    name: str, came_with: Mapping[str, str] | None = None, fields: Mapping[str, str | int] | None = None
+) -> AbstractContextManager[Any]:
+    """Make a span around a block, as a child of what came with the input or of the current one."""
+    if not HAS_TRACES:
+        return _NOTHING
+    parent = propagate.extract(came_with) if came_with else None
+    return trace.get_tracer("holdfast").start_as_current_span(name, context=parent, attributes=fields)
+
+
+def trace_id(came_with: Mapping[str, str] | None) -> str | None:
+    """Read the trace's id out of a context, with or without OpenTelemetry."""
+    parts = str((came_with or {}).get("traceparent", "")).split("-")
+    return parts[1] if len(parts) == 4 else None

@@ -1,0 +1,155 @@
+"""`holdfast demo`, as people run it: it ends by itself, its figures hold, and no process is left."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import timedelta
+from urllib.parse import quote
+
+import psutil
+import psycopg
+import pytest
+
+from cli.conftest import MAIN, environment
+from holdfast import embedded
+from holdfast.demo import load
+from holdfast.embedded.locks import until
+from servers import owned_server, reaped
+
+HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+DOUBLED = """
+create function public.doubled() returns trigger language plpgsql as $$
+begin
+  insert into holdfast_demo.effects values (new.*);
+  return null;
+end
+$$;
+create trigger doubled after insert on holdfast_demo.effects
+  for each row when (pg_trigger_depth() = 0) execute function public.doubled();
+"""
+
+
+@pytest.fixture
+def own_home(tmp_path_factory):
+    """A home of the test's own, without a server."""
+    home = tmp_path_factory.mktemp("demo") / "home"
+    with reaped(home):
+        yield home
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A home whose server runs; its database is the demo's alone."""
+    home = tmp_path_factory.mktemp("demo") / "home"
+    with owned_server(home):
+        yield home
+
+
+def workers_of(home):
+    """Find the demo's workers by the address that they were given."""
+    address = quote(str(embedded.status(home).socket_directory), safe="")
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if "--supervised" in process.cmdline() and address in process.environ().get("HOLDFAST_DSN", ""):
+                found.append(process)
+    return found
+
+
+def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast, own_home):
+    """W-35, W-37, W-38, W-61, and that an embedded server which it started is stopped again."""
+    ran = holdfast("demo", "--tasks", "300", "--json", home=own_home)
+
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert (found["holds"], found["lost"], found["twice"], found["half"]) == (True, 0, 0, 0)
+    assert (found["killed"], found["started"], found["failed"]) == (1, 300, 1)
+    assert found["rescued"] >= 1
+    assert [line["state"] for line in found["story"]][:4] == ["pending", "running", "pending", "running"]
+    assert "killed with -9: worker-" in ran.stderr
+    assert "taken over: " in ran.stderr
+    assert "is stopped again" in ran.stderr
+    assert not embedded.status(own_home).running
+    assert workers_of(own_home) == []
+
+
+def test_a_server_that_was_running_is_left_running_and_the_report_names_commands_that_are_there(holdfast, home):
+    ran = holdfast("demo", "--tasks", "120", "--workers", "2")
+
+    assert ran.returncode == 0, ran.stderr
+    assert "it was running, and is left running" in ran.stderr
+    assert embedded.status(home).running
+    assert "\nlost\t0\t✓\t" in ran.stdout
+    commands = [line.split("  ")[1] for line in ran.stdout.partition("Look further:\n")[2].splitlines()]
+    assert len(commands) == 5
+    for command in commands:
+        assert holdfast(*shlex.split(command)[1:]).returncode in {0, 9}, command
+
+
+def test_a_demo_that_is_interrupted_stops_its_workers_and_says_what_stays(home):
+    demo = subprocess.Popen(
+        [sys.executable, "-c", HEEDING + MAIN, "demo", "--tasks", "20000"],
+        env=environment(home=home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert until(lambda: len(workers_of(home)) == 3 and is_under_way(home), within=timedelta(seconds=60))
+        demo.send_signal(signal.SIGINT)
+        _, said = demo.communicate(timeout=60)
+    finally:
+        demo.kill()
+        demo.communicate()
+
+    assert demo.returncode == 130, said
+    assert "stay queued" in said
+    assert "go on with them: holdfast worker --app holdfast.demo.tasks:hf --queue demo-" in said
+    assert workers_of(home) == []
+
+
+def test_a_demo_that_is_killed_leaves_no_process(own_home):
+    demo = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "demo", "--tasks", "20000"],
+        env=environment(home=own_home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert until(lambda: len(workers_of(own_home)) == 3 and is_under_way(own_home), within=timedelta(seconds=60))
+        demo.kill()
+    finally:
+        demo.kill()
+        demo.wait()
+
+    assert until(lambda: not workers_of(own_home), within=timedelta(seconds=60))
+    assert until(lambda: not embedded.status(own_home).running, within=timedelta(seconds=60))
+
+
+def is_under_way(home):
+    try:
+        with psycopg.connect(embedded.admin_dsn(home, "holdfast")) as connection:
+            return connection.execute("select exists (select from holdfast_demo.effects)").fetchone() == (True,)
+    except psycopg.Error:
+        return False
+
+
+def test_an_effect_that_is_written_twice_fails_the_check(cli, db):
+    """The check is no decoration: with effects doubled behind its back the demo ends with 9 and says what is wrong."""
+    load.prepare(db)
+    db.execute(DOUBLED)
+
+    ran = cli("demo", "--tasks", "60", "--workers", "2")
+
+    assert ran.returncode == 9, ran.stderr
+    assert "\naccepted twice\t59\t✗\t" in ran.stdout
+    assert "\nlost\t0\t✓\t" in ran.stdout
+    assert "as HOLDFAST_DSN says" in ran.stderr
+
+
+def test_a_named_database_that_is_not_migrated_is_not_ours_to_change(holdfast, own_home):
+    embedded.ensure(own_home)
+    refused = holdfast("demo", dsn=embedded.admin_dsn(own_home))
+
+    assert refused.returncode == 13
+    assert "holdfast db migrate" in refused.stderr

@@ -1,0 +1,157 @@
+"""`holdfast worker`: the app it loads, what it is told by settings, and what it refuses with a way on."""
+
+from __future__ import annotations
+
+import socket
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from holdfast import config
+from holdfast.cli.application import load_app
+from holdfast.cli.worker import _commands, options_of
+from holdfast.errors import AppNotFound
+
+GOOD = """
+from holdfast import Holdfast
+hf = Holdfast()
+@hf.task
+def work(number: int) -> int:
+    return number
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of modules, in which the command runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [str(tmp_path), *__import__("sys").path])
+    for name, text in {
+        "shop_good": GOOD,
+        "shop_two": GOOD + "other = Holdfast()\n",
+        "shop_alias": GOOD + "same = hf\n",
+        "shop_none": "hf = 3\n",
+        "shop_empty": "from holdfast import Holdfast\nhf = Holdfast()\n",
+        "shop_broken": "import os\nos.nothing_of_that_name\n",
+        "shop_lacks": "import a_module_that_is_not_there\n",
+        "shop_syntax": "def (\n",
+        "shop_exits": "raise SystemExit(3)\n",
+    }.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("named", ["shop_good", "shop_good:hf", "shop_alias", "shop_two:other"])
+def test_an_app_is_found(shop: Path, named: str) -> None:
+    """W-01: the only one of a module needs no name."""
+    load_app(named)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("", "names no module"),
+        (":hf", "names no module"),
+        ("shop_gone", "there is no module shop_gone"),
+        ("shop_good.deeper", "there is no module shop_good.deeper"),
+        ("shop_two", "has hf, other; name the one"),
+        ("shop_none", "no Holdfast app at its top level"),
+        ("shop_none:hf", "shop_none:hf is a int"),
+        ("shop_good:gone", "shop_good:gone is not there; it has hf"),
+        ("shop_broken", r"AttributeError.*shop_broken\.py, line 2"),
+        ("shop_lacks", "cannot be imported: ModuleNotFoundError.*a_module_that_is_not_there"),
+        ("shop_syntax", "cannot be imported: SyntaxError"),
+        ("shop_exits", "cannot be imported: SystemExit"),
+        ("..", "names no module|cannot be imported"),
+        ("shop good", "there is no module"),
+    ],
+)
+def test_an_app_that_cannot_be_had_is_refused_with_the_way_on(shop: Path, named: str, words: str) -> None:
+    """W-52."""
+    with pytest.raises(AppNotFound, match=words) as raised:
+        load_app(named)
+
+    assert "; " in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--app", "shop_gone"], 2, "there is no module shop_gone"),
+        (["--app", "shop_broken"], 2, "cannot be imported"),
+        (["--app", "shop_empty"], 2, "has no tasks"),
+        ([], 2, "--app"),
+        (["--app", "shop_good", "--concurrency", "0"], 2, "concurrency"),
+        (["--app", "shop_good", "--probe-port", "99999"], 2, "probe-port"),
+    ],
+)
+def test_bad_input_is_one_clear_error(holdfast, shop: Path, arguments: list[str], code: int, words: str) -> None:  # type: ignore[no-untyped-def]
+    """W-52."""
+    done = holdfast("worker", *arguments)
+
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_in_use_is_refused(holdfast, shop: Path) -> None:  # type: ignore[no-untyped-def]
+    """W-02."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = holdfast("worker", "--app", "shop_good", "--probe-port", str(taken.getsockname()[1]))
+
+    assert done.returncode == 2
+    assert "name another --probe-port" in done.stderr
+
+
+def test_a_burst_works_and_ends(holdfast, shop: Path) -> None:  # type: ignore[no-untyped-def]
+    """W-01, W-62: also in several processes."""
+    for more in ([], ["--processes", "2"]):
+        done = holdfast("worker", "--app", "shop_good", "--burst", *more)
+
+        assert done.returncode == 0, done.stderr
+        assert '"worker.stopped"' in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("500ms", 0.5), ("1s", 1), ("0.2", 0.2), ("5m", 300), ("2h", 7200), ("1d", 86400), ("PT5M", 300), (" 3 s ", 3)],
+)
+def test_a_span_is_read_as_people_write_it(written: str, meant: float) -> None:
+    """W-45, W-46, W-47, W-48."""
+    assert config.Config(error_wait=written).error_wait == timedelta(seconds=meant)
+
+
+@pytest.mark.parametrize("written", ["", "soon", "-1s", "0", "1 fortnight", "1e999"])
+def test_a_span_that_makes_no_sense_is_refused(written: str) -> None:
+    """W-45, W-46, W-47, W-48."""
+    with pytest.raises(ValidationError):
+        config.Config(error_wait=written)
+
+
+def test_settings_and_arguments_become_a_workers_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W-45, W-46, W-47, W-48."""
+    monkeypatch.setenv("HOLDFAST_LEASE", "500ms")
+    monkeypatch.setenv("HOLDFAST_RECOVERY_INTERVAL", "7s")
+    monkeypatch.setenv("HOLDFAST_POLL_MIN", "1s")
+    monkeypatch.setenv("HOLDFAST_LISTEN", "no")
+
+    found = options_of(config.load(), ["a", "b", "a"], [], 5, name="left", grace=3)
+
+    assert (found.queues, found.tenants, found.concurrency) == (("a", "b"), None, 5)
+    assert (found.lease, found.recovery_interval) == (timedelta(seconds=0.5), timedelta(seconds=7))
+    assert (found.poll_min, found.poll_max, found.error_wait) == tuple(timedelta(seconds=s) for s in (1, 10, 5))
+    assert (found.grace, found.listens, found.identity.startswith("left/")) == (timedelta(seconds=3), False, True)
+
+
+def test_each_process_gets_the_arguments_but_for_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W-02."""
+    given = ["holdfast", "worker", "-a", "x", "-p", "2", "--probe-port=8080", "--burst"]
+    monkeypatch.setattr("sys.argv", given)
+
+    commands = _commands(2, 8080)
+
+    assert [command[3:] for command in commands] == [
+        ["worker", "-a", "x", "--burst", "--supervised", "--probe-port", port] for port in ("8080", "8081")
+    ]

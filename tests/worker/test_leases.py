@@ -1,0 +1,124 @@
+"""Leases while handlers run: kept by renewal, lost by takeover, and unknown while the database is away."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from holdfast import Ctx, Holdfast
+from holdfast.errors import Unreachable
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
+from holdfast.testing import events
+from kernel.steps import DB, step_row
+from worker.running import metric, read, running, seconds, until, worker_of, working
+
+pytestmark = pytest.mark.one_server
+
+
+class Held:
+    """A handler that goes on until it is let go."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self.began, self.go = threading.Event(), threading.Event()
+        self.calls = 0
+        self.stopped: list[str | None] = []
+
+        @hf.task
+        def work(ctx: Ctx) -> str:
+            self.calls += 1
+            self.began.set()
+            try:
+                while not self.go.wait(0.01):
+                    pass
+            finally:
+                self.stopped.append(ctx.stop_reason)
+            return "done"
+
+        self.task = work
+
+
+@pytest.fixture
+def held(hf: Holdfast) -> Held:
+    return Held(hf)
+
+
+def test_a_handler_longer_than_three_leases_keeps_its_lease_and_runs_once(hf: Holdfast, db: DB, held: Held) -> None:
+    """W-57, C-62: two more workers look for lost steps all the while."""
+    handle = held.task.start()
+    with working(hf, lease=seconds(0.5)) as worker:
+        assert read(held.began)
+        first = step_row(db, handle.id)["lease_until"]
+        others = {"lease": seconds(0.5), "recovery_interval": seconds(0.05)}
+        with working(hf, **others), working(hf, **others):
+            until(lambda: step_row(db, handle.id)["lease_until"] > first + seconds(1.5), "a fourth lease")
+            held.go.set()
+            assert handle.wait(timeout=30) == "done"
+
+    assert (held.calls, events(db, step=handle.id)) == (1, ["claimed", "succeeded"])
+    assert metric(worker, "holdfast_leases_renewed_total") >= 3
+    assert metric(worker, "holdfast_leases_lost_total") == 0
+
+
+def test_a_lost_lease_stops_the_handler_and_its_outcome_is_not_accepted(hf: Holdfast, db: DB, held: Held) -> None:
+    """W-61, C-62: counted, and the step stays the other's."""
+    handle = held.task.start()
+    with working(hf, lease=seconds(0.5)) as worker:
+        assert read(held.began)
+        with db.transaction():
+            db.execute(
+                "update holdfast.steps set lease_until = holdfast.clock() - interval '1 s' where id = %s", [handle.id]
+            )
+            run(db, calls.rescue_steps())
+            run(db, calls.claim_steps("another", lease=seconds(3600)))
+        until(lambda: held.stopped, "the stop")
+        until(lambda: worker.in_flight == 0, "the letting go")
+
+    assert held.stopped[0] is not None
+    assert "its lease is lost" in held.stopped[0]
+    assert step_row(db, handle.id)["lease_owner"] == "another"
+    assert metric(worker, "holdfast_leases_lost_total") == 1
+    assert metric(worker, "holdfast_settle_refused_total") == 1
+
+
+def test_a_renewal_that_fails_in_transit_is_unknown_and_not_lost(hf: Holdfast, db: DB, held: Held) -> None:
+    """C-62: the handler goes on, and its outcome counts while the lease has not run out."""
+    handle = held.task.start()
+    worker = worker_of(hf, lease=seconds(3))
+    make, failures = worker.leases._link.make, threading.Event()
+
+    async def failing(call):  # type: ignore[no-untyped-def]
+        if not failures.is_set():
+            failures.set()
+            raise Unreachable("cut in transit")
+        return await make(call)
+
+    worker.leases._link.make = failing  # type: ignore[method-assign]
+    with running(worker):
+        assert read(failures)
+        until(lambda: metric(worker, "holdfast_leases_renewed_total") >= 1, "the renewal after it")
+        held.go.set()
+        assert handle.wait(timeout=30) == "done"
+
+    assert held.stopped == [None]
+    assert metric(worker, "holdfast_leases_lost_total") == 0
+
+
+@pytest.mark.parametrize("error", [Unreachable("cut"), OSError("cut"), TimeoutError()], ids=repr)
+def test_a_lease_that_ran_out_unrenewed_stops_its_handler(hf: Holdfast, held: Held, error: Exception) -> None:
+    """C-62: counted from when the last granted request was sent; nothing is written then."""
+    held.task.start()
+    worker = worker_of(hf, lease=seconds(0.5), recovery_interval=seconds(3600))
+
+    async def failing(_call):  # type: ignore[no-untyped-def]
+        raise error
+
+    worker.leases._link.make = failing  # type: ignore[method-assign]
+    with running(worker):
+        until(lambda: held.stopped, "the stop")
+        held.go.set()
+
+    assert held.stopped[0] is not None
+    assert "its lease ran out" in held.stopped[0]
+    assert metric(worker, "holdfast_leases_lost_total") >= 1

@@ -1,0 +1,162 @@
+"""Outcomes, results, errors and inputs that cannot be kept or read: each costs its own step, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from holdfast import Continue, Ctx, Fail, Holdfast, Retry, Snooze
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
+from kernel.steps import DB, step_row
+from worker.running import burst, error_of
+
+pytestmark = pytest.mark.one_server
+SECRET = "hunter2"
+
+UNKEPT = {
+    "a time that is none": Retry("x", after="soon"),  # type: ignore[arg-type]
+    "a time beyond all": Snooze(after=1e300),
+    "a time that is no number": Snooze(after=float("nan")),
+    "a cursor that is no JSON": Continue({1, 2}),
+    "a cursor that holds itself": Continue(loop := [], loop.append(loop)),
+    "a cursor with a NUL": Continue("a\0b"),
+    "a cursor with a lone surrogate": Continue("\ud800"),
+    "a cursor that is no number": Continue(float("inf")),
+    "an error that is no JSON": Fail(object()),
+    "an error with keys that are no text": Fail({(1, 2): 3}),
+    "an error with a NUL": Fail({"message": "a\0b"}),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+@pytest.mark.parametrize("outcome", UNKEPT.values(), ids=UNKEPT.keys())
+def test_an_outcome_that_makes_no_sense_fails_its_step_alone(
+    hf: Holdfast, db: DB, outcome: Exception, is_async: bool
+) -> None:
+    """W-33: the worker goes on; the batch beside it settles."""
+
+    def odd() -> None:
+        raise outcome
+
+    async def aodd() -> None:
+        raise outcome
+
+    @hf.task
+    def even() -> int:
+        return 1
+
+    task = hf.task(name="odd")(aodd if is_async else odd)
+    bad, good = task.start(), even.start()
+    burst(hf)
+
+    assert good.wait() == 1
+    assert step_row(db, bad.id)["state"] == "error"
+    assert error_of(db, bad.id)["message"]
+
+
+@pytest.mark.parametrize(
+    "gives",
+    [lambda: {"at": object()}, lambda: "a\0b", lambda: {"k\0": 1}, lambda: "\ud800", lambda: "x" * 2_000_000],
+    ids=["no JSON", "NUL", "NUL in a key", "lone surrogate", "2 MB"],
+)
+def test_a_result_that_cannot_be_kept_fails_its_step_alone(hf: Holdfast, db: DB, gives: object) -> None:
+    """W-10: and says why."""
+
+    @hf.task
+    def odd():  # type: ignore[no-untyped-def]
+        return gives()  # type: ignore[operator]
+
+    @hf.task
+    def even() -> int:
+        return 1
+
+    bad, good = odd.start(), even.start()
+    burst(hf)
+
+    assert good.wait() == 1
+    assert step_row(db, bad.id)["state"] == "error"
+    assert error_of(db, bad.id)["message"]
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("a\0b \ud800"), Unspeakable(), SystemExit(3), KeyboardInterrupt(), ValueError("x" * 5_000_000)],
+    ids=["NUL and surrogate", "no words", "exit", "interrupt", "5 MB"],
+)
+def test_an_exception_of_any_sort_is_stored_and_the_worker_goes_on(hf: Holdfast, db: DB, error: BaseException) -> None:
+    """W-24, W-33, W-58."""
+
+    @hf.task
+    def odd() -> None:
+        raise error
+
+    @hf.task
+    def even() -> int:
+        return 1
+
+    bad, good = odd.start(), even.start()
+    burst(hf)
+
+    assert good.wait() == 1
+    assert error_of(db, bad.id)["type"] == type(error).__name__
+
+
+def test_an_async_handler_that_was_cancelled_by_none_of_ours_has_failed(hf: Holdfast, db: DB) -> None:
+    """W-24: a CancelledError of its own making is an exception like others."""
+
+    @hf.task
+    async def odd() -> None:
+        raise asyncio.CancelledError
+
+    started = odd.start()
+    burst(hf)
+
+    assert error_of(db, started.id)["type"] == "CancelledError"
+
+
+def test_an_input_that_no_longer_fits_after_a_deploy_fails_that_step_and_says_what_to_do(hf: Holdfast, db: DB) -> None:
+    """W-52: the row stays; mended, it can be retried."""
+
+    @hf.task
+    def greet(name: str) -> str:
+        return name
+
+    (bad,) = run(db, calls.start_task("greet", {"nmae": SECRET, "age": 3}))
+    good = greet.start(name="ann")
+    burst(hf)
+
+    assert good.wait() == "ann"
+    error = error_of(db, bad)
+    assert error["type"] == "InputRefused"
+    assert "name" in error["message"]
+    assert f"dlq retry {bad}" in error["next"]
+    assert SECRET not in json.dumps(error)
+
+
+@pytest.mark.parametrize("column", ["input", "cursor"])
+def test_json_that_python_cannot_read_fails_that_step_alone(hf: Holdfast, db: DB, column: str) -> None:
+    """W-33: PostgreSQL keeps what is nested deeper than Python reads."""
+
+    @hf.task
+    def greet(name: object, ctx: Ctx) -> int:
+        return 1
+
+    deep = "[" * 4000 + "]" * 4000
+    bad, good = greet.start(name=1), greet.start(name=2)
+    given = f'{{"name": {deep}}}' if column == "input" else deep
+    db.execute(f"update holdfast.steps set {column} = %s::jsonb where id = %s", [given, bad.id])
+    burst(hf)
+
+    assert good.wait() == 1
+    found = db.execute("select state, error ->> 'next' from holdfast.steps where id = %s", [bad.id]).fetchone()
+    assert found is not None
+    assert found[0] == "error"
+    assert "holdfast dlq retry" in found[1]

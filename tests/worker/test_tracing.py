@@ -1,0 +1,81 @@
+"""A trace goes on from who starts a task to who runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from holdfast import Ctx, Holdfast
+from holdfast.errors import KeyConflict
+from worker.running import burst
+
+SPANS = InMemorySpanExporter()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def provider() -> None:
+    made = TracerProvider()
+    made.add_span_processor(SimpleSpanProcessor(SPANS))
+    trace.set_tracer_provider(made)
+
+
+@pytest.fixture(autouse=True)
+def spans() -> Iterator[None]:
+    SPANS.clear()
+    yield
+    SPANS.clear()
+
+
+def test_start_and_handler_are_of_one_trace(hf: Holdfast) -> None:
+    """W-55: with spans around claim, processing and reporting, and the trace's id in the handler's hands."""
+    seen: list[str | None] = []
+
+    @hf.task
+    def look(ctx: Ctx, x: int) -> int:
+        seen.append(ctx.trace_id)
+        return x
+
+    with trace.get_tracer("test").start_as_current_span("asked") as asked:
+        started = look.start(x=4)
+    burst(hf)
+
+    of_trace = format(asked.get_span_context().trace_id, "032x")
+    made = {span.name: span for span in SPANS.get_finished_spans()}
+    assert started.wait(timeout=0) == 4
+    assert seen == [of_trace]
+    assert format(made["process look"].context.trace_id, "032x") == of_trace
+    assert {"claim_steps", "settle_batch"} <= made.keys()
+
+
+def test_without_a_trace_nothing_travels(hf: Holdfast) -> None:
+    seen: list[str | None] = []
+
+    @hf.task
+    def look(ctx: Ctx) -> None:
+        seen.append(ctx.trace_id)
+
+    look.start()
+    burst(hf)
+
+    assert seen == [None]
+
+
+def test_a_key_means_the_same_in_another_trace(hf: Holdfast) -> None:
+    """The input of a key has to be the same each time, so the trace does not travel under one."""
+
+    @hf.task
+    def look(x: int) -> None: ...
+
+    with trace.get_tracer("test").start_as_current_span("first"):
+        first = look.options(key="k").start(x=1)
+    with trace.get_tracer("test").start_as_current_span("second"):
+        again = look.options(key="k").start(x=1)
+        with pytest.raises(KeyConflict):
+            look.options(key="k").start(x=2)
+
+    assert again.id == first.id
