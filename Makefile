@@ -5,7 +5,7 @@ BIN := .venv/bin
 SQL := $(shell find src/holdfast/sql -name '*.sql' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench bench-worker schema demo
+.PHONY: help setup test check bench bench-worker schema docs demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,9 @@ bench-worker: setup ## measure the whole worker against the baseline's
 schema: setup ## write tests/schema.sql, the schema as migrations make it; review its diff
 	$(BIN)/python tests/dump_schema.py > tests/schema.sql.new
 	mv tests/schema.sql.new tests/schema.sql
+
+docs: setup ## write the pages of docs/reference that are read from the code and the database
+	$(BIN)/python docs/generate.py
 
 demo: setup ## some thousand tasks, one worker killed in the middle, and proof that nothing was lost
 	$(BIN)/holdfast demo $(ARGS)

@@ -45,6 +45,7 @@ class Config(BaseSettings):
         default_factory=lambda: platformdirs.user_data_path("holdfast"),
         description="where the embedded PostgreSQL lives",
     )
+    app: str | None = Field(None, description="the app that `holdfast worker` works for, as module:name")
     lease: Seconds | None = Field(None, description="how long a step may be held in silence; else as its kind says")
     recovery_interval: Seconds = Field(timedelta(seconds=30), description="between sweeps for steps of lost workers")
     poll_min: Seconds = Field(timedelta(seconds=0.2), description="the first sleep of a worker that finds nothing")

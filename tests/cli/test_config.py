@@ -7,9 +7,11 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+import typer
 from pydantic import ValidationError
 
 from holdfast import config
+from holdfast.cli import app
 from holdfast.errors import BadAddress
 
 
@@ -61,6 +63,14 @@ def test_a_name_that_means_nothing_is_a_warning(monkeypatch):
 
     with pytest.warns(UserWarning, match="HOLDFAST_HOEM is no setting of Holdfast"):
         config.load()
+
+
+def test_each_variable_that_an_option_reads_is_a_setting():
+    """`holdfast worker` reads HOLDFAST_APP, which was said to mean nothing."""
+    read = {p.envvar for command in typer.main.get_command(app).commands.values() for p in command.params if p.envvar}
+
+    assert read == {"HOLDFAST_APP"}
+    assert config.unknown_names(read) == []
 
 
 def test_a_secret_is_read_from_the_file_that_is_named(monkeypatch, tmp_path):

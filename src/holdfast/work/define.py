@@ -11,6 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from psycopg import AsyncConnection, Connection
 
 from holdfast import tracing
+from holdfast.errors import BadInput
 from holdfast.kernel import bulk, calls
 from holdfast.kernel.calls import Call
 from holdfast.kernel.registry import Handler
@@ -87,6 +88,9 @@ class Task(Generic[P, R]):
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
         """Start one task for each set of named arguments, by COPY, all or none; tell how many."""
         signature, options = self.handler.signature, self._options
+        for option in ("key", "unique_key", "due_at"):
+            if getattr(options, option) is not None:
+                raise BadInput(f"start_many takes no {option}; leave it out, or start the tasks one by one")
         queue = options.queue or self.handler.queue
         rows = (
             bulk.Start(self.name, signature.write(signature.check((), each)), queue, options.priority)

@@ -1,0 +1,218 @@
+"""Writes the pages of the reference that are read from the code and the database: `make docs`; a test compares them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import tempfile
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import Connection
+from pydantic_core import PydanticUndefined
+
+from holdfast import config, errors
+from holdfast.embedded.owned import owned_server
+from holdfast.kernel import migrate
+from holdfast.worker.meters import DURATIONS, Meters
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generate.py: run `make docs` instead of editing it. -->"
+_LEAF = re.compile(r"^[│ ]*[├└]── (\w+) +(?:RN\d{3} +)?(.+)$", re.MULTILINE)
+
+CONFIGURATION = """\
+# Settings
+
+Settings are environment variables, read once when a process starts. `holdfast config` shows those in force and where each
+comes from. A span of time is a number with a unit (`500ms`, `30s`, `5m`, `2h`, `1d`); a bare number is seconds. A variable that is set
+to nothing counts as unset. A name that begins with `HOLDFAST_` and is none of these is warned of, with the one that was probably
+meant.
+"""
+CONFIGURATION_END = """
+The DSN may be in a file, as secrets often are: `HOLDFAST_DSN_FILE` names it. `HOLDFAST_DSN`, where set, goes before it.
+
+Options of a command go before settings: `holdfast worker --app` before `HOLDFAST_APP`, `--grace` before `HOLDFAST_GRACE`. The lease of a
+task is the worker's `HOLDFAST_LEASE`, else the task's own (`@hf.task(lease=…)`), else 300 s.
+"""
+ERRORS = """\
+# Errors
+
+Every error of ours is a `holdfast.HoldfastError`; those that callers meet stand in `holdfast.errors`. What the database refuses has a SQLSTATE,
+which is the same for callers in any language. The exit code is what `holdfast` ends with. A message names what happened and, after
+the last semicolon, the way on.
+"""
+MACHINES = """\
+# Machines
+
+A machine lists the states of one kind of row, and its legal moves. The database refuses every other move and journals each of
+these. These tables and diagrams are read from the rows that it goes by: `holdfast.machine_states` and `holdfast.machine_moves`.
+
+A phase says what a state means to the kernel: *open*, waiting to be claimed; *held*, under a lease (of a run: under way); *over*,
+finished; *open or over*, failed, and `finished_at` says whether for good. The face `work` has workers in Python today; those of
+`flow` and `ops` are here in SQL, their faces come later.
+"""
+METRICS = """\
+# Metrics
+
+`holdfast worker --probe-port 8080` serves these at `/metrics`, in Prometheus' text format. Each worker process counts for itself, from
+its start; a counter also has a `…_created` series, the time it began.
+"""
+METRICS_END = """
+Buckets of `holdfast_handler_seconds`: {buckets} seconds.
+
+What to watch:
+
+- `holdfast_heartbeat_timestamp_seconds` that stands still for longer than a minute: the loop hangs.
+- `holdfast_worker_state{{state="error_wait"}}` at 1: the worker cannot use the database.
+- `holdfast_settle_refused_total` and `holdfast_leases_lost_total` that rise: handlers outlive their leases, workers are frozen, or steps
+  were cancelled while they ran.
+- `holdfast_rescued_total` that rises: workers die.
+- `holdfast_loop_blocked_total` that rises: an async handler blocks; the log names the line.
+"""
+STATES: LiteralString = """
+select machine, state, phase, coalesce(outcome, ''), is_initial from holdfast.machine_states
+ order by machine, phase = 'over', not is_initial, phase, state
+"""
+MOVES: LiteralString = """
+select machine, from_state, event, to_state, actors from holdfast.machine_moves order by machine, from_state, event
+"""
+
+
+def configuration() -> str:
+    """List the settings."""
+    rows = [
+        (f"`{config.variable(name)}`", _default(name), field.description or "")
+        for name, field in config.Config.model_fields.items()
+    ]
+    return _page(CONFIGURATION, _table(("setting", "unset", "meaning"), rows), CONFIGURATION_END)
+
+
+def _default(name: str) -> str:
+    default = config.Config.model_fields[name].default
+    match default:
+        case _ if default is PydanticUndefined:
+            return "the user's data directory"
+        case None:
+            return ""
+        case timedelta():
+            seconds = default.total_seconds()
+            return f"`{seconds:g}s`" if seconds >= 1 else f"`{seconds * 1000:g}ms`"
+        case _:
+            return f"`{str(default).lower()}`"
+
+
+def error_tree() -> str:
+    """List the errors, as the tree at the top of errors.py tells of them."""
+    told = dict(_LEAF.findall(errors.__doc__ or ""))
+    rows = [
+        (
+            f"`{each.__name__}`",
+            f"`{each.__bases__[0].__name__}`",
+            f"`{each.sqlstate}`" if issubclass(each, errors.RefusedError) and each.sqlstate else "",
+            str(each.exit_code),
+            told[each.__name__],
+        )
+        for _, each in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(each, errors.HoldfastError) and each is not errors.HoldfastError
+    ]
+    rows.sort(key=lambda row: list(told).index(row[0].strip("`")))
+    return _page(ERRORS, _table(("error", "is a", "SQLSTATE", "exit code", "what happened"), rows))
+
+
+def machines(connection: Connection[Any]) -> str:
+    """Draw the machines of a database."""
+    states: dict[str, list[tuple[Any, ...]]] = {}
+    moves: dict[str, list[tuple[Any, ...]]] = {}
+    for machine, *row in connection.execute(STATES):
+        states.setdefault(machine, []).append(tuple(row))
+    for machine, *row in connection.execute(MOVES):
+        moves.setdefault(machine, []).append(tuple(row))
+    return _page(MACHINES, *(_machine(machine, states[machine], moves[machine]) for machine in sorted(states)))
+
+
+def _machine(machine: str, states: list[tuple[Any, ...]], moves: list[tuple[Any, ...]]) -> str:
+    begins = [f"  [*] --> {state}" for state, _, _, is_initial in states if is_initial]
+    arrows = [f"  {come} --> {to}: {event}" for come, event, to, _ in moves]
+    ends = [f"  {state} --> [*]" for state, phase, _, _ in states if phase == "over"]
+    known = [
+        (f"`{state}`" + (", where it begins" if is_initial else ""), phase.replace("_", " "), outcome)
+        for state, phase, outcome, is_initial in states
+    ]
+    legal = [(f"`{come}`", f"`{event}`", f"`{to}`", ", ".join(actors)) for come, event, to, actors in moves]
+    diagram = "\n".join(["```mermaid", "stateDiagram-v2", *begins, *arrows, *ends, "```"])
+    return (
+        f"\n## `{machine}`\n\n{diagram}\n\n"
+        + _table(("state", "phase", "outcome"), known)
+        + "\n"
+        + _table(("from", "event", "to", "made by"), legal)
+    )
+
+
+def metrics() -> str:
+    """List the meters, each used once so that it shows its labels."""
+    rows = [
+        (f"`{_scraped(family.name, family.type)}`", family.type, ", ".join(_labels(family)), family.documentation)
+        for family in _used().registry.collect()
+    ]
+    buckets = ", ".join(f"{bound:g}" for bound in DURATIONS)
+    return _page(METRICS, _table(("name", "type", "labels", "meaning"), sorted(rows)), METRICS_END.format(buckets=buckets))
+
+
+def _used() -> Meters:
+    meters = Meters()
+    meters.claimed({"kind": 1})
+    meters.settled("kind", "succeeded", 1)
+    meters.took("kind", [1.0])
+    meters.timed_out("kind")
+    meters.notified(ok=True)
+    meters.moved("startup", "connecting", 1)
+    return meters
+
+
+def _scraped(name: str, sort: str) -> str:
+    return f"{name}_total" if sort == "counter" else name
+
+
+def _labels(family: Any) -> list[str]:
+    return sorted({label for sample in family.samples for label in sample.labels if label != "le"})
+
+
+def _page(*parts: str) -> str:
+    opening, *rest = parts
+    title, _, text = opening.partition("\n")
+    return f"{title}\n\n{NOTE}\n{text}\n" + "".join(rest)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n".replace("|  |", "| |") for line in lines)
+
+
+def pages(connection: Connection[Any]) -> dict[str, str]:
+    """Write each page's text."""
+    return {
+        "configuration.md": configuration(),
+        "errors.md": error_tree(),
+        "machines.md": machines(connection),
+        "metrics.md": metrics(),
+    }
+
+
+def main() -> None:
+    """Write them, from a database of their own."""
+    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as folder:  # noqa: S108 - a short path, for the socket
+        Path(folder).chmod(0o755)
+        with owned_server(Path(folder, "home")) as dsn:
+            migrate.run(dsn)
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                for name, text in pages(connection).items():
+                    (REFERENCE / name).write_text(text, "utf-8")
+                    sys.stdout.write(f"{name}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Pages of the documentation as a reader follows them: fenced blocks are files, commands, programs, SQL and answers.
+
+The first word after the fence is the language, a second one says more:
+
+    bash            typed into a shell          bash install   not typed: the tests have what it installs
+    python x.py     written into that file      python         run as a program
+    sql             typed into psql             ini, dockerfile, yaml: their commands are tried, see test_pages.py
+    output          what the block before it printed, line by line; … stands for anything
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast import embedded
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+_FENCED = re.compile(r"^```(\S*) ?(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FAILED = ("error:", "ERROR:", "Traceback")
+PATIENCE = 100  # seconds
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block."""
+
+    language: str
+    more: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """Read the fenced blocks of a page, in order."""
+    return [Block(*found) for found in _FENCED.findall(page.read_text("utf-8"))]
+
+
+class Reader:
+    """Somebody who does what a page says, in a folder of their own."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._folder = folder
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        given = {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
+        self._environment = clean | given | {"PATH": path, "PSQL": str(embedded.binary("psql")), "COLUMNS": "200"}
+        (folder / "examples").symlink_to(ROOT / "examples")
+
+    def follow(self, page: Path) -> None:
+        """Do all that a page says, and compare what it shows with what comes."""
+        found = blocks(page)
+        printed = ""
+        for place, block in enumerate(found):
+            after = found[place + 1] if place + 1 < len(found) else Block("", "", "")
+            if block.language == "output":
+                _compare(block.text, printed)
+            elif block.language == "python" and block.more:
+                (self._folder / block.more).write_text(block.text)
+            else:
+                may_fail = after.language == "output" and after.text.startswith(_FAILED)
+                printed = self._do(block, may_fail=may_fail)
+
+    def _do(self, block: Block, *, may_fail: bool) -> str:
+        match block.language, block.more:
+            case "bash", "":
+                command = ["bash", "-euo", "pipefail", "-c", block.text]
+            case "python", "":
+                command = [sys.executable, "-c", block.text]
+            case "sql", "":
+                command = ["holdfast", "db", "psql", "-v", "ON_ERROR_STOP=1", "-c", block.text]
+            case _:
+                return ""
+        done = subprocess.run(
+            command, cwd=self._folder, env=self._environment, text=True, timeout=PATIENCE, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert (done.returncode != 0) == may_fail, f"{block.text}\n{done.stdout}"
+        return done.stdout
+
+
+def _compare(shown: str, printed: str) -> None:
+    """Find the lines that a page shows, in their order, in what was printed; blanks count as one."""
+    there = iter([" ".join(line.split()) for line in printed.splitlines()])
+    for line in filter(None, (" ".join(line.split()) for line in shown.splitlines())):
+        wanted = re.compile(".*".join(re.escape(part) for part in re.split(" ?… ?", line)))
+        assert any(wanted.fullmatch(each) for each in there), f"{line!r} is not in what came:\n{printed}"

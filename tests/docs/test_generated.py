@@ -1,0 +1,60 @@
+"""The generated pages are what the code and the database say today; `make docs` writes them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from docs.pages import DOCS
+from scenarios.crew import Crew, Database, until
+
+DONE = 'holdfast_settled_total{event="succeeded",kind="doze"} 1.0'
+
+
+def generator() -> Any:
+    """Load the script, which is in no package."""
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["configuration.md", "errors.md", "machines.md", "metrics.md"])
+def test_a_generated_page_is_up_to_date(db: Connection[Any], name: str) -> None:
+    """Deliver: reference pages from the real thing."""
+    written = (DOCS / "reference" / name).read_text("utf-8")
+
+    assert written == generator().pages(db)[name], "run `make docs`"
+
+
+def test_a_scrape_has_the_meters_of_the_page_and_no_others(dsn: str, tmp_path: Path) -> None:
+    """W-56 W-64: metrics are exported, each is documented."""
+    page = (DOCS / "reference" / "metrics.md").read_text("utf-8")
+    told = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.MULTILINE))
+    crew = Crew(dsn, tmp_path)
+    try:
+        worker = crew.hire_ready("--probe-port", "0")
+        Database(dsn).start("doze")
+        until(lambda: DONE in _scrape(worker.text()), "a task was counted as done")
+        scraped = _scrape(worker.text())
+    finally:
+        crew.dismiss()
+
+    served = dict(re.findall(r"^# TYPE (\w+) (\w+)$", scraped, re.MULTILINE))
+    assert {name: sort for name, sort in served.items() if not name.endswith("_created")} == told
+    assert re.search(r'^holdfast_worker_state\{state="\w+"\} 1\.0$', scraped, re.MULTILINE)
+
+
+def _scrape(said: str) -> str:
+    (address,) = re.findall(r"^probe: (http://\S+)/healthz", said, re.MULTILINE)
+    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text

@@ -1,0 +1,89 @@
+"""What the pages tell people to do works, in order, and gives what they show."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from docs.pages import DOCS, ROOT, Block, Reader, blocks
+from holdfast.cli import app
+
+FROM_NOTHING = sorted((DOCS / "tutorial").glob("*.md"))
+ELSEWHERE = {"testing.md"}  # tests/testing runs it, with pytest
+GUIDES = [page for page in sorted((DOCS / "guides").glob("*.md")) if page.name not in ELSEWHERE]
+FOLLOWED = [*FROM_NOTHING, *GUIDES, ROOT / "README.md"]
+COMMANDS = {"ini", "dockerfile", "yaml"}
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", FROM_NOTHING, ids=named)
+def test_a_tutorial_leads_from_nothing_to_its_end(page: Path, home: Path, tmp_path: Path) -> None:
+    """Deliver: a first task in five minutes, no step missing."""
+    Reader(tmp_path, home=str(home)).follow(page)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", [*GUIDES, ROOT / "README.md"], ids=named)
+def test_what_a_guide_says_works(page: Path, dsn: str, tmp_path: Path) -> None:
+    """Deliver: every code block is run."""
+    Reader(tmp_path, dsn=dsn).follow(page)
+
+
+@pytest.mark.parametrize("page", FOLLOWED, ids=named)
+def test_every_block_is_of_a_sort_that_is_run(page: Path) -> None:
+    known = {"bash", "python", "sql", "output"} | COMMANDS
+
+    assert {block.language for block in blocks(page)} <= known
+    assert {block.more for block in blocks(page) if block.language == "bash"} <= {"", "install"}
+
+
+def commands(block: Block) -> list[str]:
+    """Find the command lines of ours in a unit, an image or a manifest."""
+    if block.language == "ini":
+        unit = configparser.ConfigParser(interpolation=None)
+        unit.optionxform = str  # type: ignore[assignment,method-assign]
+        unit.read_string(block.text)
+        return [unit["Service"]["ExecStart"].partition("/bin/")[2]]
+    lists = re.findall(r"\[(\"holdfast\".*?)\]", block.text)
+    return [shlex.join(re.findall(r'"(.*?)"', each)) for each in lists]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=named)
+def test_the_commands_in_units_and_images_are_understood(page: Path) -> None:
+    """Parsed as the command line is, and not run: they run for ever."""
+    ours = typer.main.get_command(app)
+    for block in (each for each in blocks(page) if each.language in COMMANDS):
+        for line in commands(block):
+            _, name, *arguments = shlex.split(line)
+            command = ours.commands[name]  # type: ignore[attr-defined]
+            assert command.make_context(name, arguments, resilient_parsing=False).params["app"]
+
+
+def test_the_make_targets_that_pages_name_are_there() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
+    told = {target for page in pages for target in re.findall(r"(?:^ *|`)make ([a-z]+)", page.read_text(), re.MULTILINE)}
+
+    assert {"demo", "test", "docs"} <= told <= targets
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+            assert "://" not in link, f"{page.name} leads out: {link}"
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_index_has_every_page() -> None:
+    index = (DOCS / "README.md").read_text("utf-8")
+
+    assert [page for page in DOCS.rglob("*.md") if f"({page.relative_to(DOCS)})" not in index] == [DOCS / "README.md"]

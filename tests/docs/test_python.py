@@ -1,0 +1,70 @@
+"""The reference of the Python API has each public name, with its signature as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from typing import get_overloads
+
+import holdfast
+from docs.pages import DOCS
+from holdfast import errors
+from holdfast.work.define import Task
+from holdfast.work.handle import Handle
+
+TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
+WIRING = {"make", "amake", "tell_to_stop"}  # for our own parts
+
+
+def signature(name: str, function: object) -> str:
+    """Write a signature as the page does: annotations as they were written, `self` left out."""
+    given = inspect.signature(function)  # type: ignore[arg-type]
+    kept = [p for p in given.parameters.values() if p.name != "self"]
+    told = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(given.replace(parameters=kept)))
+    told = told.replace("datetime.timedelta", "timedelta").replace("'", '"')
+    return f"{'async ' if inspect.iscoroutinefunction(function) else ''}{name}{told}".removesuffix(" -> None")
+
+
+def members(name: str, owner: type) -> Iterator[str]:
+    """Give a line for each public method and property of a class."""
+    for key, member in vars(owner).items():
+        if key.startswith("_") or key in WIRING:
+            continue
+        if isinstance(member, property):
+            yield signature(f"{name}.{key}", member.fget).replace("()", "")
+        elif callable(member):
+            yield signature(f"{name}.{key}", (get_overloads(member) or [member])[-1])
+
+
+def there() -> set[str]:
+    lines = {line for n, owner in (("hf", holdfast.Holdfast), ("task", Task), ("handle", Handle), ("ctx", holdfast.Ctx))
+             for line in members(n, owner)}  # fmt: skip
+    makers = [holdfast.Holdfast, holdfast.RetryPolicy, holdfast.Retry, holdfast.Snooze, holdfast.Fail, holdfast.Continue]
+    return lines | {signature(each.__name__, each) for each in makers}
+
+
+def told() -> set[str]:
+    blocks = re.findall(r"(?:^    .*\n)+", TEXT, re.MULTILINE)
+    whole = "\n".join(re.sub(r"\n {5,}", " ", block).replace("( ", "(") for block in blocks)
+    return {line.strip() for line in whole.splitlines() if line.strip()}
+
+
+def test_each_public_method_is_there_with_its_signature() -> None:
+    """Deliver: reference of the Python API."""
+    assert told() == there()
+
+
+def test_each_public_name_is_there() -> None:
+    assert [name for name in holdfast.__all__ if f"`{name}`" not in TEXT and f"    {name}(" not in TEXT] == []
+
+
+def test_each_field_of_a_policy_is_explained() -> None:
+    fields = {field.name for field in dataclasses.fields(holdfast.RetryPolicy)}
+
+    assert fields == set(re.findall(r"^\| `(\w+)` \|", TEXT.partition("## Retry policies")[2].partition("##")[0], re.M))
+
+
+def test_each_error_that_waiting_raises_is_there() -> None:
+    assert all(f"`{error.__name__}`" in TEXT for error in (errors.RunFailed, errors.RunCancelled, errors.WaitTimedOut))

@@ -1,0 +1,26 @@
+"""Many tasks at once: what cannot be kept for all of them is refused, not forgotten."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import BadInput
+from work.tasks import DB
+
+
+@pytest.mark.parametrize("option", [{"key": "k"}, {"unique_key": "k"}, {"due_at": datetime(2100, 1, 1, tzinfo=UTC)}])
+def test_an_option_that_many_cannot_have_is_refused(db: DB, dsn: str, option: dict[str, Any]) -> None:
+    """A key or a due time that was left out in silence would let work run twice, or too early."""
+    hf = Holdfast(dsn)
+
+    @hf.task
+    def greet(name: str) -> None: ...
+
+    with pytest.raises(BadInput, match=f"start_many takes no {next(iter(option))}"):
+        greet.options(**option).start_many([{"name": "Ada"}])
+
+    assert db.execute("select count(*) from holdfast.steps").fetchone() == (0,)
