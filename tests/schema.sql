@@ -1396,7 +1396,9 @@ begin
          coalesce(announced, 'user'),
          case announced when 'worker' then coalesce(o.lease_owner, actor) else coalesce(nullif(actor, ''), session_user) end,
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
-         case when n.error is distinct from o.error then n.error end
+         -- Each failed attempt has its error, also one that failed as the attempt before it did.
+         case when n.error is distinct from o.error
+                or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end
     from o
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event

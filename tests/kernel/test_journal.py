@@ -10,7 +10,7 @@ import pytest
 from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.db import run, translate
-from holdfast.models import Done
+from holdfast.models import Done, Retry
 from holdfast.testing import Clock, journal
 from kernel.steps import DB, claim_one, fingerprint, finish, node, settle, start, start_flow, value, violations
 
@@ -29,6 +29,16 @@ def partitions(db: DB, table: str) -> list[str]:
         [f"holdfast.{table}"],
     )
     return [name for (name,) in rows]
+
+
+def test_each_failed_attempt_has_its_error_also_the_same_one_twice(db: DB) -> None:
+    """W-58: what an attempt failed of is told by its own move."""
+    fault = {"type": "Away", "message": "the server is away"}
+    start(db)
+    for _ in range(2):
+        settle(db, claim_one(db), Retry(fault, timedelta(0)))
+
+    assert [entry.error for entry in journal(db) if entry.event == "retried"] == [fault, fault]
 
 
 @pytest.mark.parametrize("role", ["hf_owner", None], ids=["as the owner", "as a superuser"])
