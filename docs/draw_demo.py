@@ -1,4 +1,4 @@
-"""Draws docs/images/demo.svg from what a real run of `holdfast demo` prints at its end; run it after the demo changed."""
+"""Draws docs/images/demo.svg from what a real run of `holdfast demo` prints at its end; run it when that changes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rich.text import Text
 
 PICTURE = Path(__file__).parent / "images" / "demo.svg"
 WIDTH = 110
-_OUTSIDE = re.compile(r"<!-- Generated.*?-->\s*|@font-face\s*\{.*?\}\s*", re.DOTALL)  # web fonts, and where they come from
+_OUTSIDE = re.compile(r"<!-- Generated.*?-->\s*|@font-face\s*\{.*?\}\s*", re.DOTALL)  # web fonts and addresses
 
 
 def main() -> None:
     """Run the demo as on a terminal, in a home of its own, and draw what it printed."""
-    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as folder:  # noqa: S108 - a short path, for the socket
+    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         printed = _printed({"HOLDFAST_HOME": f"{folder}/home", "COLUMNS": str(WIDTH), "TERM": "xterm-256color"})
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)

@@ -27,39 +27,42 @@ _LEAF = re.compile(r"^[│ ]*[├└]── (\w+) +(?:RN\d{3} +)?(.+)$", re.MULT
 CONFIGURATION = """\
 # Settings
 
-Settings are environment variables, read once when a process starts. `holdfast config` shows those in force and where each
-comes from. A span of time is a number with a unit (`500ms`, `30s`, `5m`, `2h`, `1d`); a bare number is seconds. A variable that is set
-to nothing counts as unset. A name that begins with `HOLDFAST_` and is none of these is warned of, with the one that was probably
-meant.
+Settings are environment variables, read once when a process starts. `holdfast config` shows those in force and
+where each comes from. A span of time is a number with a unit (`500ms`, `30s`, `5m`, `2h`, `1d`); a bare number is
+seconds. A variable that is set to nothing counts as unset. A name that begins with `HOLDFAST_` and is none of these
+is warned of, with the one that was probably meant.
 """
 CONFIGURATION_END = """
-The DSN may be in a file, as secrets often are: `HOLDFAST_DSN_FILE` names it. `HOLDFAST_DSN`, where set, goes before it.
+The DSN may be in a file, as secrets often are: `HOLDFAST_DSN_FILE` names it. `HOLDFAST_DSN`, where set, goes before
+it.
 
-Options of a command go before settings: `holdfast worker --app` before `HOLDFAST_APP`, `--grace` before `HOLDFAST_GRACE`. The lease of a
-task is the worker's `HOLDFAST_LEASE`, else the task's own (`@hf.task(lease=…)`), else 300 s.
+Options of a command go before settings: `holdfast worker --app` before `HOLDFAST_APP`, `--grace` before
+`HOLDFAST_GRACE`. The lease of a task is the worker's `HOLDFAST_LEASE`, else the task's own (`@hf.task(lease=…)`),
+else 300 s.
 """
 ERRORS = """\
 # Errors
 
-Every error of ours is a `holdfast.HoldfastError`; those that callers meet stand in `holdfast.errors`. What the database refuses has a SQLSTATE,
-which is the same for callers in any language. The exit code is what `holdfast` ends with. A message names what happened and, after
-the last semicolon, the way on.
+Every error of ours is a `holdfast.HoldfastError`; those that callers meet stand in `holdfast.errors`. What the
+database refuses has a SQLSTATE, which is the same for callers in any language. The exit code is what `holdfast`
+ends with. A message names what happened and, after the last semicolon, the way on.
 """
 MACHINES = """\
 # Machines
 
-A machine lists the states of one kind of row, and its legal moves. The database refuses every other move and journals each of
-these. These tables and diagrams are read from the rows that it goes by: `holdfast.machine_states` and `holdfast.machine_moves`.
+A machine lists the states of one kind of row, and its legal moves. The database refuses every other move and
+journals each of these. These tables and diagrams are read from the rows that it goes by: `holdfast.machine_states`
+and `holdfast.machine_moves`.
 
-A phase says what a state means to the kernel: *open*, waiting to be claimed; *held*, under a lease (of a run: under way); *over*,
-finished; *open or over*, failed, and `finished_at` says whether for good. The face `work` has workers in Python today; those of
-`flow` and `ops` are here in SQL, their faces come later.
+A phase says what a state means to the kernel: *open*, waiting to be claimed; *held*, under a lease (of a run: under
+way); *over*, finished; *open or over*, failed, and `finished_at` says whether for good. The face `work` has workers
+in Python today; those of `flow` and `ops` are here in SQL, their faces come later.
 """
 METRICS = """\
 # Metrics
 
-`holdfast worker --probe-port 8080` serves these at `/metrics`, in Prometheus' text format. Each worker process counts for itself, from
-its start; a counter also has a `…_created` series, the time it began.
+`holdfast worker --probe-port 8080` serves these at `/metrics`, in Prometheus' text format. Each worker process
+counts for itself, from its start; a counter also has a `…_created` series, the time it began.
 """
 METRICS_END = """
 Buckets of `holdfast_handler_seconds`: {buckets} seconds.
@@ -68,8 +71,8 @@ What to watch:
 
 - `holdfast_heartbeat_timestamp_seconds` that stands still for longer than a minute: the loop hangs.
 - `holdfast_worker_state{{state="error_wait"}}` at 1: the worker cannot use the database.
-- `holdfast_settle_refused_total` and `holdfast_leases_lost_total` that rise: handlers outlive their leases, workers are frozen, or steps
-  were cancelled while they ran.
+- `holdfast_settle_refused_total` and `holdfast_leases_lost_total` that rise: handlers outlive their leases, workers
+  are frozen, or steps were cancelled while they ran.
 - `holdfast_rescued_total` that rises: workers die.
 - `holdfast_loop_blocked_total` that rises: an async handler blocks; the log names the line.
 """
@@ -159,7 +162,9 @@ def metrics() -> str:
         for family in _used().registry.collect()
     ]
     buckets = ", ".join(f"{bound:g}" for bound in DURATIONS)
-    return _page(METRICS, _table(("name", "type", "labels", "meaning"), sorted(rows)), METRICS_END.format(buckets=buckets))
+    return _page(
+        METRICS, _table(("name", "type", "labels", "meaning"), sorted(rows)), METRICS_END.format(buckets=buckets)
+    )
 
 
 def _used() -> Meters:
@@ -204,7 +209,7 @@ def pages(connection: Connection[Any]) -> dict[str, str]:
 
 def main() -> None:
     """Write them, from a database of their own."""
-    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as folder:  # noqa: S108 - a short path, for the socket
+    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         with owned_server(Path(folder, "home")) as dsn:
             migrate.run(dsn)

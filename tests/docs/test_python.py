@@ -10,7 +10,7 @@ from typing import get_overloads
 
 import holdfast
 from docs.pages import DOCS
-from holdfast import errors
+from holdfast import Continue, Ctx, Fail, Holdfast, Retry, RetryPolicy, Snooze, errors
 from holdfast.work.define import Task
 from holdfast.work.handle import Handle
 
@@ -39,9 +39,9 @@ def members(name: str, owner: type) -> Iterator[str]:
 
 
 def there() -> set[str]:
-    lines = {line for n, owner in (("hf", holdfast.Holdfast), ("task", Task), ("handle", Handle), ("ctx", holdfast.Ctx))
-             for line in members(n, owner)}  # fmt: skip
-    makers = [holdfast.Holdfast, holdfast.RetryPolicy, holdfast.Retry, holdfast.Snooze, holdfast.Fail, holdfast.Continue]
+    owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx}
+    makers = [Holdfast, RetryPolicy, Retry, Snooze, Fail, Continue]
+    lines = {line for name, owner in owners.items() for line in members(name, owner)}
     return lines | {signature(each.__name__, each) for each in makers}
 
 
@@ -61,7 +61,7 @@ def test_each_public_name_is_there() -> None:
 
 
 def test_each_field_of_a_policy_is_explained() -> None:
-    fields = {field.name for field in dataclasses.fields(holdfast.RetryPolicy)}
+    fields = {field.name for field in dataclasses.fields(RetryPolicy)}
 
     assert fields == set(re.findall(r"^\| `(\w+)` \|", TEXT.partition("## Retry policies")[2].partition("##")[0], re.M))
 
