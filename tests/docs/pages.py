@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -75,12 +76,17 @@ class Reader:
                 command = ["holdfast", "db", "psql", "-v", "ON_ERROR_STOP=1", "-c", block.text]
             case _:
                 return ""
-        done = subprocess.run(
-            command, cwd=self._folder, env=self._environment, text=True, timeout=PATIENCE, check=False,
+        with subprocess.Popen(
+            command, cwd=self._folder, env=self._environment, text=True, process_group=0,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        assert (done.returncode != 0) == may_fail, f"{block.text}\n{done.stdout}"
-        return done.stdout
+        ) as done:  # fmt: skip
+            try:
+                printed, _ = done.communicate(timeout=PATIENCE)
+            except BaseException:
+                os.killpg(done.pid, signal.SIGKILL)
+                raise
+        assert (done.returncode != 0) == may_fail, f"{block.text}\n{printed}"
+        return printed
 
 
 def _compare(shown: str, printed: str) -> None:

@@ -71,7 +71,7 @@ def test_the_commands_in_units_and_images_are_understood(page: Path) -> None:
 def test_the_make_targets_that_pages_name_are_there() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
-    told = {target for page in pages for target in re.findall(r"(?:^ *|`)make ([a-z]+)", page.read_text(), re.MULTILINE)}
+    told = {target for page in pages for target in re.findall(r"(?:^    |`)make ([a-z-]+)", page.read_text(), re.MULTILINE)}
 
     assert {"demo", "test", "docs"} <= told <= targets
 

@@ -124,6 +124,16 @@ def test_a_signal_to_all_its_processes_ends_no_cpu_handler_early(crew: Crew, dat
     assert database.story(step) == ["claimed", "succeeded"]
 
 
+def test_a_worker_whose_processes_wait_for_work_ends(crew: Crew, database: Database, folder: Path) -> None:
+    """W-62: they leave SIGTERM to the worker, which at its end asked them by it, and waited without end."""
+    step = database.start("burn_apart", seconds=0)
+
+    worker = crew.hire("--burst")
+
+    assert worker.exit_code() == 0
+    assert database.story(step) == ["claimed", "succeeded"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_worker_stops_at_once(crew: Crew, database: Database, number: signal.Signals) -> None:
     """W-62: however long it would have slept."""

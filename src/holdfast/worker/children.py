@@ -6,6 +6,7 @@ attempt and no other; one whose time is up or whose lease is lost is killed. It 
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import multiprocessing
@@ -30,6 +31,7 @@ from holdfast.worker.execute import Interrupted, Unfit, attempt, outcome_of
 from holdfast.worker.lanes import Run
 
 SPAWN = multiprocessing.get_context("spawn")  # not fork: the worker has threads
+NAME = "holdfast-cpu"
 
 
 def run_in_child(dsn: str) -> Run:
@@ -50,7 +52,7 @@ class Child:
 
     def __init__(self, dsn: str) -> None:
         self._pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=_serve, args=(theirs, dsn), daemon=True, name="holdfast-cpu")
+        self.process = SPAWN.Process(target=_serve, args=(theirs, dsn), daemon=True, name=NAME)
         self.process.start()
         theirs.close()
         self._lock = threading.Lock()
@@ -91,6 +93,14 @@ class Child:
             return json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
         except (EOFError, ConnectionError):  # it died, now or while it had nothing to do
             return None
+
+
+@atexit.register  # later than multiprocessing's own, and so before it
+def _end_children() -> None:
+    """Kill what waits for work: asked by SIGTERM, which they leave to us, they would be waited for without end."""
+    for process in multiprocessing.active_children():
+        if process.name == NAME:
+            process.kill()
 
 
 def _packed(one: Attempt) -> bytes:
