@@ -1,25 +1,29 @@
-"""Log lines with fields instead of sentences: JSON where a program reads, aligned text where a person does."""
+"""Log lines with fields instead of sentences: JSON where a program reads, aligned text where a person does.
+
+structlog is imported when the first line is logged: most commands log none, and it takes a third of their start.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import structlog
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger, Processor
 
-Logger = structlog.typing.FilteringBoundLogger
+Logger: TypeAlias = "FilteringBoundLogger"
 Format = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 
 
 def configure(level: Level = "info", form: Format = "auto") -> None:
     """Write to stderr, once for the whole process."""
+    import structlog
+
     as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
-    last: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer(default=str) if as_json else structlog.dev.ConsoleRenderer()
-    )
-    shown: list[structlog.typing.Processor] = [structlog.processors.format_exc_info] if as_json else []
+    last: Processor = structlog.processors.JSONRenderer(default=str) if as_json else structlog.dev.ConsoleRenderer()
+    shown: list[Processor] = [structlog.processors.format_exc_info] if as_json else []
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -36,5 +40,7 @@ def configure(level: Level = "info", form: Format = "auto") -> None:
 
 def get(name: str) -> Logger:
     """Give the logger of a part."""
+    import structlog
+
     logger: Logger = structlog.get_logger().bind(part=name)
     return logger

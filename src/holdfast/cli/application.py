@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from holdfast.app import Holdfast
 from holdfast.errors import AppNotFound
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
 
 
 def load_app(named: str) -> Holdfast:
@@ -33,6 +36,8 @@ def load_app(named: str) -> Holdfast:
 
 
 def _choose(module: object, module_name: str, name: str) -> Holdfast:
+    from holdfast.app import Holdfast
+
     apps = {key: value for key, value in vars(module).items() if isinstance(value, Holdfast)}
     if name:
         found = getattr(module, name, None)

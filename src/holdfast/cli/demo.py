@@ -1,47 +1,16 @@
-"""`holdfast demo`: tasks, a worker killed in the middle, and proof that nothing was lost or accepted twice."""
+"""`holdfast demo`: what it takes. What it does is in `demo_show`, imported when it is run: it brings a whole app."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, dataclass
-from datetime import UTC
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from psycopg import Connection
 
 from holdfast.cli.common import common
-from holdfast.cli.database import opened_database
-from holdfast.cli.demo_view import showing
-from holdfast.cli.render import AsJson, data, data_json, data_table, say
-from holdfast.cli.settings import load as load_settings
-from holdfast.config import Config
-from holdfast.demo import load, story
-from holdfast.demo.crew import APP, CONCURRENCY, crew
-from holdfast.demo.figures import added, read
-from holdfast.demo.judge import Evidence, Verdict, gather, judge
-from holdfast.demo.load import Load
-from holdfast.demo.play import Play
-from holdfast.kernel import db, migrate
+from holdfast.cli.render import AsJson
 
 Tasks = Annotated[int, typer.Option("--tasks", min=30, max=1_000_000, help="How many tasks to run.")]
 Workers = Annotated[int, typer.Option("--workers", min=2, max=32, help="How many worker processes; one is killed.")]
-
-CHECK_FAILED, INTERRUPTED = 9, 130
-SHORTEST_PLAY = 3.0  # seconds: longer than a lease runs, so that the others are still at work when it ends
-LONGEST_TASK = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What a showing gave."""
-
-    load: Load
-    evidence: list[Evidence]
-    verdict: Verdict
-    lines: list[story.Line]
-    chosen: Evidence | None
-    seconds: float
 
 
 @common
@@ -57,83 +26,6 @@ def demo(*, tasks: Tasks = 3000, workers: Workers = 3, as_json: AsJson = False) 
 
         holdfast demo --tasks 10000 --workers 4
     """
-    settings = load_settings()
-    with opened_database(settings) as dsn, db.connect(dsn) as connection:
-        _migrate(connection, settings, dsn)
-        played = _played(dsn, connection, tasks, workers)
-        if as_json:
-            _report_json(played)
-        else:
-            _report(played)
-    raise typer.Exit(0 if played.verdict.holds else CHECK_FAILED)
+    from holdfast.cli.demo_show import show
 
-
-def _migrate(connection: Connection[Any], settings: Config, dsn: str) -> None:
-    """Bring the embedded database up to date; another is not ours to change."""
-    if settings.dsn is None:
-        migrate.run(dsn)
-    migrate.check(connection)
-
-
-def _played(dsn: str, connection: Connection[Any], count: int, size: int) -> Played:
-    began_at = time.monotonic()
-    load.prepare(connection)
-    queue = load.new_queue()
-    seconds = min(LONGEST_TASK, SHORTEST_PLAY * size * CONCURRENCY / count)
-    started = load.start(connection, queue, count, seconds)
-    try:
-        with crew(dsn, queue, size) as aboard, showing(started, size) as show:
-            play = Play(connection, started, aboard)
-            play.run(show)
-    except KeyboardInterrupt:
-        _say_what_stays(connection, started)
-        raise typer.Exit(INTERRUPTED) from None
-    killed = play.killed
-    evidence = gather(connection, started, None if killed is None else killed.worker)
-    chosen = story.choose(evidence)
-    lines = [] if chosen is None else story.tell(connection, chosen.step_id)
-    verdict = judge(started, evidence, killed=0 if killed is None else 1)
-    return Played(started, evidence, verdict, lines, chosen, time.monotonic() - began_at)
-
-
-def _report(played: Played) -> None:
-    rows = [(one.what, f"{one.count:,}", one.mark, one.meaning) for one in played.verdict.findings()]
-    data("")
-    data_table(("", "count", "", "must be"), rows, styles={"✓": "bold green", "✗": "bold red"})
-    if played.chosen is not None:
-        data(f"\nThe story of task {played.chosen.step_id} ({played.chosen.kind}), from the journal:")
-    for line in played.lines:
-        at = line.at.astimezone(UTC)
-        data(f"  {at:%H:%M:%S.%f}  +{line.since.total_seconds():6.3f} s  {line.state:<8}  {line.what}")
-    data("\nLook further:")
-    commands = _commands(played)
-    width = max(len(command) for command, _ in commands)
-    for command, meaning in commands:
-        data(f"  {command:<{width}}  {meaning}")
-
-
-def _report_json(played: Played) -> None:
-    figures = {**asdict(played.verdict), "holds": played.verdict.holds, "seconds": round(played.seconds, 1)}
-    told = [{"at": line.at, "state": line.state, "what": line.what} for line in played.lines]
-    shown = None if played.chosen is None else str(played.chosen.step_id)
-    data_json({**figures, "queue": played.load.queue, "story_of": shown, "story": told})
-
-
-def _commands(played: Played) -> list[tuple[str, str]]:
-    """Name the commands that show more of what has just happened."""
-    shown = played.chosen or played.evidence[0]
-    return [
-        (f"holdfast runs show {shown.step_id}", "one task's whole story"),
-        (f"holdfast dlq report --queue {played.load.queue}", "what failed for good, and why"),
-        ("holdfast workers", "who is there; the killed one was seen last when it was killed"),
-        ("holdfast db psql -c 'table holdfast.queue_list'", "what waits where"),
-        ("holdfast doctor", "whether every invariant holds"),
-    ]
-
-
-def _say_what_stays(connection: Connection[Any], started: Load) -> None:
-    whole = added(read(connection, started))
-    say(
-        f"interrupted; the workers are stopped. {whole.over:,} tasks are over, {whole.total - whole.over:,} stay queued"
-    )
-    say(f"go on with them: holdfast worker --app {APP} --queue {started.queue} --burst")
+    show(tasks=tasks, workers=workers, as_json=as_json)

@@ -16,7 +16,6 @@ from typing import Annotated
 import typer
 
 from holdfast import embedded, log
-from holdfast.cli.application import load_app
 from holdfast.cli.common import common
 from holdfast.cli.database import opened_database
 from holdfast.cli.render import AsJson, data_json, say
@@ -24,8 +23,7 @@ from holdfast.cli.settings import load
 from holdfast.cli.worker import App, Concurrency, Supervised, options_of
 from holdfast.errors import AppNotFound, BadInput
 from holdfast.kernel import migrate
-from holdfast.worker.drain import DRAINED, STOPPED_NOW
-from holdfast.worker.process import STOPS, run_worker
+from holdfast.worker.codes import DRAINED, STOPPED_NOW, STOPS
 
 Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve; all of the app's by default.")]
 
@@ -143,6 +141,9 @@ class Renewed:
 def _work(app: str, queues: list[str], concurrency: int) -> int:
     config = load()
     log.configure(config.log_level, config.log_format)
+    from holdfast.cli.application import load_app
+    from holdfast.worker.process import run_worker
+
     found = load_app(app)
     served = queues or sorted({handler.queue for handler in found.registry})
     if not served:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from holdfast import embedded, log
-from holdfast.cli.application import load_app
 from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.settings import load
@@ -17,8 +16,6 @@ from holdfast.config import Config
 from holdfast.errors import BadInput, DatabaseError
 from holdfast.kernel import db, migrate
 from holdfast.worker.options import Options, new_identity
-from holdfast.worker.probe import Probe
-from holdfast.worker.process import Supervisor, run_worker
 
 App = Annotated[str, typer.Option("--app", "-a", envvar="HOLDFAST_APP", help="The app, as module:name.")]
 Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve; may be given several times.")]
@@ -66,6 +63,10 @@ def worker(
 
         holdfast worker --app shop.tasks --burst
     """
+    from holdfast.cli.application import load_app
+    from holdfast.worker.probe import Probe
+    from holdfast.worker.process import Supervisor, run_worker
+
     config = load()
     log.configure(config.log_level, "json" if as_json else config.log_format)
     if processes > 1:

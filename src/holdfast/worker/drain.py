@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from holdfast.errors import HoldfastError
+from holdfast.worker.codes import DRAINED, NOT_TOLD, STOPPED_NOW
 from holdfast.worker.settle import released
 
 if TYPE_CHECKING:
     from holdfast.worker.loop import Worker
 
-DRAINED, NOT_TOLD, STOPPED_NOW = 0, 7, 130
 LAST_CALLS = 5.0  # seconds for what is to be said to the database at the very end
 
 

@@ -1,9 +1,4 @@
-"""A worker as a process: signals, the probe, exit codes; and several of them under one supervisor.
-
-0    stopped in order: all that it held is settled or handed back
-7    stopped, but the database could not be told: leases run out by themselves
-130  told twice: handed back what it held without waiting for its handlers
-"""
+"""A worker as a process: signals, the probe, exit codes; and several of them under one supervisor."""
 
 from __future__ import annotations
 
@@ -20,13 +15,13 @@ from contextlib import suppress
 
 from holdfast import log
 from holdfast.kernel.registry import Registry
+from holdfast.worker.codes import STOPS
 from holdfast.worker.hooks import Hooks
 from holdfast.worker.lanes import new_loop
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options
 from holdfast.worker.probe import Probe
 
-STOPS = (signal.SIGTERM, signal.SIGINT)
 SWITCH_EACH = 0.001  # seconds: handlers in threads must not keep an answer of the database waiting for 5 ms
 STDIN = 0
 AGAIN_AFTER = 1.0

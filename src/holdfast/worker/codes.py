@@ -1,0 +1,10 @@
+"""The signals that stop a worker, and what its exit code says; imported by commands that must start fast."""
+
+from __future__ import annotations
+
+import signal
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+DRAINED = 0  # stopped in order: all that it held is settled or handed back
+NOT_TOLD = 7  # stopped, but the database could not be told: leases run out by themselves
+STOPPED_NOW = 130  # told twice: handed back what it held without waiting for its handlers
