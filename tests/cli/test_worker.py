@@ -146,12 +146,12 @@ def test_settings_and_arguments_become_a_workers_options(monkeypatch: pytest.Mon
 
 
 def test_each_process_gets_the_arguments_but_for_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """W-02."""
+    """W-02: of an option that is given twice the last counts."""
     given = ["holdfast", "worker", "-a", "x", "-p", "2", "--probe-port=8080", "--burst"]
     monkeypatch.setattr("sys.argv", given)
 
     commands = _commands(2, 8080)
 
     assert [command[3:] for command in commands] == [
-        ["worker", "-a", "x", "--burst", "--supervised", "--probe-port", port] for port in ("8080", "8081")
+        [*given[1:], "--processes", "1", "--supervised", "--probe-port", port] for port in ("8080", "8081")
     ]

@@ -85,6 +85,7 @@ def story(db: DB) -> list[Call[Any]]:
         calls.enlist_worker("w", ["default"], about={"state": "polling"}),
         calls.mark_asleep("w"),
         calls.lost_leases([one.step_id], [one.lease_id]),
+        calls.namesakes("w/1"),
         Call("define_policy", object, {"policy": "mine", "tries": 2}),
         Call("define_kind", object, {"kind": "mail", "policy": "mine"}),
         calls.rescue_steps(),
