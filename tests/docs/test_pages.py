@@ -88,3 +88,12 @@ def test_the_index_has_every_page() -> None:
     index = (DOCS / "README.md").read_text("utf-8")
 
     assert [page for page in DOCS.rglob("*.md") if f"({page.relative_to(DOCS)})" not in index] == [DOCS / "README.md"]
+
+
+def test_the_picture_of_the_demo_needs_nothing_from_outside() -> None:
+    """No web fonts and no addresses, but for the name of the format."""
+    drawn = (DOCS / "images" / "demo.svg").read_text("utf-8")
+
+    assert set(re.findall(r"\w+://[^\"' <)]+", drawn)) == {"http://www.w3.org/2000/svg"}
+    assert "@font-face" not in drawn
+    assert "lost" in drawn
