@@ -17,7 +17,12 @@ except ImportError:  # the extra `otel` brings it
 else:
     HAS_TRACES = True
 
-_NOTHING: AbstractContextManager[Any] = nullcontext()
+NOTHING: AbstractContextManager[Any] = nullcontext()
+
+
+def is_on() -> bool:
+    """Whether anybody collects spans: without a provider each would cost more than a small task."""
+    return HAS_TRACES and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def carrier() -> dict[str, str] | None:
@@ -33,8 +38,8 @@ def span(
     name: str, came_with: Mapping[str, str] | None = None, fields: Mapping[str, str | int] | None = None
 ) -> AbstractContextManager[Any]:
     """Make a span around a block, as a child of what came with the input or of the current one."""
-    if not HAS_TRACES:
-        return _NOTHING
+    if not is_on():
+        return NOTHING
     parent = propagate.extract(came_with) if came_with else None
     return trace.get_tracer("holdfast").start_as_current_span(name, context=parent, attributes=fields)
 

@@ -97,6 +97,8 @@ def _arguments(one: Attempt) -> dict[str, Any]:
 
 
 def _traced(one: Attempt) -> AbstractContextManager[Any]:
+    if not tracing.is_on():
+        return tracing.NOTHING
     step = one.step
     return tracing.span(f"process {step.kind}", one.ctx.trace, {"step_id": step.step_id, "attempt": step.attempt})
 
