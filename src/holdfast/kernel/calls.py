@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,6 +12,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from holdfast.kernel.arrays import Bigints, Jsons
 from holdfast.models import (
     ClaimedStep,
     Continue,
@@ -43,7 +44,7 @@ class Call(Generic[Row]):
     function: str
     row: type[Row]
     arguments: dict[str, Any]
-    keeps_json: bool = False  # give JSON as the bytes that came, for a reader of its own
+    keeps_json: bool = False  # give JSON as the text that came, for a reader of its own
 
 
 def start_task(
@@ -117,7 +118,7 @@ def claim_steps(
     tenants: Sequence[str] | None = None,
     keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
-    """Take due steps under leases; with `keeps_json` their inputs and cursors are the bytes that came."""
+    """Take due steps under leases; with `keeps_json` their inputs and cursors are the text that came."""
     arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
     return Call(
         "claim_steps",
@@ -140,19 +141,20 @@ def lost_leases(step_ids: Sequence[int], lease_ids: Sequence[int]) -> Call[LostL
     return Call("lost_leases", LostLease, {"step_ids": list(step_ids), "lease_ids": list(lease_ids)})
 
 
-def settle_steps(settlements: Sequence[Settlement]) -> Call[SettledStep]:
+def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
     """Say what became of claimed steps: those that are done as arrays, the rest as JSON."""
-    done = [s for s in settlements if isinstance(s.outcome, Done)]
-    return Call(
-        "settle_batch",
-        SettledStep,
-        {
-            "step_ids": [s.step_id for s in done],
-            "lease_ids": [s.lease_id for s in done],
-            "results": [_jsonb(s.outcome.result) for s in done if isinstance(s.outcome, Done)],
-            "others": Jsonb([as_json(s) for s in settlements if not isinstance(s.outcome, Done)]),
-        },
-    )
+    step_ids, lease_ids, results, others = Bigints(), Bigints(), Jsons(), []
+    for settlement in settlements:
+        step_id, lease_id, outcome = settlement
+        if type(outcome) is Done:
+            step_ids.append(step_id)
+            lease_ids.append(lease_id)
+            result = outcome.result
+            results.append(result if type(result) is Json else json.dumps(result))
+        else:
+            others.append(as_json(settlement))
+    arguments = {"step_ids": step_ids, "lease_ids": lease_ids, "results": results, "others": Jsonb(others)}
+    return Call("settle_batch", SettledStep, arguments)
 
 
 def as_json(settlement: Settlement) -> dict[str, Any]:

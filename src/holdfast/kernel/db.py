@@ -7,15 +7,16 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
-from psycopg.adapt import Buffer, Dumper, PyFormat
+from psycopg.adapt import Buffer, Dumper
 from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import set_json_loads
+from psycopg.types.string import TextLoader
 
 from holdfast import errors
 from holdfast.config import check_dsn
@@ -27,7 +28,6 @@ Row = TypeVar("Row")
 AnyCursor = TypeVar("AnyCursor", Cursor[Any], AsyncCursor[Any])
 
 _INT = 2**31 - 1
-_BINARY = frozenset({int, Json})
 TRIES = 5  # of a call that met a deadlock, in a transaction of its own
 _DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 _REFUSED_LOGIN = re.compile(
@@ -102,18 +102,13 @@ def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
 
 
 def _statement(call: Call[Any]) -> bytes:
-    # A list of numbers or of JSON is written faster in binary; an empty one has no type to be written in.
-    binary = frozenset(n for n, a in call.arguments.items() if type(a) is list and a and type(a[0]) in _BINARY)
-    return _compose(call.function, tuple(call.arguments), binary)
+    return _compose(call.function, tuple(call.arguments))
 
 
 @cache
-def _compose(function: str, names: tuple[str, ...], binary: frozenset[str]) -> bytes:
+def _compose(function: str, names: tuple[str, ...]) -> bytes:
     arguments = sql.SQL(", ").join(
-        sql.SQL("{} => {}").format(
-            sql.Identifier(name), sql.Placeholder(name, PyFormat.BINARY if name in binary else PyFormat.AUTO)
-        )
-        for name in names
+        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in names
     )
     return sql.SQL("select * from holdfast.{}({})").format(sql.Identifier(function), arguments).as_bytes(None)
 
@@ -125,12 +120,11 @@ def _arguments(call: Call[Any]) -> dict[str, Any]:
 
 def _ready(cursor: AnyCursor, call: Call[Any]) -> AnyCursor:
     """Let a cursor read any JSON: one input that Python cannot read must not cost the others of its batch."""
-    set_json_loads(_keep_json if call.keeps_json else _read_json, cursor)
+    if call.keeps_json:
+        cursor.adapters.register_loader("jsonb", TextLoader)
+    else:
+        set_json_loads(_read_json, cursor)
     return cursor
-
-
-def _keep_json(text: bytes | str) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text)
 
 
 def _read_json(text: bytes | str) -> Any:
@@ -148,7 +142,8 @@ def _rows(call: Call[Row]) -> Any:
 
 def _named_tuple_row(row: Any) -> Any:
     """Make rows by position: a SQL function's columns and its named tuple's fields are the same, as a test sees to."""
-    return lambda _cursor: row._make
+    make = partial(tuple.__new__, row)
+    return lambda _cursor: make
 
 
 class _JsonDumper(Dumper):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from holdfast import tracing
 from holdfast.kernel.context import Ctx, Desk
 from holdfast.kernel.registry import Handler
 from holdfast.models import ClaimedStep, Outcome, Settlement, Unreadable
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 class Batch:
     """Steps that one claim brought: how many of them are not through."""
 
-    __slots__ = ("claimed_at", "left", "size")
+    __slots__ = ("claimed_at", "is_traced", "left", "size")
 
     def __init__(self, size: int, claimed_at: float) -> None:
         self.size = self.left = size
         self.claimed_at = claimed_at
+        self.is_traced = tracing.is_on()
 
 
 class Attempt:
@@ -67,7 +69,8 @@ class Attempt:
 
     def settlement(self, outcome: Outcome) -> Settlement:
         """Say what became of it, fenced by its lease."""
-        return Settlement(self.step.step_id, self.step.lease_id, outcome)
+        step = self.step
+        return Settlement(step.step_id, step.lease_id, outcome)
 
 
 def _read(cursor: str | bytes) -> Any:

@@ -114,7 +114,7 @@ def _packed(one: Attempt) -> bytes:
         "timeout": span,
         "worker": one.ctx.worker,
         "step": [step.step_id, None if step.run_id is None else str(step.run_id), step.attempt, step.lease_id],
-        "input": step.input.decode(),
+        "input": step.input,
         "cursor": step.cursor,
     }
     return json.dumps(work).encode()
@@ -148,7 +148,7 @@ def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
     step_id, run_id, number, lease_id = work["step"]
     cursor = None if work["cursor"] is None else json.dumps(work["cursor"])
     run = None if run_id is None else UUID(run_id)
-    step = ClaimedStep(step_id, run, work["kind"], work["input"].encode(), number, lease_id, None, cursor)  # type: ignore[arg-type]
+    step = ClaimedStep(step_id, run, work["kind"], work["input"], number, lease_id, None, cursor)  # type: ignore[arg-type]
     return Attempt(step, handler, _desk(dsn, work["worker"]), 0.0, Batch(1, 0.0))
 
 

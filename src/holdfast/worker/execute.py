@@ -36,7 +36,10 @@ def attempt(one: Attempt) -> Outcome | None:
         arguments = _arguments(one)
         one.begin()
         try:
-            with _traced(one):
+            if one.batch.is_traced:
+                with _traced(one):
+                    result = one.handler.function(**arguments)
+            else:
                 result = one.handler.function(**arguments)
             outcome = _outcome(one, result)
         except Continue as page:
@@ -61,7 +64,10 @@ async def aattempt(one: Attempt) -> Outcome | None:
         arguments = _arguments(one)
         one.begin()
         try:
-            with _traced(one):
+            if one.batch.is_traced:
+                with _traced(one):
+                    result = await one.handler.function(**arguments)
+            else:
                 result = await one.handler.function(**arguments)
             outcome = _outcome(one, result)
         except Continue as page:
@@ -97,8 +103,6 @@ def _arguments(one: Attempt) -> dict[str, Any]:
 
 
 def _traced(one: Attempt) -> AbstractContextManager[Any]:
-    if not tracing.is_on():
-        return tracing.NOTHING
     step = one.step
     return tracing.span(f"process {step.kind}", one.ctx.trace, {"step_id": step.step_id, "attempt": step.attempt})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Handler, Registry
@@ -31,7 +31,7 @@ class Intake:
         self._held = held
         self._settler = settler
         self._pace = Pace(self.lanes.capacity, options.largest_batch)
-        self._handlers = {handler.kind: (handler, self._lease(handler)) for handler in registry}
+        self._handlers = {h.kind: (h, self._lease(h), self.lanes.of(h)) for h in registry}
         self._kinds = registry.kinds()
 
     @property
@@ -63,7 +63,7 @@ class Intake:
                 )
             )
             if steps:
-                found.update(step.kind for step in steps)
+                found.update([step.kind for step in steps])
                 self._hand_out(steps, sent_at)
             if found.total() >= room:
                 break
@@ -92,12 +92,11 @@ class Intake:
 
     def _hand_out(self, steps: list[ClaimedStep], sent_at: float) -> None:
         batch = Batch(len(steps), sent_at)
-        by_lane: dict[Lane, list[Attempt]] = {}
+        by_lane: defaultdict[Lane, list[Attempt]] = defaultdict(list)
         for step in steps:
-            handler, lease = self._handlers[step.kind]
-            one = Attempt(step, handler, self._desk, lease, batch)
-            self._held[step.lease_id] = one
-            by_lane.setdefault(self.lanes.of(handler), []).append(one)
+            handler, lease, lane = self._handlers[step.kind]
+            one = self._held[step.lease_id] = Attempt(step, handler, self._desk, lease, batch)
+            by_lane[lane].append(one)
         for lane, attempts in by_lane.items():
             lane.add(attempts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import queue
 import signal
@@ -22,6 +23,7 @@ from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options
 from holdfast.worker.probe import Probe
 
+GARBAGE_EACH = 10_000  # objects between collections: a batch makes some thousands, and drops them by itself
 SWITCH_EACH = 0.001  # seconds: handlers in threads must not keep an answer of the database waiting for 5 ms
 STDIN = 0
 AGAIN_AFTER = 1.0
@@ -39,7 +41,7 @@ def run_worker(
     is_supervised: bool = False,
 ) -> int:
     """Run a worker in this process until it is told to stop, and give the exit code."""
-    sys.setswitchinterval(SWITCH_EACH)
+    _suit_interpreter()
     loop = new_loop()
     try:
         worker = Worker(dsn, registry, options, hooks)
@@ -56,6 +58,14 @@ def run_worker(
         loop.close()
         if probe is not None:
             probe.stop()
+
+
+def _suit_interpreter() -> None:
+    """Suit a process that makes and drops thousands of small objects a second beside modules that stay."""
+    sys.setswitchinterval(SWITCH_EACH)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_EACH, 20, 50)
 
 
 def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:

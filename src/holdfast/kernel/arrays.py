@@ -1,0 +1,59 @@
+"""Arrays as the hot path sends them: written in one go, where the driver looks at each item in turn.
+
+A batch of 500 outcomes is three arrays. Written by the driver's own dumpers they took a third of the worker's time.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import chain, repeat
+
+import psycopg
+from psycopg.adapt import Buffer, Dumper
+from psycopg.pq import Format
+
+_HEAD = struct.Struct("!iiI")  # dimensions, whether there are nulls, the items' type
+_DIMENSION = struct.Struct("!ii")  # length, lower bound
+_LENGTH = struct.Struct("!i")
+_BIGINT = psycopg.adapters.types["int8"]
+_JSONB = psycopg.adapters.types["jsonb"]
+
+
+class Bigints(list[int]):
+    """A bigint[]."""
+
+
+class Jsons(list[str]):
+    """A jsonb[], of JSON as text."""
+
+
+def _headed(oid: int, count: int, body: bytes) -> bytes:
+    if count == 0:
+        return _HEAD.pack(0, 0, oid)
+    return _HEAD.pack(1, 0, oid) + _DIMENSION.pack(count, 1) + body
+
+
+class _BigintsDumper(Dumper):
+    format = Format.BINARY
+    oid = _BIGINT.array_oid
+
+    def dump(self, obj: Bigints) -> Buffer:
+        try:
+            body = struct.pack(f"!{'iq' * len(obj)}", *chain.from_iterable(zip(repeat(8), obj, strict=False)))
+        except struct.error as error:
+            raise psycopg.DataError(f"a number that is no bigint: {error}") from None
+        return _headed(_BIGINT.oid, len(obj), body)
+
+
+class _JsonsDumper(Dumper):
+    format = Format.BINARY
+    oid = _JSONB.array_oid
+
+    def dump(self, obj: Jsons) -> Buffer:
+        texts = [text.encode() for text in obj]
+        body = b"".join(_LENGTH.pack(len(text) + 1) + b"\x01" + text for text in texts)  # jsonb's version goes first
+        return _headed(_JSONB.oid, len(obj), body)
+
+
+psycopg.adapters.register_dumper(Bigints, _BigintsDumper)
+psycopg.adapters.register_dumper(Jsons, _JsonsDumper)
