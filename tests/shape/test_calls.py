@@ -42,7 +42,12 @@ select coalesce(array_agg(a.name order by a.no) filter (where a.mode in ('i', 'b
 def sample(make: Callable[..., Call[Any]]) -> Call[Any]:
     """Make a call with something for each parameter that must be given."""
     wanted = [p for p in inspect.signature(make).parameters.values() if p.default is p.empty]
-    return make(**{p.name: [] if str(p.annotation).startswith("Sequence") else SAMPLES[p.annotation] for p in wanted})
+    return make(
+        **{
+            p.name: [] if str(p.annotation).startswith(("Sequence", "Iterable")) else SAMPLES[p.annotation]
+            for p in wanted
+        }
+    )
 
 
 def columns_of(db: DB, relation: str) -> list[str]:
