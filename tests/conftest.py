@@ -34,7 +34,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session", params=[EMBEDDED, ELDER])
 def template(request: pytest.FixtureRequest) -> Iterator[Template]:
-    """Each test that uses a database runs on the newest and on the oldest server."""
+    """X-01: each test that uses a database runs on the newest and on the oldest server."""
     if request.param == ELDER and not elder.is_installed():
         pytest.skip("Debian's postgresql-15 is not installed: `apt-get install postgresql-15`")
     with ExitStack() as stack:

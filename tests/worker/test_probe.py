@@ -83,7 +83,7 @@ def test_with_the_database_down_a_worker_waits_and_says_so(away: tuple[Worker, P
 
 
 def test_the_state_is_in_metrics_and_log(hf: Holdfast, log_lines) -> None:  # type: ignore[no-untyped-def]
-    """W-56, W-64."""
+    """W-56, W-64, X-10."""
 
     @hf.task
     def count() -> int:
