@@ -183,3 +183,12 @@ def test_errors_of_any_shape_are_shown(cli, db):
         assert done.returncode == 0, done.stderr
         assert "\nerror\n" in done.stdout
     assert json.dumps({"message": None}) in cli("runs", "show", str(step_id), "--json").stdout
+
+
+def test_the_tries_are_those_of_the_kind_when_the_step_names_no_policy(found, db):
+    """W-49: as they are counted when it fails."""
+    step = start(db, "mail")
+    run(db, calls.define_policy("patient", tries=7))
+    run(db, calls.define_kind("mail", policy="patient"))
+
+    assert found("runs", "show", str(step))["tries"] == 7
