@@ -102,6 +102,22 @@ def test_a_heartbeat_lengthens_the_lease(hf: Holdfast, db: DB, clock: Clock) -> 
     assert until == [now + seconds(150)]
 
 
+def test_a_heartbeat_keeps_to_the_workers_own_lease(hf: Holdfast, db: DB, clock: Clock) -> None:
+    """W-46, W-57: where it has one it goes before the kind's, as it does for the claim."""
+    now = clock.freeze()
+    until: list[Any] = []
+
+    @hf.task(lease=100)
+    def work(ctx: Ctx) -> None:
+        ctx.heartbeat()
+        until.append(step_row(db, ctx.step_id)["lease_until"])
+
+    work.start()
+    burst(hf, lease=seconds(40))
+
+    assert until == [now + seconds(40)]
+
+
 def taken_over(db: DB, clock: Clock, ctx: Ctx) -> None:
     """Let the lease run out, and another worker take the step."""
     clock.advance(seconds(1000))

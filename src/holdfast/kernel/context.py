@@ -24,6 +24,7 @@ class Desk(Protocol):
     """How a context reaches the database, on connections that no claim and no renewal waits for."""
 
     worker: str
+    lease: timedelta | None  # the worker's own, where it goes before that of the kind
     spares: Spares
 
     def make(self, call: Call[Any]) -> list[Any]:
@@ -35,13 +36,13 @@ class Ctx:
 
     __slots__ = ("_desk", "_noted", "_stop", "deadline_at", "step", "trace", "transaction_open")
 
-    def __init__(self, step: ClaimedStep, desk: Desk, timeout: timedelta | None = None) -> None:
+    def __init__(self, step: ClaimedStep, desk: Desk) -> None:
         self.step = step
         self._desk = desk
         self._stop: str | None = None
         self._noted = 0.0
         self.trace: dict[str, str] | None = None  # the trace context that came with the input
-        self.deadline_at = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        self.deadline_at: float | None = None  # set when the handler begins
         self.transaction_open: Transaction | None = None
 
     @property
@@ -140,7 +141,8 @@ class Ctx:
 
     def heartbeat(self) -> None:
         """Lengthen the lease now, and learn whether it is still ours. The worker renews it anyway."""
-        held = self._make(calls.renew_leases(self.worker, [self.lease_id], step_ids=[self.step_id]))
+        desk = self._desk
+        held = self._make(calls.renew_leases(desk.worker, [self.lease_id], lease=desk.lease, step_ids=[self.step_id]))
         if not held:
             self._lost()
 

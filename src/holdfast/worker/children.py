@@ -113,6 +113,7 @@ def _packed(one: Attempt) -> bytes:
         "is_retried": handler.retry is not None,
         "timeout": span,
         "worker": one.ctx.worker,
+        "lease": one.lease,
         "step": [step.step_id, None if step.run_id is None else str(step.run_id), step.attempt, step.lease_id],
         "input": step.input,
         "cursor": step.cursor,
@@ -149,7 +150,7 @@ def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
     cursor = None if work["cursor"] is None else json.dumps(work["cursor"])
     run = None if run_id is None else UUID(run_id)
     step = ClaimedStep(step_id, run, work["kind"], work["input"], number, lease_id, None, cursor)  # type: ignore[arg-type]
-    return Attempt(step, handler, _desk(dsn, work["worker"]), 0.0, Batch(1, 0.0))
+    return Attempt(step, handler, _desk(dsn, work["worker"], work["lease"]), 0.0, Batch(1, 0.0))
 
 
 @dataclass(frozen=True)
@@ -181,8 +182,8 @@ def _handler(work: Work) -> Handler:
 
 
 @lru_cache
-def _desk(dsn: str, worker: str) -> PoolDesk:
-    return PoolDesk(dsn, worker)
+def _desk(dsn: str, worker: str, lease: float) -> PoolDesk:
+    return PoolDesk(dsn, worker, timedelta(seconds=lease))
 
 
 def _outcome(said: dict[str, Any] | None) -> Outcome | None:

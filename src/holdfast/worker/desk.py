@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 from psycopg import Connection
@@ -19,9 +20,10 @@ WAIT = 10.0
 class PoolDesk:
     """A pool that is opened with its first use, and used from any thread."""
 
-    def __init__(self, dsn: str, worker: str) -> None:
+    def __init__(self, dsn: str, worker: str, lease: timedelta | None = None) -> None:
         self.dsn = dsn
         self.worker = worker
+        self.lease = lease
         self.spares = Spares(dsn)
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._lock = threading.Lock()
