@@ -13,7 +13,7 @@ from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.settings import load
 from holdfast.config import Config
-from holdfast.errors import BadInput, DatabaseError
+from holdfast.errors import BadInput, Unreachable
 from holdfast.kernel import db, migrate
 from holdfast.worker.options import Options, new_identity
 
@@ -124,9 +124,7 @@ def _address(config: Config) -> str:
     try:
         with db.connect(address) as connection:
             migrate.check(connection)
-    except DatabaseError as error:
-        if error.exit_code != 7:
-            raise
+    except Unreachable as error:
         say(f"the database is away, and is waited for: {error}")
     return address
 

@@ -34,7 +34,9 @@ class Door(Protocol):
 
 
 class Handle(Generic[R]):
-    """A task that was started. Each way to use it has an async twin of the same name with an `a` before it."""
+    """A task that was started. Each way to use it has an async twin with an `a` before its name; that of `wait`, whose
+    name would be a keyword, is `await_over`.
+    """
 
     def __init__(self, step_id: int, read_result: Callable[[Any], R], door: Door) -> None:
         self.id = step_id

@@ -143,7 +143,6 @@ class Settler:
     def _account(self, ended: list[Attempt], settled: list[SettledStep]) -> None:
         rows = {row.step_id: row for row in settled}
         took: defaultdict[str, list[float]] = defaultdict(list)
-        events: Counter[tuple[str, str]] = Counter()
         endings: list[Ending] = []
         accepted: list[tuple[str, str]] = []
         release = self._held.pop
@@ -163,7 +162,7 @@ class Settler:
             if self.told is not None:
                 outcome = one.outcome or Done()
                 endings.append(Ending(step.step_id, kind, step.attempt, row.event, row.state, outcome))
-        events.update(accepted)
+        events = Counter(accepted)
         for (kind, event), count in events.items():
             self._meters.settled(kind, event, count)
         for kind, times in took.items():
