@@ -18,6 +18,7 @@ as $$
 declare
   clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
+  leases constant jsonb := (select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null);
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
@@ -45,8 +46,7 @@ begin
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
              lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
-             lease_until = clock + coalesce(
-               claim_steps.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+             lease_until = clock + coalesce(claim_steps.lease, (leases ->> s.kind)::interval, interval '300 s')
         from holdfast.machine_moves m
        where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
          and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
