@@ -42,7 +42,7 @@ class Signature:
         self._result = (
             None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
         )
-        self.read = self._arguments.validate_json
+        self.read = self._arguments.validator.validate_json  # not by the adapter: it wraps each call in Python
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Check arguments as a caller gives them."""

@@ -41,8 +41,9 @@ class Lane(Protocol):
 class Threads:
     """A fixed number of threads, made as they are needed.
 
-    Each takes the next attempt without a lock; only one that finds none goes to sleep, and only as many are woken as
-    there is work for.
+    Each takes the next attempt without a lock; only one that finds none goes to sleep. One is woken at a time, and wakes
+    the next before its first handler if there is more to do: where handlers wait, all are up at once; where they are
+    quick, a few do the work and do not fight for the interpreter.
     """
 
     def __init__(self, name: str, size: int, ended: Ended, run: Run = attempt) -> None:
@@ -59,15 +60,7 @@ class Threads:
     def add(self, attempts: list[Attempt]) -> None:
         """Take attempts to be run."""
         self._waiting.extend(attempts)
-        with self._lock:
-            woken = min(self._sleeping, len(attempts))
-            self._sleeping -= woken
-            made = min(self._size - self._made, len(attempts) - woken)
-            self._made += made
-        for _ in range(woken):
-            self._wakes.put("work")
-        for _ in range(made):
-            threading.Thread(target=self._work, name=f"holdfast-{self._name}", daemon=True).start()
+        self._summon()
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
         """Give back those that were not begun, or of them those that were claimed before a time."""
@@ -80,10 +73,26 @@ class Threads:
             for _ in range(self._made):
                 self._wakes.put("end")
 
+    def _summon(self) -> None:
+        """Wake one that sleeps, or make one."""
+        with self._lock:
+            if self._sleeping:
+                self._sleeping -= 1
+                self._wakes.put("work")
+                return
+            if self._made >= self._size:
+                return
+            self._made += 1
+        threading.Thread(target=self._work, name=f"holdfast-{self._name}", daemon=True).start()
+
     def _work(self) -> None:
         seat = Seat(self._run)
         while True:
+            is_first = True
             for one in _emptied(self._waiting):
+                if is_first and self._waiting:
+                    self._summon()
+                is_first = False
                 seat.take(one)
                 self._ended(one)
             with self._lock:
