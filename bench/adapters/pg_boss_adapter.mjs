@@ -1,15 +1,30 @@
 // pg-boss: several fetchers, each with batches; finished jobs stay in its table.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { barrier, hit, load, main } from './probe.mjs'
 
 const { PgBoss } = load('pg-boss')
 const batchSize = Number(process.env.BENCH_BATCH)
 const localConcurrency = Number(process.env.BENCH_CONCURRENCY)
+const emptyWait = 50 // milliseconds
 const boss = new PgBoss({ connectionString: process.env.BENCH_DSN, supervise: false, schedule: false, useListenNotify: true })
 boss.on('error', (error) => console.error(error))
 
 const started = async () => {
   await boss.start()
   if (!await boss.getQueue('noop')) await boss.createQueue('noop', { notify: true })
+}
+
+// With batches of 1 its work() waits for the next poll after each job; fetch and complete are its calls for single jobs.
+const oneByOne = async () => {
+  for (;;) {
+    const [job] = await boss.fetch('noop')
+    if (!job) {
+      await sleep(emptyWait)
+      continue
+    }
+    hit(job.data.sent)
+    await boss.complete('noop', job.id)
+  }
 }
 
 if (process.argv[2] !== 'worker') await started()
@@ -20,6 +35,7 @@ await main({
   worker: async () => {
     await barrier()
     await started()
+    if (process.env.BENCH_ACKNOWLEDGE === 'each') return Promise.all(Array.from({ length: localConcurrency }, oneByOne))
     const options = { batchSize, localConcurrency, pollingIntervalSeconds: 0.5, burstWhenBatchFull: true }
     await boss.work('noop', options, async (jobs) => { for (const job of jobs) hit(job.data.sent) })
   }
