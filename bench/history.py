@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import psycopg
 
@@ -11,12 +12,13 @@ SAMPLES = 1000
 
 @dataclass(frozen=True)
 class Part:
-    """A table that keeps something of a finished task: `key` says of which, `renewed` are keys of its own."""
+    """A table that keeps something of a finished task; `key` says of which one."""
 
     table: str
     key: str
     left_out: tuple[str, ...] = ()  # the table's default fills them
     renewed: tuple[str, ...] = ()  # they get the clone's key too
+    set_to: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,11 @@ HISTORIES = {
         "finished_at is not null",
         (Part("baseline.steps", "id"), Part("baseline.journal", "step_id", ("id",))),
     ),
-    # A job's rows in the log: queued, picked, successful. The job's own row is gone.
+    # A job's rows in the log: queued, picked, successful. The job's own row is gone, and its worker has counted it.
     "pgqueuer": History(
         "nextval(pg_get_serial_sequence('public.pgqueuer', 'id'))",
         "status = 'successful'",
-        (Part("public.pgqueuer_log", "job_id", ("id",)),),
+        (Part("public.pgqueuer_log", "job_id", ("id",), set_to={"aggregated": "true"}),),
     ),
     "pg-boss": History("gen_random_uuid()", "state = 'completed'", (Part("pgboss.job", "id"),)),
     "absurd": History(
@@ -92,7 +94,8 @@ def _clones(history: History, count: int) -> str:
 
 
 def _insert(part: Part, columns: list[str]) -> str:
-    values = ["c.new" if column in {part.key, *part.renewed} else f'x."{column}"' for column in columns]
+    given = {**dict.fromkeys((part.key, *part.renewed), "c.new"), **part.set_to}
+    values = [given.get(column, f'x."{column}"') for column in columns]
     names = [f'"{column}"' for column in columns]
     return f"""insert into {part.table} ({", ".join(names)}) overriding system value
       select {", ".join(values)} from clones c join {part.table} x on x.{part.key} = c.old"""
