@@ -51,31 +51,28 @@ HISTORIES = {
     "absurd": History(
         "absurd.portable_uuidv7()",
         "state = 'completed'",
-        (Part("absurd.t_bench", "task_id", renewed=("last_attempt_run",)), Part("absurd.r_bench", "task_id", renewed=("run_id",))),
+        (
+            Part("absurd.t_bench", "task_id", renewed=("last_attempt_run",)),
+            Part("absurd.r_bench", "task_id", renewed=("run_id",)),
+        ),
     ),
-    "dbos": History(
-        "gen_random_uuid()::text", "status = 'SUCCESS'", (Part("dbos.workflow_status", "workflow_uuid"),)
+    "procrastinate": History(
+        "nextval(pg_get_serial_sequence('public.procrastinate_jobs', 'id'))",
+        "status = 'succeeded'",
+        (Part("public.procrastinate_jobs", "id"), Part("public.procrastinate_events", "job_id", ("id",))),
     ),
+    "dbos": History("gen_random_uuid()::text", "status = 'SUCCESS'", (Part("dbos.workflow_status", "workflow_uuid"),)),
 }
 
 
-def finished(dsn: str, engine: str) -> int:
-    """Count the tasks that the engine remembers as finished."""
+def grow(admin: str, engine: str, size: int) -> None:
+    """Bring the tasks that the engine remembers as finished to `size`, by its administrator's address."""
     history = HISTORIES[engine]
-    with psycopg.connect(dsn) as connection:
-        row = connection.execute(
-            f"select count(*) from {history.parts[0].table} where {history.is_finished}"
-        ).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def grow(dsn: str, engine: str, size: int) -> None:
-    """Bring the finished tasks to `size`; nothing is done when there are as many."""
-    history, missing = HISTORIES[engine], size - finished(dsn, engine)
-    if missing <= 0:
-        return
-    with psycopg.connect(dsn) as connection:
+    with psycopg.connect(admin) as connection:
+        counted = f"select count(*) from {history.parts[0].table} where {history.is_finished}"
+        missing = size - int(str(connection.execute(counted).fetchone()[0]))  # type: ignore[index]
+        if missing <= 0:
+            return
         connection.execute("set session_replication_role = replica")  # no triggers: the rows are history, no moves
         connection.execute(_clones(history, missing))
         connection.execute("analyze clones")

@@ -47,21 +47,18 @@ FUNCTIONS = {
 }
 
 
-def install(dsn: str, engine: str, build: Path | None = None) -> None:
-    """Put the engine's schema into an empty database, and over it what the bench alters in it."""
-    scripts = [] if build is None else [build]
-    if engine == "baseline":
-        scripts.insert(0, BASELINE_SQL)
-    else:
+def install(dsn: str, engine: str) -> None:
+    """Put the engine's schema into an empty database."""
+    if engine == "holdfast":
         migrate.run(dsn)
+        return
     with psycopg.connect(dsn, autocommit=True) as connection:
-        for script in scripts:
-            connection.execute(script.read_text())
+        connection.execute(BASELINE_SQL.read_bytes())
 
 
-def load(dsn: str, engine: str, work: str, steps: int) -> int:
-    """Put the rows in, the same for both, and tell how many steps there are."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
+def load(admin: str, engine: str, work: str, steps: int) -> int:
+    """Put the rows in, the same for both, by the administrator's address; tell how many steps there are."""
+    with psycopg.connect(admin, autocommit=True) as connection:
         for statement in LOADS[engine, work]:
             connection.execute(statement.format(n=steps))
         row = connection.execute(f"select count(*) from {FUNCTIONS[engine].steps}").fetchone()

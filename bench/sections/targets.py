@@ -7,12 +7,26 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import psycopg
+from bench import Bench
+from hot_loop import install
 
 from holdfast.kernel import bulk
 
 NAME = "targets"
 TITLE = "Start of one run with many targets"
 RUN = "00000000-0000-7000-8000-000000000001"
+
+
+def measure(bench: Bench) -> None:
+    """Start as many targets on both, each time in an empty database."""
+    bench.asked = [engine for engine in bench.asked if engine.is_ours]
+    count = bench.tasks or bench.size(1_000_000, 100_000)
+    for number, engine in bench.turns():
+        with bench.attempt(engine):
+            dsn = bench.server.fresh(engine.name)
+            install(dsn, engine.name)
+            start = bulk_start if engine.name == "holdfast" else bare_copy
+            bench.record(engine, f"{count:,} targets", number, start(dsn, count), "targets/s", n=count)
 
 
 def rows(count: int) -> Iterator[bulk.Start]:
