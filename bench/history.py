@@ -52,8 +52,8 @@ HISTORIES = {
         "absurd.portable_uuidv7()",
         "state = 'completed'",
         (
-            Part("absurd.t_bench", "task_id", renewed=("last_attempt_run",)),
-            Part("absurd.r_bench", "task_id", renewed=("run_id",)),
+            Part("absurd.t_q", "task_id", renewed=("last_attempt_run",)),
+            Part("absurd.r_q", "task_id", renewed=("run_id",)),
         ),
     ),
     "procrastinate": History(

@@ -11,6 +11,7 @@ NAME = "memory"
 TITLE = "Memory of a worker over many tasks"
 WAIT = 1200.0
 SHARES = (10, 50, 100)
+QUICK = ("holdfast", "baseline", "pgqueuer")
 
 
 def measure(bench: Bench) -> None:
@@ -18,6 +19,8 @@ def measure(bench: Bench) -> None:
     for engine in bench.engines("drain"):
         if engine.lot < FAST:
             bench.left_out(engine, "too slow for a million tasks")
+        elif bench.quick and engine.name not in QUICK:
+            bench.left_out(engine, "measured in a full run alone")
     n = bench.tasks or bench.size(1_000_000, 50_000)
     for number, engine in bench.turns("drain"):
         with bench.attempt(engine):

@@ -13,6 +13,7 @@ NAME = "snapshot"
 TITLE = "Drain while a snapshot is held open"
 WAIT = 900.0
 MEASURED = ("holdfast", "baseline", "pgqueuer", "graphile-worker")
+QUICK = ("holdfast", "baseline")
 
 
 def measure(bench: Bench) -> None:
@@ -24,6 +25,8 @@ def measure(bench: Bench) -> None:
             bench.left_out(
                 engine, "not measured here: the fastest peers in Python and in JavaScript stand for the others"
             )
+        elif bench.quick and engine.name not in QUICK:
+            bench.left_out(engine, "measured in a full run alone")
     for number, engine in bench.turns("drain"):
         with bench.attempt(engine):
             n = bench.tasks or bench.size(4 * FAST, FAST // 4)

@@ -26,7 +26,7 @@ def measure(bench: Bench) -> None:
             dsn = bench.server.fresh(engine.name)
             install(dsn, engine.name)
             start = bulk_start if engine.name == "holdfast" else bare_copy
-            bench.record(engine, f"{count:,} targets", number, start(dsn, count), "targets/s", n=count)
+            bench.record(engine, "start", number, start(dsn, count), "targets/s", n=count)
 
 
 def rows(count: int) -> Iterator[bulk.Start]:
