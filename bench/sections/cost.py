@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import psycopg
+
 from bench import Bench
 from hot_loop import install, load, rate
 

@@ -11,10 +11,11 @@ import time
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
+from psycopg.conninfo import conninfo_to_dict
+
 import statement_log
 from bench import Bench
 from engines import Engine
-from psycopg.conninfo import conninfo_to_dict
 
 NAME = "idle"
 TITLE = "Statements of an idle worker"
