@@ -10,8 +10,13 @@ import probe
 import psycopg
 from driver import DSN, main, pace
 
+<<<<<<< HEAD
 from holdfast import Ctx, Holdfast, cli
 from holdfast.kernel import calls, db, migrate
+=======
+from holdfast import Ctx, Holdfast
+from holdfast.kernel import migrate
+>>>>>>> bench-a
 
 hf = Holdfast(DSN)
 MIDDLE = [f"middle {number}" for number in range(1, 6)]
@@ -34,7 +39,7 @@ if os.environ.get("BENCH_ACKNOWLEDGE") == "each":
 else:
 
     @hf.task
-    async def noop(sent: float = 0.0) -> None:
+    def noop(sent: float = 0.0) -> None:
         """Do nothing."""
         probe.hit(sent)
 
@@ -50,6 +55,8 @@ def enqueue(n: int) -> float:
 
 
 def worker() -> None:
+    from holdfast import cli
+
     os.environ["HOLDFAST_DSN"] = DSN
     sys.argv = ["holdfast", "worker", "--app", "holdfast_adapter:hf"]
     probe.barrier()
