@@ -10,13 +10,8 @@ import probe
 import psycopg
 from driver import DSN, main, pace
 
-<<<<<<< HEAD
-from holdfast import Ctx, Holdfast, cli
-from holdfast.kernel import calls, db, migrate
-=======
 from holdfast import Ctx, Holdfast
-from holdfast.kernel import migrate
->>>>>>> bench-a
+from holdfast.kernel import calls, db, migrate
 
 hf = Holdfast(DSN)
 MIDDLE = [f"middle {number}" for number in range(1, 6)]

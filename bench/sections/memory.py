@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import psutil
-
 import processes
-from bench import Bench
+import psutil
 from engines import FAST, Engine
+
+from bench import Bench
 
 NAME = "memory"
 TITLE = "Memory of a worker over many tasks"
