@@ -11,11 +11,11 @@ import time
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
-import statement_log
-from engines import Engine
 from psycopg.conninfo import conninfo_to_dict
 
+import statement_log
 from bench import Bench
+from engines import Engine
 
 NAME = "idle"
 TITLE = "Statements of an idle worker"
