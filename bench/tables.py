@@ -1,0 +1,138 @@
+"""The tables of the report, as lines of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from bars import Bar
+from figures import Measured, Span, less_is_better, span
+
+SLOWED = 1.5  # a loop this much longer than its shortest was run on a slowed machine
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+def bars(held_to: Iterable[Bar], sections: Mapping[str, Measured]) -> Iterator[str]:
+    """List each bar with its figure and whether it is held."""
+    return table(("what", "figure", "least to most", "bar", "held?"), (_bar(bar, sections) for bar in held_to))
+
+
+def _bar(bar: Bar, sections: Mapping[str, Measured]) -> tuple[str, ...]:
+    figure = bar.read(sections)
+    limit = f"{'at most' if bar.at_most else 'at least'} {number(bar.limit)}"
+    if bar.is_goal:
+        limit = f"goal, no bar: {limit}"
+    if figure is None:
+        return bar.title, "", "", limit, bar.verdict(figure)
+    return (
+        bar.title,
+        number(figure.median),
+        _spread(figure),
+        limit,
+        _verdict(bar, figure, is_quick=sections[bar.section].quick),
+    )
+
+
+def _verdict(bar: Bar, figure: Span, *, is_quick: bool) -> str:
+    verdict = bar.verdict(figure)
+    said: list[str] = [verdict]
+    if bar.is_met(figure.least) != bar.is_met(figure.most):
+        said.append("not in every round" if verdict == "held" else "though in some rounds")
+    if is_quick:
+        said.append("QUICK=1")
+    return ", ".join(said)
+
+
+def readings(measured: Measured, what: str, promises: Mapping[str, str]) -> Iterator[str]:
+    """Show one thing that was measured: each engine's figure, holdfast's ratio to it, and what it promises."""
+    unit, names = measured.unit(what), measured.engines(what)
+    yield f"**{what}**: {unit}, {'less' if less_is_better(unit) else 'more'} is better"
+    yield ""
+    order = [*(name for name in promises if name in names), *(name for name in names if name not in promises)]
+    yield from table(
+        ("engine", "median", "least to most", "holdfast to it", "what it promises"),
+        (_reading(measured, what, name, promises.get(name, "")) for name in order),
+    )
+
+
+def _reading(measured: Measured, what: str, engine: str, promise: str) -> tuple[str, ...]:
+    figure = measured.span(engine, what)
+    if figure is None:
+        return engine, "no figure", "", "", promise
+    return engine, number(figure.median), _spread(figure), _ratio(measured, what, engine), promise
+
+
+def _ratio(measured: Measured, what: str, engine: str) -> str:
+    ratio = measured.ratio(("holdfast", what), (engine, what)) if engine != "holdfast" else None
+    if ratio is None:
+        return ""
+    noise = ", inside the noise" if ratio.rounds > 1 and ratio.includes(1) else ""
+    return f"{number(ratio.median)} ({_spread(ratio)}){noise}"
+
+
+def engines(order: Iterable[Measured], settings: Mapping[str, str]) -> Iterator[str]:
+    """List the engines' versions, and how they were set."""
+    versions: dict[str, list[str]] = {}
+    for measured in order:
+        for engine, version in measured.versions.items():
+            known = versions.setdefault(engine, [])
+            if version not in known:
+                known.append(version)
+    return table(
+        ("engine", "version", "how it is set"),
+        ((name, ", ".join(versions[name]), settings.get(name, "")) for name in _ordered(versions, settings)),
+    )
+
+
+def _ordered(names: Iterable[str], order: Iterable[str]) -> list[str]:
+    places = {name: place for place, name in enumerate(order)}
+    return sorted(names, key=lambda name: places.get(name, len(places)))
+
+
+def noise(order: Iterable[Measured]) -> Iterator[str]:
+    """Say how long the fixed loop took beside each section's readings, and how often much longer than its shortest."""
+    spins = {measured.title: _column(measured, "spin_ms") for measured in order}
+    shortest = min((value for values in spins.values() for value in values), default=0.0)
+    head = (
+        "section",
+        "loop, median ms",
+        "least to most",
+        f"readings above {SLOWED} times the shortest",
+        "steal, most %",
+    )
+    steals = {measured.title: _column(measured, "steal_pct") for measured in order}
+    return table(head, (_noise(title, values, shortest, steals[title]) for title, values in spins.items()))
+
+
+def _noise(title: str, spins: list[float], shortest: float, steals: list[float]) -> tuple[str, ...]:
+    figure = span(spins)
+    if figure is None:
+        return title, "", "", "", ""
+    slowed = sum(value > SLOWED * shortest for value in spins)
+    return title, number(figure.median), _spread(figure), f"{slowed} of {len(spins)}", number(max(steals, default=0.0))
+
+
+def _column(measured: Measured, name: str) -> list[float]:
+    return [float(reading[name]) for reading in measured.readings if reading.get(name) is not None]
+
+
+def facts(title: str, known: Mapping[str, Any]) -> Iterator[str]:
+    return table((title, ""), ((str(name).replace("_", " "), str(value)) for name, value in known.items()))
+
+
+def number(value: float) -> str:
+    """Write a figure with as many digits as it deserves."""
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+
+
+def _spread(figure: Span) -> str:
+    return "one round" if figure.rounds == 1 else f"{number(figure.least)} to {number(figure.most)}"
