@@ -23,6 +23,7 @@ OURS, OURS_LIGHT = "#0b5a99", "#8fbfe6"
 BASELINE, BASELINE_LIGHT = "#a35a00", "#eebf80"
 PEER, PEER_LIGHT = "#6b6b6b", "#c4c4c4"
 INK = "#222222"
+FONTS = ["DejaVu Sans", "Verdana", "Arial"]  # text stays text: small files, and the widest of these is measured
 LINES = ("#6b6b6b", "#a0457e", "#2e7d5b", "#8a7a1f", "#5a5ab0", "#444444")
 STYLES = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("s", "^", "D", "v", "P", "X")
@@ -209,7 +210,15 @@ PLOTS: dict[str, Callable[[Measured], Figure]] = {
 
 def main(results: Path, folder: Path) -> None:
     """Draw what was measured; the same readings give the same files."""
-    mpl.rcParams.update({"svg.hashsalt": "holdfast", "svg.fonttype": "path", "font.size": 10, "axes.labelcolor": INK})
+    mpl.rcParams.update(
+        {
+            "svg.hashsalt": "holdfast",
+            "svg.fonttype": "none",
+            "font.sans-serif": FONTS,
+            "font.size": 10,
+            "axes.labelcolor": INK,
+        }
+    )
     folder.mkdir(parents=True, exist_ok=True)
     for name, measured in load(results).items():
         if name in PLOTS and measured.readings:
