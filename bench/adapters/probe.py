@@ -1,0 +1,61 @@
+"""What a worker process tells of its handlers: how many calls, when the first and the last, and how late each one was.
+
+`<pid>.count` is a mapped file, so a call costs about a microsecond; `<pid>.latency` has a line for each task that carried
+the moment of its enqueue. probe.mjs writes the same files.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import threading
+import time
+from pathlib import Path
+from typing import TextIO
+
+COUNTER = struct.Struct("<Qdd")
+FOLDER = Path(os.environ.get("BENCH_PROBES", "."))
+
+_lock = threading.Lock()
+_owner = 0
+_calls = 0
+_first = 0.0
+_count: mmap.mmap
+_latency: TextIO
+
+
+def hit(sent: float = 0.0) -> None:
+    """Count a handler's call; `sent` is the moment of its enqueue, or 0."""
+    global _calls, _first  # noqa: PLW0603 - one counter a process
+    now = time.time()
+    with _lock:
+        if _owner != os.getpid():  # a fork has a counter of its own
+            _open()
+        _first = _first or now
+        _calls += 1
+        COUNTER.pack_into(_count, 0, _calls, _first, now)
+        if sent:
+            _latency.write(f"{now - sent:.6f}\n")
+
+
+def barrier() -> None:
+    """Tell that this process is loaded, and wait for the common start."""
+    ready()
+    while not (FOLDER / "go").exists():
+        time.sleep(0.005)
+
+
+def ready() -> None:
+    """Tell that this process is loaded."""
+    (FOLDER / f"{os.getpid()}.ready").touch()
+
+
+def _open() -> None:
+    global _owner, _calls, _first, _count, _latency  # noqa: PLW0603
+    _owner, _calls, _first = os.getpid(), 0, 0.0
+    path = FOLDER / f"{_owner}.count"
+    path.write_bytes(bytes(COUNTER.size))
+    with path.open("r+b") as file:
+        _count = mmap.mmap(file.fileno(), COUNTER.size)
+    _latency = (FOLDER / f"{_owner}.latency").open("a", buffering=1)

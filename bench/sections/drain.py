@@ -1,0 +1,28 @@
+"""Drain: no-op tasks a second, with one and with two worker processes."""
+
+from __future__ import annotations
+
+from bench import Bench
+from engines import Engine
+
+NAME = "drain"
+TITLE = "Drain of no-op tasks"
+LABELS = {1: "1 process", 2: "2 processes"}
+
+
+def measure(bench: Bench) -> None:
+    """Drain each engine's lot with one worker process, then with two."""
+    for number, engine in bench.turns("drain"):
+        with bench.attempt(engine):
+            for processes, label in LABELS.items():
+                n = bench.lot(engine)
+                bench.record(engine, label, number, n / drain(bench, engine, n, processes), "tasks/s", n=n)
+
+
+def drain(bench: Bench, engine: Engine, n: int, processes: int, **environment: object) -> float:
+    """Drain n tasks that are there before the workers start; tell the seconds from the first handler call."""
+    dsn = bench.prepare(engine, **environment)
+    bench.enqueue(engine, dsn, n, **environment)
+    bench.settle(engine, dsn)
+    with bench.workers(engine, dsn, processes, **environment) as crew:
+        return bench.wait_drained(engine, dsn, n, crew)
