@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-LESS_IS_BETTER = ("ms", "MiB", "tuples", "statements", "bytes", "kB")
+LESS_IS_BETTER = ("ms", "MiB", "tuples", "dead", "statements", "commands", "bytes", "kB")
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,10 @@ class Measured:
         """Name the engines that have a reading of `what`, or any."""
         return list(dict.fromkeys(r["engine"] for r in self.readings if what in {None, r["what"]}))
 
-    def unit(self, what: str) -> str:
-        return next((reading["unit"] for reading in self.readings if reading["what"] == what), "")
+    def unit(self, what: str, engine: str | None = None) -> str:
+        """Name the unit of `what`: that of the engine, or of the first that has a reading."""
+        units = (r["unit"] for r in self.readings if r["what"] == what and engine in {None, r["engine"]})
+        return next(units, "")
 
     def by_round(self, engine: str, what: str) -> dict[int, float]:
         """Give the value of each round; a round without one is not there."""

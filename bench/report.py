@@ -28,6 +28,7 @@ class Peer:
 
     promises: str
     settings: str
+    each_settings: str = ""  # what else is set where each task is acknowledged by itself
 
 
 def page(sections: Mapping[str, Measured], peers: Mapping[str, Peer], plots: frozenset[str]) -> str:
@@ -47,9 +48,10 @@ def page(sections: Mapping[str, Measured], peers: Mapping[str, Peer], plots: fro
 
 def _opening(order: list[Measured]) -> Iterator[str]:
     yield "Written by `make bench` from `bench/results/`; how it is measured is told in `bench/README.md`."
-    yield "A figure is the median of the rounds, with the least and the most of them. Engines take turns inside a round, on one"
-    yield "PostgreSQL, and a ratio is the median of the ratios inside the rounds. The engines do not promise the same,"
-    yield "so what each promises stands beside its number. Other machines give other figures; the ratios travel better."
+    yield "A figure is the median of the rounds, with the least and the most of them in brackets; more is better where nothing else"
+    yield "is said. Engines take turns inside a round, on one PostgreSQL, and a ratio is the median of the ratios inside the rounds;"
+    yield "it is inside the noise where their spread includes 1. The engines do not promise the same, so what each promises stands"
+    yield "beside its figures. Another machine gives other figures; the ratios change less."
     if len({(measured.commit, measured.dirty) for measured in order}) > 1:
         yield ""
         yield "**The sections were measured at different commits**: each says at which."
@@ -62,11 +64,9 @@ def _opening(order: list[Measured]) -> Iterator[str]:
 def _section(measured: Measured, peers: Mapping[str, Peer], newest: Measured | None) -> Iterator[str]:
     if measured.section in HOW:
         yield HOW[measured.section]
-    yield f"{_mark(measured, newest)}"
+    yield _mark(measured, newest)
     promises = {name: peer.promises for name, peer in peers.items()}
-    for what in measured.whats():
-        yield ""
-        yield from tables.readings(measured, what, promises)
+    yield from tables.readings(measured, promises)
     if measured.left_out:
         yield ""
         yield "Left out:"
@@ -95,7 +95,7 @@ def _origin(order: list[Measured], newest: Measured, peers: Mapping[str, Peer]) 
     server = {"version": newest.server.get("version", "unknown"), **newest.server.get("settings", {})}
     yield from tables.facts("PostgreSQL", server)
     yield ""
-    yield from tables.engines(order, {name: peer.settings for name, peer in peers.items()})
+    yield from tables.engines(order, {name: (peer.settings, peer.each_settings) for name, peer in peers.items()})
     yield ""
     yield "How noisy the machine was: a fixed loop of plain Python is timed beside every reading."
     yield ""
@@ -127,10 +127,10 @@ def draw(results: Path, folder: Path, python: Path) -> frozenset[str]:
 def write(results: Path = HERE / "results", target: Path = HERE / "RESULTS.md") -> None:
     """Write the page and its plots from the readings in `results`."""
     from engines import ENGINES
-    from home import venv_python
+    from home import peers_python
 
-    peers = {engine.name: Peer(engine.promises, engine.settings) for engine in ENGINES}
-    plots = draw(results, target.parent / "plots", venv_python())
+    peers = {engine.name: Peer(engine.promises, engine.settings, engine.each_settings) for engine in ENGINES}
+    plots = draw(results, target.parent / "plots", peers_python())
     target.write_text(page(load(results), peers, plots))
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from bars import Bar
 from figures import Measured, Span, less_is_better, span
 
+# The figure that an engine's others are compared with.
+OWN_FIRST = {"growth": "beside 1 000", "snapshot": "without", "memory": "at 10 %", "cost": "as shipped"}
 SLOWED = 1.5  # a loop this much longer than its shortest was run on a slowed machine
 
 
@@ -25,7 +27,7 @@ def bars(held_to: Iterable[Bar], sections: Mapping[str, Measured]) -> Iterator[s
 
 def _bar(bar: Bar, sections: Mapping[str, Measured]) -> tuple[str, ...]:
     figure = bar.read(sections)
-    limit = f"{'at most' if bar.at_most else 'at least'} {number(bar.limit)}"
+    limit = f"{'at most' if bar.at_most else 'at least'} {bar.limit:g}"
     if bar.is_goal:
         limit = f"goal, no bar: {limit}"
     if figure is None:
@@ -49,35 +51,53 @@ def _verdict(bar: Bar, figure: Span, *, is_quick: bool) -> str:
     return ", ".join(said)
 
 
-def readings(measured: Measured, what: str, promises: Mapping[str, str]) -> Iterator[str]:
-    """Show one thing that was measured: each engine's figure, holdfast's ratio to it, and what it promises."""
-    unit, names = measured.unit(what), measured.engines(what)
-    yield f"**{what}**: {unit}, {'less' if less_is_better(unit) else 'more'} is better"
-    yield ""
-    order = [*(name for name in promises if name in names), *(name for name in names if name not in promises)]
-    yield from table(
-        ("engine", "median", "least to most", "holdfast to it", "what it promises"),
-        (_reading(measured, what, name, promises.get(name, "")) for name in order),
-    )
+def readings(measured: Measured, promises: Mapping[str, str]) -> Iterator[str]:
+    """Show a section: every engine's figures with what it promises, holdfast's ratios to it, and its ratios to itself."""
+    whats, names = measured.whats(), _ordered(measured.engines(), promises)
+    yield from ("", *_figures(measured, names, promises))
+    if len(names) > 1:
+        ours = [[_ratio(measured, ("holdfast", what), (name, what)) for what in whats] for name in names]
+        yield from _ratios("holdfast to each", whats, names, ours)
+    first = OWN_FIRST.get(measured.section)
+    if first is not None:
+        own = [[_ratio(measured, (name, what), (name, first)) for what in whats] for name in names]
+        yield from _ratios(f"each to its own figure {first}", whats, names, own)
 
 
-def _reading(measured: Measured, what: str, engine: str, promise: str) -> tuple[str, ...]:
-    figure = measured.span(engine, what)
+def _figures(measured: Measured, names: Sequence[str], promises: Mapping[str, str]) -> Iterator[str]:
+    whats = measured.whats()
+    head = ("engine", *(_heading(what, measured.unit(what)) for what in whats), "what it promises")
+    return table(head, ((name, *(_figure(measured, name, w) for w in whats), promises.get(name, "")) for name in names))
+
+
+def _ratios(title: str, whats: Sequence[str], names: Sequence[str], cells: Iterable[Sequence[str]]) -> Iterator[str]:
+    rows = [(name, *row) for name, row in zip(names, cells, strict=True) if any(row)]
+    if rows:
+        yield from ("", *table((title, *whats), rows))
+
+
+def _heading(what: str, unit: str) -> str:
+    return f"{what}, {unit}" + (" (less is better)" if less_is_better(unit) else "")
+
+
+def _figure(measured: Measured, engine: str, what: str) -> str:
+    figure, unit = measured.span(engine, what), measured.unit(what, engine)
     if figure is None:
-        return engine, "no figure", "", "", promise
-    return engine, number(figure.median), _spread(figure), _ratio(measured, what, engine), promise
+        return "no figure"
+    return f"{number(figure.median)}{f' {unit}' if unit != measured.unit(what) else ''} ({_spread(figure)})"
 
 
-def _ratio(measured: Measured, what: str, engine: str) -> str:
-    ratio = measured.ratio(("holdfast", what), (engine, what)) if engine != "holdfast" else None
-    if ratio is None:
+def _ratio(measured: Measured, ours: tuple[str, str], theirs: tuple[str, str]) -> str:
+    """Write a paired ratio; nothing of a figure to itself, nor of two that are not counted in the same unit."""
+    ratio = measured.ratio(ours, theirs)
+    if ratio is None or ours == theirs or measured.unit(ours[1], ours[0]) != measured.unit(theirs[1], theirs[0]):
         return ""
     noise = ", inside the noise" if ratio.rounds > 1 and ratio.includes(1) else ""
     return f"{number(ratio.median)} ({_spread(ratio)}){noise}"
 
 
-def engines(order: Iterable[Measured], settings: Mapping[str, str]) -> Iterator[str]:
-    """List the engines' versions, and how they were set."""
+def engines(order: Iterable[Measured], settings: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """List the engines' versions, and how they were set: as a rule, and for each task by itself."""
     versions: dict[str, list[str]] = {}
     for measured in order:
         for engine, version in measured.versions.items():
@@ -85,8 +105,8 @@ def engines(order: Iterable[Measured], settings: Mapping[str, str]) -> Iterator[
             if version not in known:
                 known.append(version)
     return table(
-        ("engine", "version", "how it is set"),
-        ((name, ", ".join(versions[name]), settings.get(name, "")) for name in _ordered(versions, settings)),
+        ("engine", "version", "how it is set", "and in the steady load"),
+        ((name, ", ".join(versions[name]), *settings.get(name, ("", ""))) for name in _ordered(versions, settings)),
     )
 
 
@@ -123,7 +143,7 @@ def _column(measured: Measured, name: str) -> list[float]:
 
 
 def facts(title: str, known: Mapping[str, Any]) -> Iterator[str]:
-    return table((title, ""), ((str(name).replace("_", " "), str(value)) for name, value in known.items()))
+    return table((title, ""), ((name, str(value)) for name, value in known.items()))
 
 
 def number(value: float) -> str:
@@ -131,7 +151,9 @@ def number(value: float) -> str:
     size = abs(value)
     if size >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.1 or not value else f"{value:.2g}"
 
 
 def _spread(figure: Span) -> str:

@@ -19,7 +19,7 @@ PEERS = {
     "pgqueuer": Peer("deletes finished tasks", "batch 1000"),
 }
 AT_LEAST = Bar("drain", "drain", "1 process", 1.5, ("pgqueuer", "1 process"))
-AT_MOST = Bar("idle", "idle", "statements", 12.0, at_most=True)
+AT_MOST = Bar("idle", "idle", "idle", 12.0, at_most=True)
 
 
 def measured(
@@ -71,20 +71,21 @@ def row(text: str, start: str) -> str:
 def test_a_figure_is_the_median_with_the_least_and_the_most():
     text = page(measured(holdfast=[300.0, 100.0, 200.0]))
 
-    assert row(text, "holdfast | 200").startswith("| holdfast | 200 | 100 to 300 |")
+    assert "| holdfast | 200 (100 to 300) | journals every move |" in text
 
 
 def test_a_ratio_is_paired_inside_each_round():
     # The medians' own ratio would be 1.0; the rounds say 2.0, 0.5 and 2.0.
     text = page(measured(holdfast=[200.0, 100.0, 400.0], pgqueuer=[100.0, 200.0, 200.0]))
 
-    assert "| pgqueuer | 200 | 100 to 200 | 2.00 (0.50 to 2.00), inside the noise | deletes finished tasks |" in text
+    assert "| pgqueuer | 200 (100 to 200) | deletes finished tasks |" in text
+    assert "| pgqueuer | 2.00 (0.50 to 2.00), inside the noise |" in text
 
 
 def test_a_ratio_whose_rounds_agree_is_not_called_noise():
     text = page(measured(holdfast=[200.0, 210.0], pgqueuer=[100.0, 100.0]))
 
-    assert "2.05 (2.00 to 2.10) |" in row(text, "pgqueuer | 100")
+    assert "| pgqueuer | 2.05 (2.00 to 2.10) |" in text
 
 
 def test_a_round_that_only_one_of_the_two_has_is_not_paired():
@@ -99,7 +100,37 @@ def test_a_round_that_only_one_of_the_two_has_is_not_paired():
 def test_one_round_has_no_spread_and_is_not_called_noise():
     text = page(measured(holdfast=[100.0], pgqueuer=[100.0]))
 
-    assert "| pgqueuer | 100 | one round | 1.00 (one round) |" in text
+    assert "| pgqueuer | 100 (one round) |" in text
+    assert "| pgqueuer | 1.00 (one round) |" in text
+
+
+def test_an_engine_counted_in_another_unit_says_so_and_has_no_ratio():
+    section = measured("idle", "idle", "statements/min", holdfast=[10.0], celery=[90.0])
+    section.readings[-1]["unit"] = "commands/min"
+
+    text = page(section)
+
+    assert "| engine | idle, statements/min (less is better) | what it promises |" in text
+    assert "| celery | 90.0 commands/min (one round) |" in text
+    assert "holdfast to each" not in text
+
+
+def test_the_cost_of_history_is_told_of_each_engine_by_itself():
+    few = measured("growth", "beside 1 000", holdfast=[100.0, 200.0], pgqueuer=[50.0, 50.0])
+    many = measured("growth", "beside 100 000", holdfast=[90.0, 180.0], pgqueuer=[20.0, 30.0])
+
+    text = page(changed(few, readings=few.readings + many.readings))
+
+    assert "| each to its own figure beside 1 000 | beside 1 000 | beside 100 000 |" in text
+    assert "| holdfast |  | 0.90 (0.90 to 0.90) |" in text
+    assert "| pgqueuer |  | 0.50 (0.40 to 0.60) |" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(12345.6, "12,346"), (99.96, "100.0"), (4.567, "4.57"), (0.00367, "0.0037"), (0.0, "0.00")]
+)
+def test_a_figure_has_the_digits_that_it_deserves(value: float, written: str):
+    assert tables.number(value) == written
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(150.0, "held"), (149.9, "not held")])
@@ -111,7 +142,7 @@ def test_a_figure_on_the_bar_is_held_and_one_beneath_is_not(ours: float, verdict
 
 @pytest.mark.parametrize(("ours", "verdict"), [(12.0, "held"), (12.1, "not held")])
 def test_a_figure_that_must_stay_below_its_bar_may_reach_it(ours: float, verdict: str):
-    section = measured("idle", "statements", "statements/min", holdfast=[ours])
+    section = measured("idle", "idle", "statements/min", holdfast=[ours])
 
     assert AT_MOST.verdict(AT_MOST.read({"idle": section})) == verdict
 
@@ -119,7 +150,7 @@ def test_a_figure_that_must_stay_below_its_bar_may_reach_it(ours: float, verdict
 def test_a_bar_without_readings_is_not_measured():
     text = page(measured(holdfast=[200.0]))
 
-    assert row(text, "drain, one process, to pgqueuer").endswith("|  |  | at least 1.50 | not measured |")
+    assert row(text, "drain, one process, to pgqueuer").endswith("|  |  | at least 1.5 | not measured |")
     assert row(text, "trickle, p50 in ms").endswith("| not measured |")
 
 
@@ -128,7 +159,7 @@ def test_a_bar_says_when_the_rounds_do_not_agree():
         tables.bars([AT_LEAST], {"drain": measured(holdfast=[140.0, 160.0, 170.0], pgqueuer=[100.0] * 3)})
     )
 
-    assert row(lines, "drain") == "| drain | 1.60 | 1.40 to 1.70 | at least 1.50 | held, not in every round |"
+    assert row(lines, "drain") == "| drain | 1.60 | 1.40 to 1.70 | at least 1.5 | held, not in every round |"
 
 
 def test_an_engine_that_was_left_out_stands_with_its_reason_on_one_line():
@@ -161,7 +192,12 @@ def test_sections_of_one_whole_run_carry_no_marks():
 def test_where_the_figures_come_from_is_told():
     text = page(measured(holdfast=[1.0, 2.0], pgqueuer=[1.0, 2.0]))
 
-    for expected in ("| cpu | A Processor |", "| version | 18.4 |", "| jit | off |", "| pgqueuer | 1.0 | batch 1000 |"):
+    for expected in (
+        "| cpu | A Processor |",
+        "| version | 18.4 |",
+        "| jit | off |",
+        "| pgqueuer | 1.0 | batch 1000 |  |",
+    ):
         assert expected in text
     assert "| Section drain | 11.5 | 11.0 to 12.0 | 0 of 4 | 0.50 |" in text
     assert "`make bench`" in text
@@ -176,6 +212,14 @@ def test_files_are_read_by_their_section_and_fields_of_later_versions_do_not_mat
     (tmp_path / "drain.json").write_text(json.dumps(content))
 
     assert load(tmp_path)["drain"] == measured(holdfast=[1.0])
+
+
+@pytest.mark.parametrize("section", ["drain", "growth"])
+def test_a_section_in_which_everything_failed_still_says_why(section: str):
+    text = page(changed(measured(section), left_out={"holdfast": "failed: no server"}))
+
+    assert "- holdfast: failed: no server" in text
+    assert "| Section " + section + " |  |  |  |  |" in text
 
 
 def test_a_plot_is_shown_where_there_is_one():
