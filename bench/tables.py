@@ -54,6 +54,8 @@ def _verdict(bar: Bar, figure: Span, *, is_quick: bool) -> str:
 def readings(measured: Measured, promises: Mapping[str, str]) -> Iterator[str]:
     """Show a section: every engine's figures with what it promises, holdfast's ratios to it, and its ratios to itself."""
     whats, names = measured.whats(), _ordered(measured.engines(), promises)
+    if not names:
+        return
     yield from ("", *_figures(measured, names, promises))
     if len(names) > 1:
         ours = [[_ratio(measured, ("holdfast", what), (name, what)) for what in whats] for name in names]
