@@ -7,12 +7,19 @@ import sys
 import time
 
 import probe
+import psycopg
 from driver import DSN, main, pace
 
 from holdfast import Ctx, Holdfast, cli
-from holdfast.kernel import migrate
+from holdfast.kernel import calls, db, migrate
 
 hf = Holdfast(DSN)
+MIDDLE = [f"middle {number}" for number in range(1, 6)]
+DIAMOND = [
+    {"kind": "noop", "name": "first"},
+    *({"kind": "noop", "name": name, "after": ["first"]} for name in MIDDLE),
+    {"kind": "noop", "name": "last", "after": MIDDLE},
+]
 
 
 if os.environ.get("BENCH_ACKNOWLEDGE") == "each":
@@ -54,5 +61,11 @@ def trickle(rate: float, seconds: float) -> None:
         noop.start(sent=now)
 
 
+def flow(n: int) -> None:
+    with psycopg.connect(DSN) as connection:
+        for _ in range(n):
+            db.run(connection, calls.start_run("flow.task", "diamond", "flow.step", steps=DIAMOND))
+
+
 if __name__ == "__main__":
-    main(setup=setup, enqueue=enqueue, worker=worker, trickle=trickle)
+    main(setup=setup, enqueue=enqueue, worker=worker, trickle=trickle, flow=flow)

@@ -1,0 +1,77 @@
+"""Growth: how fast a worker process drains beside a thousand, a hundred thousand, a million and three million finished tasks."""
+
+from __future__ import annotations
+
+import processes
+from bench import Bench
+from engines import FAST, Engine
+from history import HISTORIES, grow
+
+NAME = "growth"
+TITLE = "Drain beside finished work"
+WAIT = 600.0
+SEED = 1000  # tasks that the engine works itself, to be cloned
+SIZES = (1_000, 100_000, 1_000_000, 3_000_000)
+SLOW_SIZES = (1_000, 1_000_000)
+QUICK_SIZES = (1_000, 100_000)
+QUICK = ("holdfast", "baseline", "pgqueuer")
+NO_HISTORY = {
+    "graphile-worker": "it deletes finished jobs, so there is no history to grow",
+    "celery+redis": "it keeps no finished tasks unless a result store is set up",
+    "awa": "it keeps finished jobs for a short time, in batch rows of a ring that it truncates",
+}
+
+
+def measure(bench: Bench) -> None:
+    """Grow the history upward in one database, so that a round loads it once."""
+    for engine in bench.engines("drain"):
+        if engine.name not in HISTORIES:
+            bench.left_out(engine, NO_HISTORY.get(engine.name, "its history is not known to the bench"))
+        elif bench.quick and engine.name not in QUICK:
+            bench.left_out(engine, "measured in a full run alone")
+    for number, engine in bench.turns("drain"):
+        with bench.attempt(engine):
+            dsn = seeded(bench, engine)
+            for size in sizes(bench, engine):
+                grow(bench.server.admin(dsn), engine.name, size)
+                due, n = fill(bench, engine, dsn)
+                label = f"beside {size:,}".replace(",", " ")
+                bench.record(engine, label, number, rate(bench, engine, dsn, n), "tasks/s", n=n, due=due)
+            bench.server.fresh(engine.name)  # its rows are many: leave the disk to the next
+
+
+def sizes(bench: Bench, engine: Engine) -> tuple[int, ...]:
+    if bench.quick:
+        return QUICK_SIZES
+    return SIZES if engine.lot == FAST else SLOW_SIZES
+
+
+def seeded(bench: Bench, engine: Engine) -> str:
+    """Give the address of a database in which the engine itself has finished some tasks."""
+    dsn = bench.prepare(engine)
+    bench.enqueue(engine, dsn, SEED)
+    with bench.workers(engine, dsn) as crew:
+        bench.wait_drained(engine, dsn, SEED, crew)
+    return dsn
+
+
+def fill(bench: Bench, engine: Engine, dsn: str) -> tuple[int, int]:
+    """Bring the due tasks up to their number; tell it, and how many of them are drained."""
+    due = bench.tasks or (bench.size(100_000, 20_000) if engine.lot == FAST else 10_000)
+    assert engine.pending is not None
+    bench.enqueue(engine, dsn, max(0, due - int(bench.server.ask(dsn, engine.pending))))
+    bench.settle(engine, dsn)
+    return due, due // (5 if engine.lot == FAST else 2)
+
+
+def rate(bench: Bench, engine: Engine, dsn: str, n: int) -> float:
+    """Drain n of the tasks that are due with one process, and tell how many that is a second.
+
+    Between two looks at the counter: what was claimed before the first call would count for nothing.
+    """
+    with bench.workers(engine, dsn) as crew:
+        processes.wait_until(lambda: crew.probes.calls() > 0, WAIT, crew, "to call a handler")
+        (first,) = crew.probes.counts()
+        processes.wait_until(lambda: crew.probes.calls() >= first.calls + n, WAIT, crew, f"to call {n} handlers")
+        (last,) = crew.probes.counts()
+    return (last.calls - first.calls) / (last.last - first.last)
