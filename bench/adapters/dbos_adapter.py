@@ -1,0 +1,66 @@
+"""dbos: workflows in a queue; it has no bulk call, so enqueues share a transaction."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import probe
+from dbos import DBOS, DBOSClient
+from driver import CONCURRENCY, DSN, lots, main, pace
+
+POLL = float(os.environ.get("BENCH_POLL", "0.01"))
+POOL = 20
+NOOP = {"workflow_name": "noop", "queue_name": "q"}
+
+
+@DBOS.workflow(name="noop")
+def noop(sent: float = 0.0) -> None:
+    probe.hit(sent)
+
+
+def launch() -> None:
+    DBOS(
+        config={
+            "name": "bench",
+            "system_database_url": DSN,
+            "log_level": "ERROR",
+            "application_version": "1",
+            "executor_id": f"bench-{os.getpid()}",
+            "sys_db_pool_size": POOL,
+        }
+    )
+    DBOS.launch()
+    DBOS.register_queue("q", worker_concurrency=CONCURRENCY, polling_interval_sec=POLL)
+
+
+def setup() -> None:
+    launch()
+    DBOS.destroy()
+
+
+def enqueue(n: int) -> float:
+    client = DBOSClient(system_database_url=DSN)
+    begun = time.perf_counter()
+    for size in lots(n):
+        with client._sys_db.engine.begin() as connection:
+            for _ in range(size):
+                client.enqueue_in_transaction(connection, NOOP)
+    return time.perf_counter() - begun
+
+
+def worker() -> None:
+    probe.barrier()
+    launch()
+    threading.Event().wait()
+
+
+def trickle(rate: float, seconds: float) -> None:
+    client = DBOSClient(system_database_url=DSN)
+    for now in pace(rate, seconds):
+        client.enqueue(NOOP, now)
+
+
+if __name__ == "__main__":
+    main(setup=setup, enqueue=enqueue, worker=worker, trickle=trickle)

@@ -1,0 +1,48 @@
+"""procrastinate, on psycopg's pool."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import probe
+import procrastinate
+from driver import CONCURRENCY, DSN, apace, lots, main
+
+logging.disable(logging.INFO)
+connector = procrastinate.PsycopgConnector(conninfo=DSN, min_size=2, max_size=max(4, CONCURRENCY))
+app = procrastinate.App(connector=connector)
+
+
+@app.task(name="noop")
+async def noop(sent: float = 0.0) -> None:
+    probe.hit(sent)
+
+
+async def setup() -> None:
+    async with app.open_async():
+        await app.schema_manager.apply_schema_async()
+
+
+async def enqueue(n: int) -> float:
+    async with app.open_async():
+        begun = time.perf_counter()
+        for size in lots(n):
+            await noop.batch_defer_async(*[{} for _ in range(size)])
+        return time.perf_counter() - begun
+
+
+async def worker() -> None:
+    async with app.open_async():
+        probe.barrier()
+        await app.run_worker_async(concurrency=CONCURRENCY, wait=True, install_signal_handlers=False)
+
+
+async def trickle(rate: float, seconds: float) -> None:
+    async with app.open_async():
+        async for now in apace(rate, seconds):
+            await noop.defer_async(sent=now)
+
+
+if __name__ == "__main__":
+    main(setup=setup, enqueue=enqueue, worker=worker, trickle=trickle)
