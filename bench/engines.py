@@ -99,6 +99,7 @@ ENGINES = (
         environment={"BENCH_CONCURRENCY": "4", "BENCH_BATCH": "500"},
         each={"BENCH_CONCURRENCY": "10", "BENCH_BATCH": "1"},
         each_settings="10 fetchers with batches of 1",
+        can=EVERY | {"flow"},
     ),
     Engine(
         "awa",

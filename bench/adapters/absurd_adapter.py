@@ -23,6 +23,12 @@ def app(place: Any) -> Absurd:
     def noop(params: dict[str, float], ctx: object) -> None:
         probe.hit(params.get("sent", 0.0))
 
+    @opened.register_task(name="seven")
+    def seven(params: dict[str, float], ctx: Any) -> None:
+        """Run seven steps, one after the other: inside a task it has no others."""
+        for number in range(7):
+            ctx.step(f"step {number}", probe.hit)
+
     return opened
 
 
@@ -58,5 +64,12 @@ def trickle(rate: float, seconds: float) -> None:
     opened.close()
 
 
+def flow(n: int) -> None:
+    with psycopg.connect(DSN) as connection:
+        opened = app(connection)
+        for _ in range(n):
+            opened.spawn("seven", {})
+
+
 if __name__ == "__main__":
-    main(setup=setup, enqueue=enqueue, worker=worker, trickle=trickle)
+    main(setup=setup, enqueue=enqueue, worker=worker, trickle=trickle, flow=flow)

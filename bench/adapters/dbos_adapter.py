@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -18,6 +19,29 @@ NOOP = {"workflow_name": "noop", "queue_name": "q"}
 @DBOS.workflow(name="noop")
 def noop(sent: float = 0.0) -> None:
     probe.hit(sent)
+
+
+@DBOS.step()
+def step() -> None:
+    probe.hit()
+
+
+@DBOS.step()
+async def async_step() -> None:
+    probe.hit()
+
+
+@DBOS.workflow(name="in turn")
+def in_turn() -> None:
+    for _ in range(7):
+        step()
+
+
+@DBOS.workflow(name="diamond")
+async def diamond() -> None:
+    await async_step()
+    await asyncio.gather(*(async_step() for _ in range(5)))
+    await async_step()
 
 
 def launch() -> None:
@@ -62,5 +86,12 @@ def trickle(rate: float, seconds: float) -> None:
         client.enqueue(NOOP, now)
 
 
+def flow(n: int) -> None:
+    client = DBOSClient(system_database_url=DSN)
+    with client._sys_db.engine.begin() as connection:
+        for _ in range(n):
+            client.enqueue_in_transaction(connection, {**NOOP, "workflow_name": os.environ["BENCH_SHAPE"]})
+
+
 if __name__ == "__main__":
-    main(setup=setup, enqueue=enqueue, worker=worker, trickle=trickle)
+    main(setup=setup, enqueue=enqueue, worker=worker, trickle=trickle, flow=flow)

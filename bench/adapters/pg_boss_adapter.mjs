@@ -4,8 +4,17 @@ import { barrier, hit, load, main } from './probe.mjs'
 const { PgBoss } = load('pg-boss')
 const batchSize = Number(process.env.BENCH_BATCH)
 const localConcurrency = Number(process.env.BENCH_CONCURRENCY)
-const boss = new PgBoss({ connectionString: process.env.BENCH_DSN, supervise: false, schedule: false, useListenNotify: true })
+// Jobs that wait are freed by its supervisor, at the shortest interval that it takes, and found by the poll: nothing notifies of them.
+const flows = process.env.BENCH_SHAPE ? { supervise: true, flowIntervalSeconds: 1 } : { supervise: false }
+const boss = new PgBoss({ connectionString: process.env.BENCH_DSN, schedule: false, useListenNotify: true, ...flows })
 boss.on('error', (error) => console.error(error))
+
+const middle = ['b', 'c', 'd', 'e', 'f']
+const diamond = [
+  { ref: 'a', name: 'noop', data: {} },
+  ...middle.map((ref) => ({ ref, name: 'noop', data: {}, dependsOn: ['a'] })),
+  { ref: 'g', name: 'noop', data: {}, dependsOn: middle }
+]
 
 const started = async () => {
   await boss.start()
@@ -17,10 +26,12 @@ await main({
   setup: async () => {},
   sendMany: async (size) => { await boss.insert('noop', Array.from({ length: size }, () => ({ data: {} }))) },
   send: async (sent) => { await boss.send('noop', { sent }) },
+  flow: async (n) => { for (let number = 0; number < n; number++) await boss.flow(diamond) },
   worker: async () => {
     await barrier()
     await started()
     const options = { batchSize, localConcurrency, pollingIntervalSeconds: 0.5, burstWhenBatchFull: true }
+    if (process.env.BENCH_SHAPE) options.notifyPollingIntervalSeconds = 0.5
     await boss.work('noop', options, async (jobs) => { for (const job of jobs) hit(job.data.sent) })
   }
 })

@@ -61,12 +61,13 @@ async function timed (n, send) {
   return (performance.now() - begun) / 1000
 }
 
-/** Run the command that is asked for: setup, enqueue N, worker, trickle RATE SECONDS. */
-export async function main ({ setup, sendMany, send, worker }) {
+/** Run the command that is asked for: setup, enqueue N, worker, trickle RATE SECONDS, flow N. */
+export async function main ({ setup, sendMany, send, worker, flow }) {
   const [name, a, b] = process.argv.slice(2)
   if (name === 'worker') return worker()
   if (name === 'setup') await setup()
   if (name === 'enqueue') console.log(JSON.stringify({ seconds: await timed(Number(a), sendMany) }))
   if (name === 'trickle') await pace(Number(a), Number(b), send)
+  if (name === 'flow') await flow(Number(a))
   process.exit(0)
 }

@@ -13,11 +13,16 @@ WAIT = 600.0
 LABELS = {1: "1 process", 2: "2 processes"}
 IN_TURN = "in turn"  # seven steps, one after the other
 SHAPES = {"absurd": (IN_TURN,), "dbos": ("diamond", IN_TURN)}  # absurd's steps run in turn inside a task, always
+NO_STEPS = "it has no steps that wait for steps"
+LACKS = {"celery+redis": "its chords need a store of results, and none is set up here"}
 
 
 def measure(bench: Bench) -> None:
     """Drain the diamonds of each engine; what runs them in turn says so, and where it has both the diamond comes first."""
     runs = -(-bench.tasks // STEPS) if bench.tasks else bench.size(1_000, 100)
+    for engine in bench.engines():
+        if "flow" not in engine.can:
+            bench.left_out(engine, LACKS.get(engine.name, NO_STEPS))
     for number, engine in bench.turns("flow"):
         with bench.attempt(engine):
             for place, shape in enumerate(SHAPES.get(engine.name, ("diamond",))):
@@ -35,5 +40,5 @@ def drain(bench: Bench, engine: Engine, runs: int, processes: int, shape: str) -
     else:
         bench.command(engine, dsn, "flow", runs, BENCH_SHAPE=shape)
     bench.settle(engine, dsn)
-    with bench.workers(engine, dsn, processes) as crew:
+    with bench.workers(engine, dsn, processes, BENCH_SHAPE=shape) as crew:
         return bench.wait_drained(engine, dsn, runs * STEPS, crew, within=WAIT)
