@@ -54,6 +54,7 @@ BARS = (
     Bar("drain, two processes, ahead of its two", "drain", TWO, 1.0, ("graphile-worker", TWO), is_goal=True),
     Bar("diamonds, to absurd", "diamonds", ONE, 10.0, ("absurd", ONE)),
     Bar("diamonds, to dbos", "diamonds", ONE, 30.0, ("dbos", ONE)),
+    Bar("diamonds, to dbos's steps in turn", "diamonds", ONE, 30.0, ("dbos", f"{ONE}, in turn")),
     Bar("diamonds, to the baseline", "diamonds", ONE, 0.6, ("baseline", ONE)),
     Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
     Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),

@@ -6,7 +6,7 @@ python bench/plots.py RESULTS FOLDER
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,14 +15,17 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 from tables import number
 
 WIDTH = 7.6
+PROCESSES = ("1 process", "2 processes")
 # Told apart by lightness too, so that no plot needs colours: dark and light of one series each, ours and the others'.
 OURS, OURS_LIGHT = "#0b5a99", "#8fbfe6"
 BASELINE, BASELINE_LIGHT = "#a35a00", "#eebf80"
 PEER, PEER_LIGHT = "#6b6b6b", "#c4c4c4"
 INK = "#222222"
+GRID = "#e4e4e4"
 FONTS = ["DejaVu Sans", "Verdana", "Arial"]  # text stays text: small files, and the widest of these is measured
 LINES = ("#6b6b6b", "#a0457e", "#2e7d5b", "#8a7a1f", "#5a5ab0", "#444444")
 STYLES = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
@@ -30,15 +33,15 @@ MARKERS = ("s", "^", "D", "v", "P", "X")
 
 
 def drain(measured: Measured) -> Figure:
-    return _bars(measured, ["1 process", "2 processes"], "tasks a second")
+    return _bars(measured, PROCESSES, "tasks a second: one process (light), two (dark)")
 
 
 def diamonds(measured: Measured) -> Figure:
-    return _bars(measured, ["1 process", "2 processes"], "steps a second")
+    return _bars(measured, PROCESSES, "steps a second: one process (light), two (dark)")
 
 
 def snapshot(measured: Measured) -> Figure:
-    return _bars(measured, ["without", "held"], "tasks a second")
+    return _bars(measured, ("without", "held"), "tasks a second: no snapshot (light), one held open (dark)")
 
 
 def growth(measured: Measured) -> Figure:
@@ -89,7 +92,7 @@ def cost(measured: Measured) -> Figure:
     return figure
 
 
-def _bars(measured: Measured, pair: list[str], label: str) -> Figure:
+def _bars(measured: Measured, pair: tuple[str, str], label: str) -> Figure:
     """Draw two bars an engine, the fastest at the top, with the spread as whiskers."""
     names = _by_median(measured, pair[0], least_first=False)
     figure, axes = _canvas(0.56 * len(names) + 1.1)
@@ -99,7 +102,7 @@ def _bars(measured: Measured, pair: list[str], label: str) -> Figure:
             figure_of = measured.span(name, what)
             if figure_of is not None:
                 _bar(axes, figure_of, place + offset, 0.37, colour)
-    axes.set_xlabel(f"{label}: {pair[0]} (light), {pair[1]} (dark)")
+    axes.set_xlabel(label)
     _engine_labels(axes, names)
     _room_for_numbers(axes)
     return figure
@@ -115,61 +118,55 @@ def _bar(axes: Axes, figure: Span, place: float, height: float, colour: str) -> 
 
 
 def _lines(measured: Measured, label: str, below: str, *, is_relative: bool) -> Figure:
-    """Draw a line an engine over what was measured, named at its end."""
+    """Draw a line an engine over what was measured; they are named in the order in which they end."""
     whats = measured.whats()
     figure, axes = _canvas(3.6)
-    ends: list[tuple[float, str, str]] = []
+    ends: dict[str, float] = {}
     for name in measured.engines():
-        spans = {place: measured.span(name, what) for place, what in enumerate(whats)}
-        if is_relative:
-            spans = {p: measured.ratio((name, what), (name, whats[0])) for p, what in enumerate(whats)}
+        spans = {
+            place: measured.ratio((name, what), (name, whats[0])) if is_relative else measured.span(name, what)
+            for place, what in enumerate(whats)
+        }
         known = {place: figure_of for place, figure_of in spans.items() if figure_of is not None}
-        if not known:
-            continue
-        colour = _line(axes, known, name, len(ends))
-        ends.append((known[max(known)].median, name, colour))
+        if known:
+            _line(axes, known, name, len(ends))
+            ends[name] = known[max(known)].median
     axes.set_xticks(range(len(whats)), [what.removeprefix("beside ").removeprefix("at ") for what in whats])
     axes.set_ylim(bottom=0)
-    axes.set_xlim(-0.15, len(whats) - 0.85)
     axes.set_ylabel(label)
     axes.set_xlabel(below)
-    axes.grid(visible=True, axis="y", color="#e4e4e4", linewidth=0.8)
-    _line_names(axes, ends)
+    axes.grid(visible=True, axis="y", color=GRID, linewidth=0.8)
+    _line_names(axes, sorted(ends, key=lambda name: ends[name], reverse=True))
     return figure
 
 
-def _line(axes: Axes, known: dict[int, Span], name: str, turn: int) -> str:
-    """Draw one engine's line with its whiskers, and tell its colour."""
+def _line(axes: Axes, known: dict[int, Span], name: str, turn: int) -> None:
+    """Draw one engine's line with its whiskers; the turn chooses how it looks."""
     places, spans = list(known), list(known.values())
     middle = [figure.median for figure in spans]
     reach = [[f.median - f.least for f in spans], [f.most - f.median for f in spans]]
     if name == "holdfast":
-        axes.errorbar(places, middle, reach, color=OURS, marker="o", linewidth=2.8, markersize=7, capsize=3, zorder=4)
-        return OURS
-    colour = BASELINE if name == "baseline" else LINES[turn % len(LINES)]
-    look = {"marker": MARKERS[turn % len(MARKERS)], "linestyle": STYLES[turn % len(STYLES)]}
-    axes.errorbar(places, middle, reach, color=colour, linewidth=1.6, markersize=5.5, capsize=2, zorder=3, **look)
-    return colour
+        look = {"color": OURS, "marker": "o", "linewidth": 2.8, "markersize": 7, "zorder": 4}
+    else:
+        colour = BASELINE if name == "baseline" else LINES[turn % len(LINES)]
+        look = {"color": colour, "marker": MARKERS[turn % len(MARKERS)], "linestyle": STYLES[turn % len(STYLES)]}
+        look |= {"linewidth": 1.6, "markersize": 5.5, "zorder": 3}
+    axes.errorbar(places, middle, reach, capsize=3, label=name, **look)
 
 
-def _line_names(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
-    """Write each line's name at its end, apart from each other."""
-    lowest, highest = axes.get_ylim()
-    apart, free = (highest - lowest) * 0.065, lowest
-    right = axes.get_xlim()[1]
-    for end, name, colour in sorted(ends):
-        free = max(end, free + apart)
-        weight = "bold" if name == "holdfast" else "normal"
-        axes.annotate(
-            name,
-            (right, free),
-            (4, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontweight=weight,
-            fontsize=10,
-        )
+def _line_names(axes: Axes, order: list[str]) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    by_name = dict(zip(labels, handles, strict=True))
+    legend = axes.legend(
+        [by_name[name] for name in order],
+        order,
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        handlelength=3.2,
+        labelspacing=0.8,
+    )
+    _embolden(legend.get_texts())
 
 
 def _by_median(measured: Measured, what: str, *, least_first: bool) -> list[str]:
@@ -193,8 +190,13 @@ def _engine_labels(axes: Axes, names: list[str]) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)  # the first at the top
     axes.tick_params(axis="y", length=0)
-    axes.grid(visible=True, axis="x", color="#e4e4e4", linewidth=0.8)
-    for label in axes.get_yticklabels():
+    axes.grid(visible=True, axis="x", color=GRID, linewidth=0.8)
+    _embolden(axes.get_yticklabels())
+
+
+def _embolden(labels: Iterable[Text]) -> None:
+    """Let the eye find holdfast."""
+    for label in labels:
         label.set_fontweight("bold" if label.get_text() == "holdfast" else "normal")
 
 

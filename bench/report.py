@@ -78,6 +78,8 @@ def _section(measured: Measured, peers: Mapping[str, Peer], newest: Measured | N
 def _mark(measured: Measured, newest: Measured | None) -> str:
     rounds = "one round" if measured.rounds == 1 else f"{measured.rounds} rounds"
     said = [f"Measured {_moment(measured.at)} at {_commit(measured)}, {rounds}"]
+    if size := tables.sizes(measured):
+        said.append(size)
     if newest is not None and measured.commit != newest.commit:
         said.append(f"**not the commit of the newest section, {_commit(newest)}**")
     if measured.quick:

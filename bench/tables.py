@@ -66,6 +66,17 @@ def readings(measured: Measured, promises: Mapping[str, str]) -> Iterator[str]:
         yield from _ratios(f"each to its own figure {first}", whats, names, own)
 
 
+def sizes(measured: Measured) -> str:
+    """Say how many tasks, steps or the like a figure is taken over, where engines differ for each of them."""
+    largest: dict[str, int] = {}
+    for reading in measured.readings:
+        largest[reading["engine"]] = max(largest.get(reading["engine"], 0), int(reading.get("n", 0)))
+    groups = {size: [name for name in largest if largest[name] == size] for size in dict.fromkeys(largest.values())}
+    if len(groups) == 1:
+        return "".join(f"n = {size:,}" for size in groups if size)
+    return "; ".join(f"n = {size:,} for {', '.join(names)}" for size, names in groups.items() if size)
+
+
 def _figures(measured: Measured, names: Sequence[str], promises: Mapping[str, str]) -> Iterator[str]:
     whats = measured.whats()
     head = ("engine", *(_heading(what, measured.unit(what)) for what in whats), "what it promises")
@@ -85,7 +96,7 @@ def _heading(what: str, unit: str) -> str:
 def _figure(measured: Measured, engine: str, what: str) -> str:
     figure, unit = measured.span(engine, what), measured.unit(what, engine)
     if figure is None:
-        return "no figure"
+        return ""
     return f"{number(figure.median)}{f' {unit}' if unit != measured.unit(what) else ''} ({_spread(figure)})"
 
 

@@ -222,6 +222,16 @@ def test_a_section_in_which_everything_failed_still_says_why(section: str):
     assert "| Section " + section + " |  |  |  |  |" in text
 
 
+def test_sizes_are_told_and_where_engines_differ_of_each():
+    section = measured(holdfast=[1.0], pgqueuer=[1.0], dbos=[1.0])
+    for reading, size in zip(section.readings, (100_000, 100_000, 5_000), strict=True):
+        reading["n"] = size
+
+    assert tables.sizes(section) == "n = 100,000 for holdfast, pgqueuer; n = 5,000 for dbos"
+    assert tables.sizes(changed(section, readings=section.readings[:2])) == "n = 100,000"
+    assert tables.sizes(measured(holdfast=[1.0])) == ""
+
+
 def test_a_plot_is_shown_where_there_is_one():
     section = measured(holdfast=[1.0])
 
