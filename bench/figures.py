@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-LESS_IS_BETTER = ("ms", "MiB", "tuples", "dead", "statements", "commands", "bytes", "kB")
-
 
 @dataclass(frozen=True)
 class Span:
@@ -79,7 +77,8 @@ def span(values: Iterable[float]) -> Span | None:
 
 
 def less_is_better(unit: str) -> bool:
-    return unit.startswith(LESS_IS_BETTER)
+    """Say so of times, sizes and counts; of rates more is better."""
+    return not unit.endswith("/s")
 
 
 def load(folder: Path) -> dict[str, Measured]:

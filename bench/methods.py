@@ -5,8 +5,8 @@ HOW = {
     "the clock runs from the first handler call until the store holds nothing unfinished (redis: until the last handler call).",
     "bulk": "Tasks a second through the engine's best call for many at once, until that call has committed.",
     "steady": "Every start is a commit of its own and so is every acknowledgement. The drain rate in this mode is measured first; "
-    "then producers hold 70 % of it, and the time from the call that starts a task to the handler's first line is taken. "
-    "Dead tuples are counted right afterwards, autovacuum as the server has it.",
+    "then producers send 70 % of it (asked) to the same worker, and the tasks that began while the load lasted are counted (held). Pickup is from the "
+    "call that starts a task to the handler's first line. Dead tuples and growth on disk are read right afterwards, with autovacuum on.",
     "trickle": "20 tasks a second to one worker that waits: milliseconds from the call that starts a task to the handler's first line.",
     "growth": "The drain rate of a part of the due tasks, with ever more finished ones beside them. The finished rows are "
     "clones of what the engine wrote itself when it finished some.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,7 +48,7 @@ def page(sections: Mapping[str, Measured], peers: Mapping[str, Peer], plots: fro
 
 
 def _opening(order: list[Measured]) -> Iterator[str]:
-    yield "Written by `make bench` from `bench/results/`; how it is measured is told in `bench/README.md`."
+    yield "Written by `make bench` from the readings in `results/`; how they are taken is told in [README.md](README.md)."
     yield "A figure is the median of the rounds, with the least and the most of them in brackets; more is better where nothing else"
     yield "is said. Engines take turns inside a round, on one PostgreSQL, and a ratio is the median of the ratios inside the rounds;"
     yield "it is inside the noise where their spread includes 1. The engines do not promise the same, so what each promises stands"
@@ -121,6 +122,7 @@ def plain(reason: str) -> str:
 def draw(results: Path, folder: Path, python: Path) -> frozenset[str]:
     """Draw the plots with the bench's own Python, and name those that are there; without it there are none."""
     if not python.exists():
+        print("no plots: they are drawn by the Python that the peers are installed for", file=sys.stderr)
         return frozenset()
     subprocess.run([python, HERE / "plots.py", results, folder], check=True)
     return frozenset(path.stem for path in folder.glob("*.svg"))

@@ -1,8 +1,0 @@
-"""The bench is a folder of programs, no package: its modules are found beside each other."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[2] / "bench"))
