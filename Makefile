@@ -5,7 +5,7 @@ BIN := .venv/bin
 SQL := $(shell find src/holdfast/sql -name '*.sql' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench bench-worker schema docs demo
+.PHONY: help setup test check bench schema docs demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -23,11 +23,9 @@ check: setup ## lint, formatting, types, import contract, SQL lint
 	$(BIN)/lint-imports --no-logo
 	$(if $(SQL),$(BIN)/squawk --config .squawk.toml $(SQL))
 
-bench: setup ## measure the hot path against the hand-written baseline
-	$(BIN)/python bench/hot_path.py $(ARGS)
-
-bench-worker: setup ## measure the whole worker against the baseline's
-	$(BIN)/python bench/worker.py $(ARGS)
+bench: setup ## measure holdfast, its peers and bare SQL (ONLY=drain, QUICK=1, ROUNDS=5, ENGINES=holdfast,pgqueuer)
+	$(BIN)/python bench/run.py $(foreach section,$(ONLY),--only $(section)) $(if $(QUICK),--quick) \
+	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ENGINES),--engines $(ENGINES)) $(ARGS)
 
 schema: setup ## write tests/schema.sql, the schema as migrations make it; review its diff
 	$(BIN)/python tests/dump_schema.py > tests/schema.sql.new

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +17,7 @@ from readings import Noise, Reading, Section
 from server import Server
 
 DRAIN_WAIT = 300.0
+LOAD_WAIT = 3.0  # seconds in which producers that begin together have loaded
 QUICK_SHARE = 5  # a quick run drains a fifth
 
 
@@ -48,8 +49,8 @@ class Bench:
         """Tell how many tasks a drain of this engine has."""
         return self.tasks or (engine.lot // QUICK_SHARE if self.quick else engine.lot)
 
-    def engines(self, *abilities: str) -> list[Engine]:
-        """Give the engines that can be measured now; the others are left out with their reasons."""
+    def engines(self, *abilities: str, in_quick: Collection[str] | None = None) -> list[Engine]:
+        """Give the engines that can be measured now, in a quick run some of them; the others are left out with their reasons."""
         lacks = known.availability()
         for engine in self.asked:
             missing = [ability for ability in abilities if ability not in engine.can]
@@ -57,11 +58,13 @@ class Bench:
                 self.left_out(engine, str(lacks[engine.name]))
             elif missing:
                 self.left_out(engine, engine.cannot.get(missing[0], f"it has no {missing[0]}"))
+            elif self.quick and in_quick is not None and engine.name not in in_quick:
+                self.left_out(engine, "left to a full run")
         return [engine for engine in self.asked if engine.name not in self.section.left_out]
 
-    def turns(self, *abilities: str) -> Iterator[tuple[int, Engine]]:
+    def turns(self, *abilities: str, in_quick: Collection[str] | None = None) -> Iterator[tuple[int, Engine]]:
         """Give each round each engine in turn; one that has failed is not tried again."""
-        able = self.engines(*abilities)
+        able = self.engines(*abilities, in_quick=in_quick)
         for number in range(1, self.rounds + 1):
             for engine in able:
                 if engine.name not in self.failed:
@@ -91,11 +94,16 @@ class Bench:
             self.failed.add(engine.name)
             self.left_out(engine, f"failed: {error}")
 
-    def prepare(self, engine: Engine, **more: object) -> str:
-        """Give the address of a fresh database with the engine's schema in it."""
-        dsn = self.server.fresh(engine.name) if engine.pending else self.server.redis()
-        self.command(engine, dsn, "setup", **more)
-        return dsn
+    def prepare(self, engine: Engine) -> str:
+        """Give the address of a fresh database with the engine's schema in it, copied from the first that was set up."""
+        if engine.pending is None:
+            dsn = self.server.redis()
+            self.command(engine, dsn, "setup")
+            return dsn
+        template = f"{engine.name} as set up"
+        if not self.server.has(template):
+            self.command(engine, self.server.fresh(template), "setup")
+        return self.server.fresh(engine.name, template)
 
     def enqueue(self, engine: Engine, dsn: str, n: int, **more: object) -> float:
         """Enqueue n tasks by the engine's best bulk call, and tell the seconds it took."""
@@ -105,6 +113,15 @@ class Bench:
         """Run a command of the adapter, and give what it answers."""
         env = processes.environment(engine, dsn, **more)
         return processes.run(processes.command_of(engine, *arguments), env, self.log(engine))
+
+    def produce(self, engine: Engine, dsn: str, rate: float, seconds: float, *, count: int = 1, **more: object) -> None:
+        """Enqueue single tasks at a rate, by one or more processes at once."""
+        if count > 1:
+            more["BENCH_BEGIN_AT"] = time.time() + LOAD_WAIT
+        env = processes.environment(engine, dsn, **more)
+        processes.run(
+            processes.command_of(engine, "trickle", rate / count, seconds), env, self.log(engine), count=count
+        )
 
     def settle(self, engine: Engine, dsn: str) -> None:
         """Vacuum, analyze and checkpoint, where there is a PostgreSQL to do it."""

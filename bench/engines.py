@@ -186,11 +186,12 @@ def named(name: str) -> Engine:
 def availability() -> dict[str, str | None]:
     """Say of each engine why it cannot run here; None when it can."""
     return {
-        engine.name: _lack(engine, has_node=home.can_have_node(), has_redis=_redis() is not None) for engine in ENGINES
+        engine.name: lack(engine, has_node=home.can_have_node(), has_redis=_redis() is not None) for engine in ENGINES
     }
 
 
-def _lack(engine: Engine, *, has_node: bool, has_redis: bool) -> str | None:
+def lack(engine: Engine, *, has_node: bool, has_redis: bool) -> str | None:
+    """Say what an engine needs and does not have; None when it can run."""
     if engine.language == "node" and not has_node:
         return f"node {home.NODE_LEAST} or npm is not there"
     if engine.pending is None and not has_redis:

@@ -80,8 +80,10 @@ def package_version(package: str) -> str:
     manifest = node_home() / "node_modules" / package / "package.json"
     if manifest.exists():
         return str(json.loads(manifest.read_text())["version"])
-    ask = f"import importlib.metadata as m; print(m.version({package!r}))"
-    return subprocess.run([peers_python(), "-c", ask], check=True, capture_output=True, text=True).stdout.strip()
+    name = package.replace("-", "_")
+    for found in (home() / "venv/lib").glob(f"python*/site-packages/{name}-*.dist-info"):
+        return found.name.removeprefix(f"{name}-").removesuffix(".dist-info")
+    return "of unknown version"
 
 
 def _wanted_node() -> str:

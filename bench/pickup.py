@@ -20,9 +20,9 @@ from pathlib import Path
 
 import psutil
 import psycopg
-from hot_path import HERE, HOLDFAST, database, load
 
 from holdfast.worker import listen
+from hot_path import HERE, HOLDFAST, database, load
 
 SETTLED = 45.0  # seconds until the polls have grown to their longest
 

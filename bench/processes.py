@@ -23,7 +23,7 @@ from engines import Engine
 COUNTER = struct.Struct("<Qdd")  # as adapters/probe.py and probe.mjs write it
 READY_WAIT = 60.0
 COMMAND_WAIT = 600.0
-END_WAIT = 4.0
+END_WAIT = 0.5  # what they would still hand back is thrown away with their database
 TAIL = 600
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
@@ -60,9 +60,14 @@ class Probes:
     def last(self) -> float:
         return max(count.last for count in self.counts())
 
+    def moments(self) -> list[tuple[float, float]]:
+        """Give the moments of enqueue and of the handler's first line, of every task that carried the first."""
+        lines = [line.split() for file in self.folder.glob("*.moments") for line in file.read_text().splitlines()]
+        return [(float(line[0]), float(line[1])) for line in lines if len(line) == 2]
+
     def latencies(self) -> list[float]:
-        """Give the seconds from the call of enqueue to the handler's first line, of every task that carried its moment."""
-        return [float(line) for file in self.folder.glob("*.latency") for line in file.read_text().split()]
+        """Give the seconds from the call of enqueue to the handler's first line."""
+        return [began - sent for sent, began in self.moments()]
 
     def ready(self) -> int:
         return len(list(self.folder.glob("*.ready")))
@@ -106,16 +111,19 @@ def environment(engine: Engine, dsn: str, **more: object) -> dict[str, str]:
     return {**os.environ, **given, **{name: str(value) for name, value in more.items()}}
 
 
-def run(command: list[str], env: Mapping[str, str], log: Path) -> dict[str, Any]:
-    """Run a command to its end, and give the JSON object of its last line; what it writes to stderr goes to the log."""
-    with log.open("ab") as errors:
-        process = _start(command, env, subprocess.PIPE, errors)
-        try:
+def run(command: list[str], env: Mapping[str, str], log: Path, *, count: int = 1) -> dict[str, Any]:
+    """Run a command to its end, `count` times at once, and give the JSON object of its last line; stderr goes to the log."""
+    processes: list[subprocess.Popen[bytes]] = []
+    said = b""
+    try:
+        with log.open("ab") as errors:
+            processes.extend(_start(command, env, subprocess.PIPE, errors) for _ in range(count))
+        for process in processes:
             said, _ = process.communicate(timeout=COMMAND_WAIT)
-        finally:
-            end([process])
-    if process.returncode:
-        raise RuntimeError(f"{Path(command[1]).name} {command[2]} ended with {process.returncode}: {tail(log)}")
+            if process.returncode:
+                raise RuntimeError(f"{Path(command[1]).name} {command[2]} ended with {process.returncode}: {tail(log)}")
+    finally:
+        end(processes)
     lines = [line for line in said.decode().splitlines() if line.startswith("{")]
     return dict(json.loads(lines[-1])) if lines else {}
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -38,7 +37,7 @@ def main() -> int:
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     asked = [engines.named(name) for name in options.engines.split(",")] if options.engines else list(ENGINES)
-    asked = ready(asked)
+    install(asked)
     folder = home.home() / f"run-{os.getpid()}"
     begun, failures = time.monotonic(), []
     sections = [import_module(f"sections.{name}") for name in options.only or available()]
@@ -72,15 +71,14 @@ def measure(
     return [f"{engine.name} in {module.NAME}" for engine in asked if engine.is_ours and engine.name in bench.failed]
 
 
-def ready(asked: list[Engine]) -> list[Engine]:
+def install(asked: list[Engine]) -> None:
     """Install the peers that were asked for and can run here."""
     lacks = engines.availability()
-    peers = [engine for engine in asked if not engine.is_ours and lacks[engine.name] is None]
-    if any(engine.language == "python" for engine in peers):
+    languages = {engine.language for engine in asked if not engine.is_ours and lacks[engine.name] is None}
+    if "python" in languages:
         home.ensure_python()
-    if any(engine.language == "node" for engine in peers):
+    if "node" in languages:
         home.ensure_node()
-    return asked
 
 
 def version(engine: Engine) -> str:
@@ -89,12 +87,15 @@ def version(engine: Engine) -> str:
         return metadata.version("holdfast")
     found = home.package_version(engine.package)
     if engine.language == "node":
-        said = subprocess.run([str(home.node()), "--version"], capture_output=True, text=True, check=True).stdout
-        return f"{found} (node {said.strip().lstrip('v')})"
+        return f"{found} (node {said(str(home.node()), '--version').lstrip('v')})"
     if engine.pending is None:
-        said = subprocess.run(["redis-server", "--version"], capture_output=True, text=True, check=True).stdout
-        return f"{found} (redis {said.split('v=')[1].split()[0]})"
-    return f"{found} (Python {platform.python_version()})"
+        return f"{found} (redis {said('redis-server', '--version').split('v=')[1].split()[0]})"
+    return found
+
+
+def said(*command: str) -> str:
+    """Give what a program says."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def available() -> list[str]:

@@ -43,18 +43,26 @@ class Server:
         self._redis: subprocess.Popen[bytes] | None = None
         self._redis_port = 0
 
-    def fresh(self, name: str) -> str:
-        """Make an empty database, in place of one of that name, and give the address its engine uses."""
-        database = f"holdfast_bench_{os.getpid()}_{''.join(c if c.isalnum() else '_' for c in name)}"
+    def fresh(self, name: str, template: str | None = None) -> str:
+        """Make a database, empty or a copy, in place of one of that name, and give the address its engine uses."""
+        database = self.name_of(name)
         self.drop(database)
+        copied = SQL(" template {}").format(Identifier(self.name_of(template))) if template else SQL("")
         with psycopg.connect(self._admin, autocommit=True) as connection:
-            connection.execute(SQL("create database {}").format(Identifier(database)))
+            connection.execute(SQL("create database {}").format(Identifier(database)) + copied)
             if self._owner:
-                connection.execute(
-                    SQL("alter database {} owner to {}").format(Identifier(database), Identifier(self._owner))
-                )
+                owned = SQL("alter database {} owner to {}")
+                connection.execute(owned.format(Identifier(database), Identifier(self._owner)))
         self._made.add(database)
         return _address(self._admin, database, self._owner)
+
+    def has(self, name: str) -> bool:
+        """Say whether this run has made a database of that name."""
+        return self.name_of(name) in self._made
+
+    def name_of(self, name: str) -> str:
+        """Give the name that a database of this run has in the server."""
+        return f"holdfast_bench_{os.getpid()}_{''.join(c if c.isalnum() else '_' for c in name)}"
 
     def admin(self, dsn: str = "") -> str:
         """Give the administrator's address of the same database."""

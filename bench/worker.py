@@ -19,13 +19,13 @@ import time
 
 import psycopg
 import uvloop
-from hot_path import BASELINE, BATCH, HOLDFAST, Engine, connect, database, load, overlap
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from holdfast import Holdfast, log
 from holdfast.worker.options import Options
 from holdfast.worker.process import run_worker
+from hot_path import BASELINE, BATCH, HOLDFAST, Engine, connect, database, load, overlap
 
 BAR = 0.7
 hf = Holdfast(os.environ.get("HOLDFAST_TEST_TARGET", "dbname=nowhere"))

@@ -15,6 +15,7 @@ DSN = os.environ.get("BENCH_DSN", "")
 BATCH = int(os.environ.get("BENCH_BATCH", "0"))
 CONCURRENCY = int(os.environ.get("BENCH_CONCURRENCY", "0"))
 PROCESSES = int(os.environ.get("BENCH_PROCESSES", "1"))
+BEGIN_AT = float(os.environ.get("BENCH_BEGIN_AT", "0"))  # so that several producers begin together
 LOT = 1000  # tasks of one bulk call
 
 
@@ -37,7 +38,7 @@ def lots(n: int) -> Iterator[int]:
 
 def pace(rate: float, seconds: float) -> Iterator[float]:
     """Give the moment `rate` times a second; a caller that is late catches up."""
-    begun = time.time()
+    begun = BEGIN_AT or time.time()
     for number in range(int(rate * seconds)):
         wait = begun + number / rate - time.time()
         if wait > 0:
@@ -47,7 +48,7 @@ def pace(rate: float, seconds: float) -> Iterator[float]:
 
 async def apace(rate: float, seconds: float) -> AsyncIterator[float]:
     """Give the moment, as `pace` does."""
-    begun = time.time()
+    begun = BEGIN_AT or time.time()
     for number in range(int(rate * seconds)):
         wait = begun + number / rate - time.time()
         if wait > 0:

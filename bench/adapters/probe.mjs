@@ -12,7 +12,8 @@ const lot = 1000 // tasks of one bulk call
 let calls = 0
 let first = 0
 let last = 0
-let latencies = ''
+let moments = ''
+let file // written in place: a reader never finds it empty
 
 /** Load a package from the bench's own node_modules. */
 export const load = createRequire(path.join(process.env.BENCH_NODE_HOME, 'package.json'))
@@ -24,7 +25,7 @@ export function hit (sent) {
   last = now()
   first ||= last
   calls += 1
-  if (sent) latencies += `${(last - sent).toFixed(6)}\n`
+  if (sent) moments += `${sent.toFixed(6)} ${last.toFixed(6)}\n`
 }
 
 function flush () {
@@ -32,9 +33,10 @@ function flush () {
   counter.writeBigUInt64LE(BigInt(calls), 0)
   counter.writeDoubleLE(first, 8)
   counter.writeDoubleLE(last, 16)
-  fs.writeFileSync(own('count'), counter)
-  if (latencies) fs.appendFileSync(own('latency'), latencies)
-  latencies = ''
+  file ??= fs.openSync(own('count'), 'w')
+  fs.writeSync(file, counter, 0, counter.length, 0)
+  if (moments) fs.appendFileSync(own('moments'), moments)
+  moments = ''
 }
 
 /** Tell that this process is loaded, and wait for the common start. */
@@ -46,7 +48,7 @@ export async function barrier () {
 
 /** Call `send` with the moment `rate` times a second; one that is late catches up. */
 async function pace (rate, seconds, send) {
-  const begun = now()
+  const begun = Number(process.env.BENCH_BEGIN_AT || now())
   for (let number = 0; number < Math.floor(rate * seconds); number++) {
     const wait = begun + number / rate - now()
     if (wait > 0) await sleep(wait * 1000)

@@ -1,7 +1,7 @@
-"""What a worker process tells of its handlers: how many calls, when the first and the last, and how late each one was.
+"""What a worker process tells of its handlers: how many calls, when the first and the last, and when each one began.
 
-`<pid>.count` is a mapped file, so a call costs about a microsecond; `<pid>.latency` has a line for each task that carried
-the moment of its enqueue. probe.mjs writes the same files.
+`<pid>.count` is a mapped file, so a call costs about a microsecond; `<pid>.moments` has a line for each task that carried
+the moment of its enqueue: that moment and the handler's. probe.mjs writes the same files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _owner = 0
 _calls = 0
 _first = 0.0
 _count: mmap.mmap
-_latency: TextIO
+_moments: TextIO
 
 
 def hit(sent: float = 0.0) -> None:
@@ -36,7 +36,7 @@ def hit(sent: float = 0.0) -> None:
         _calls += 1
         COUNTER.pack_into(_count, 0, _calls, _first, now)
         if sent:
-            _latency.write(f"{now - sent:.6f}\n")
+            _moments.write(f"{sent:.6f} {now:.6f}\n")
 
 
 def barrier() -> None:
@@ -52,10 +52,10 @@ def ready() -> None:
 
 
 def _open() -> None:
-    global _owner, _calls, _first, _count, _latency  # noqa: PLW0603
+    global _owner, _calls, _first, _count, _moments  # noqa: PLW0603
     _owner, _calls, _first = os.getpid(), 0, 0.0
     path = FOLDER / f"{_owner}.count"
     path.write_bytes(bytes(COUNTER.size))
     with path.open("r+b") as file:
         _count = mmap.mmap(file.fileno(), COUNTER.size)
-    _latency = (FOLDER / f"{_owner}.latency").open("a", buffering=1)
+    _moments = (FOLDER / f"{_owner}.moments").open("a", buffering=1)
