@@ -240,5 +240,9 @@ def test_a_plot_is_shown_where_there_is_one():
     assert "plots/" not in page(section)
 
 
+def test_each_section_that_there_is_says_how_it_is_timed():
+    assert {path.stem for path in (report.HERE / "sections").glob("[a-z]*.py")} == HOW.keys()
+
+
 def test_each_bar_is_read_from_a_section_that_there_is():
     assert {bar.section for bar in BARS} <= HOW.keys()
