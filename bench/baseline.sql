@@ -1,4 +1,4 @@
--- The yardstick of bench/hot_path.py: the fewest statements by hand that claim, settle and journal steps, with runs and
+-- The yardstick: the fewest statements by hand that claim, settle and journal steps, with runs and
 -- dependencies. It has none of what makes an engine (no policies, tenants, roles, odd rows, closing rules): it shows what
 -- PostgreSQL itself gives for this work on the machine at hand.
 drop schema if exists baseline cascade;

@@ -45,7 +45,7 @@ ENGINES = (
         "python",
         "holdfast",
         "select count(*) from holdfast.steps where finished_at is null",
-        settings="`holdfast worker` with its defaults, async handler",
+        settings="`holdfast worker` with its defaults, a plain function as handler",
         promises="keeps finished tasks; checks and journals every move; fences by lease; durable for each task",
         each={"BENCH_ACKNOWLEDGE": "each"},
         each_settings="handler opens `ctx.transaction()`: each outcome is a commit of its own; claims stay batched",

@@ -10,7 +10,7 @@ import probe
 import psycopg
 from driver import DSN, main, pace
 
-from holdfast import Ctx, Holdfast, cli
+from holdfast import Ctx, Holdfast
 from holdfast.kernel import calls, db, migrate
 
 hf = Holdfast(DSN)
@@ -34,7 +34,7 @@ if os.environ.get("BENCH_ACKNOWLEDGE") == "each":
 else:
 
     @hf.task
-    async def noop(sent: float = 0.0) -> None:
+    def noop(sent: float = 0.0) -> None:
         """Do nothing."""
         probe.hit(sent)
 
@@ -50,6 +50,8 @@ def enqueue(n: int) -> float:
 
 
 def worker() -> None:
+    from holdfast import cli
+
     os.environ["HOLDFAST_DSN"] = DSN
     sys.argv = ["holdfast", "worker", "--app", "holdfast_adapter:hf"]
     probe.barrier()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import psycopg
-from bench import Bench
 from hot_loop import install, load, rate
+
+from bench import Bench
 
 NAME = "cost"
 TITLE = "What guard and journal cost"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bench import Bench
 from engines import SLOW, Engine
+
+from bench import Bench
 
 NAME = "drain"
 TITLE = "Drain of no-op tasks"

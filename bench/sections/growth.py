@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import processes
-from bench import Bench
 from engines import FAST, Engine
 from history import HISTORIES, grow
+
+from bench import Bench
 
 NAME = "growth"
 TITLE = "Drain beside finished work"
 WAIT = 600.0
 SEED = 1000  # tasks that the engine works itself, to be cloned
 SIZES = (1_000, 100_000, 1_000_000, 3_000_000)
-SLOW_SIZES = (1_000, 1_000_000)
-QUICK_SIZES = (1_000, 100_000)
+FEW_SIZES = (1_000, 100_000)  # of a quick run, and of slow engines
 QUICK = ("holdfast", "baseline", "pgqueuer")
 NO_HISTORY = {
     "graphile-worker": "it deletes finished jobs, so there is no history to grow",
@@ -24,11 +24,9 @@ NO_HISTORY = {
 
 def measure(bench: Bench) -> None:
     """Grow the history upward in one database, so that a round loads it once."""
-    for engine in bench.engines("drain"):
+    for engine in bench.engines("drain", in_quick=QUICK):
         if engine.name not in HISTORIES:
             bench.left_out(engine, NO_HISTORY.get(engine.name, "its history is not known to the bench"))
-        elif bench.quick and engine.name not in QUICK:
-            bench.left_out(engine, "measured in a full run alone")
     for number, engine in bench.turns("drain"):
         with bench.attempt(engine):
             dsn = seeded(bench, engine)
@@ -36,14 +34,13 @@ def measure(bench: Bench) -> None:
                 grow(bench.server.admin(dsn), engine.name, size)
                 due, n = fill(bench, engine, dsn)
                 label = f"beside {size:,}".replace(",", " ")
-                bench.record(engine, label, number, rate(bench, engine, dsn, n), "tasks/s", n=n, due=due)
-            bench.server.fresh(engine.name)  # its rows are many: leave the disk to the next
+                bench.record(engine, label, number, rate(bench, engine, dsn, n, due), "tasks/s", n=n, due=due)
+            bench.server.drop(bench.server.name_of(engine.name))  # its rows are many: leave the disk to the next
 
 
 def sizes(bench: Bench, engine: Engine) -> tuple[int, ...]:
-    if bench.quick:
-        return QUICK_SIZES
-    return SIZES if engine.lot == FAST else SLOW_SIZES
+    """Tell beside how many finished tasks it is measured."""
+    return SIZES if engine.lot == FAST and not bench.quick else FEW_SIZES
 
 
 def seeded(bench: Bench, engine: Engine) -> str:
@@ -57,14 +54,14 @@ def seeded(bench: Bench, engine: Engine) -> str:
 
 def fill(bench: Bench, engine: Engine, dsn: str) -> tuple[int, int]:
     """Bring the due tasks up to their number; tell it, and how many of them are drained."""
-    due = bench.tasks or (bench.size(100_000, 20_000) if engine.lot == FAST else 10_000)
+    due = bench.tasks or (bench.size(100_000, 20_000) if engine.lot == FAST else 4_000)
     assert engine.pending is not None
     bench.enqueue(engine, dsn, max(0, due - int(bench.server.ask(dsn, engine.pending))))
     bench.settle(engine, dsn)
     return due, due // (5 if engine.lot == FAST else 2)
 
 
-def rate(bench: Bench, engine: Engine, dsn: str, n: int) -> float:
+def rate(bench: Bench, engine: Engine, dsn: str, n: int, due: int) -> float:
     """Drain n of the tasks that are due with one process, and tell how many that is a second.
 
     Between two looks at the counter: what was claimed before the first call would count for nothing.
@@ -72,6 +69,9 @@ def rate(bench: Bench, engine: Engine, dsn: str, n: int) -> float:
     with bench.workers(engine, dsn) as crew:
         processes.wait_until(lambda: crew.probes.calls() > 0, WAIT, crew, "to call a handler")
         (first,) = crew.probes.counts()
-        processes.wait_until(lambda: crew.probes.calls() >= first.calls + n, WAIT, crew, f"to call {n} handlers")
+        enough = min(first.calls + n, due)
+        processes.wait_until(lambda: crew.probes.calls() >= enough, WAIT, crew, f"to call {enough} handlers")
         (last,) = crew.probes.counts()
+    if last.calls == first.calls:
+        raise RuntimeError(f"{last.calls} tasks were through before the first look: too few to be timed")
     return (last.calls - first.calls) / (last.last - first.last)

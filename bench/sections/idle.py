@@ -12,9 +12,10 @@ from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import statement_log
-from bench import Bench
 from engines import Engine
 from psycopg.conninfo import conninfo_to_dict
+
+from bench import Bench
 
 NAME = "idle"
 TITLE = "Statements of an idle worker"

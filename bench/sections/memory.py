@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import processes
 import psutil
-from bench import Bench
 from engines import FAST, Engine
+
+from bench import Bench
 
 NAME = "memory"
 TITLE = "Memory of a worker over many tasks"
@@ -16,11 +17,9 @@ QUICK = ("holdfast", "baseline", "pgqueuer")
 
 def measure(bench: Bench) -> None:
     """Read the resident memory after a tenth, a half and all of the tasks."""
-    for engine in bench.engines("drain"):
+    for engine in bench.engines("drain", in_quick=QUICK):
         if engine.lot < FAST:
             bench.left_out(engine, "too slow for a million tasks")
-        elif bench.quick and engine.name not in QUICK:
-            bench.left_out(engine, "measured in a full run alone")
     n = bench.tasks or bench.size(1_000_000, 50_000)
     for number, engine in bench.turns("drain"):
         with bench.attempt(engine):

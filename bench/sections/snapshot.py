@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import psycopg
-from bench import Bench
 from engines import FAST, Engine
+
+from bench import Bench
 
 NAME = "snapshot"
 TITLE = "Drain while a snapshot is held open"
@@ -18,15 +19,13 @@ QUICK = ("holdfast", "baseline")
 
 def measure(bench: Bench) -> None:
     """Drain without the snapshot, then with it, one process each."""
-    for engine in bench.engines("drain"):
+    for engine in bench.engines("drain", in_quick=QUICK):
         if engine.pending is None:
             bench.left_out(engine, "its queue is not in PostgreSQL")
         elif engine.name not in MEASURED:
             bench.left_out(
                 engine, "not measured here: the fastest peers in Python and in JavaScript stand for the others"
             )
-        elif bench.quick and engine.name not in QUICK:
-            bench.left_out(engine, "measured in a full run alone")
     for number, engine in bench.turns("drain"):
         with bench.attempt(engine):
             n = bench.tasks or bench.size(4 * FAST, FAST // 4)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import processes
-from bench import Bench
 from engines import Engine
 from processes import Crew
 from readings import percentile
+
+from bench import Bench
 
 NAME = "steady"
 TITLE = "Steady load, each task acknowledged by itself"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import psycopg
-from bench import Bench
 from hot_loop import install
 
+from bench import Bench
 from holdfast.kernel import bulk
 
 NAME = "targets"
