@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 import report
 import tables
 from bars import BARS, Bar
