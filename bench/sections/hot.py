@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bench import Bench
 from hot_loop import install, load, rate
+
+from bench import Bench
 
 NAME = "hot"
 TITLE = "The SQL by itself, without a worker around it"

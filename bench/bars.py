@@ -1,0 +1,65 @@
+"""The figures that holdfast is held to, each with the place where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from figures import Measured, Span
+
+Verdict = Literal["held", "not held", "not measured"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A figure of holdfast's, or with `beside` its ratio to another (engine, what) of the same section."""
+
+    title: str
+    section: str
+    what: str
+    limit: float
+    beside: tuple[str, str] | None = None
+    at_most: bool = False
+    is_goal: bool = False  # wished for, not promised
+
+    def read(self, sections: Mapping[str, Measured]) -> Span | None:
+        """Give the figure with its spread, or None where it was not measured."""
+        measured = sections.get(self.section)
+        if measured is None:
+            return None
+        if self.beside is None:
+            return measured.span("holdfast", self.what)
+        return measured.ratio(("holdfast", self.what), self.beside)
+
+    def is_met(self, value: float) -> bool:
+        """Say whether the value is on the right side of the bar; on the bar is on the right side."""
+        return value <= self.limit if self.at_most else value >= self.limit
+
+    def verdict(self, figure: Span | None) -> Verdict:
+        if figure is None:
+            return "not measured"
+        return "held" if self.is_met(figure.median) else "not held"
+
+
+ONE, TWO = "1 process", "2 processes"
+
+BARS = (
+    Bar("drain, one process, to pgqueuer", "drain", ONE, 1.5, ("pgqueuer", ONE)),
+    Bar("drain, one process, to graphile-worker", "drain", ONE, 0.6, ("graphile-worker", ONE)),
+    Bar("drain, one process, to the baseline", "drain", ONE, 0.7, ("baseline", ONE)),
+    Bar("drain, two processes, to one", "drain", TWO, 1.0, ("holdfast", ONE)),
+    Bar("drain, two processes, to pgqueuer's two", "drain", TWO, 1.2, ("pgqueuer", TWO)),
+    Bar("drain, one process, ahead of graphile-worker", "drain", ONE, 1.0, ("graphile-worker", ONE), is_goal=True),
+    Bar("drain, two processes, ahead of its two", "drain", TWO, 1.0, ("graphile-worker", TWO), is_goal=True),
+    Bar("diamonds, to absurd", "diamonds", ONE, 10.0, ("absurd", ONE)),
+    Bar("diamonds, to dbos", "diamonds", ONE, 30.0, ("dbos", ONE)),
+    Bar("diamonds, to dbos's steps in turn", "diamonds", ONE, 30.0, ("dbos", f"{ONE}, in turn")),
+    Bar("diamonds, to the baseline", "diamonds", ONE, 0.6, ("baseline", ONE)),
+    Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
+    Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),
+    Bar("under a snapshot held open, to without", "snapshot", "held", 0.5, ("holdfast", "without")),
+    Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),
+    Bar("trickle, p50 in ms", "trickle", "p50", 5.0, at_most=True),
+    Bar("trickle, p99 in ms", "trickle", "p99", 15.0, at_most=True),
+)

@@ -1,0 +1,88 @@
+"""What the readings come to: medians, spreads, ratios paired inside a round. Nothing but the standard library."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Span:
+    """The median of some rounds, the least and the most of them."""
+
+    median: float
+    least: float
+    most: float
+    rounds: int
+
+    def includes(self, value: float) -> bool:
+        return self.least <= value <= self.most
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A section's file: one interleaved run of it."""
+
+    section: str
+    title: str
+    at: str
+    commit: str
+    dirty: bool
+    quick: bool
+    rounds: int
+    readings: list[dict[str, Any]]
+    machine: dict[str, Any] = field(default_factory=dict)
+    server: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def whats(self) -> list[str]:
+        """Name what was measured, in the order of the first reading of each."""
+        return list(dict.fromkeys(reading["what"] for reading in self.readings))
+
+    def engines(self, what: str | None = None) -> list[str]:
+        """Name the engines that have a reading of `what`, or any."""
+        return list(dict.fromkeys(r["engine"] for r in self.readings if what in {None, r["what"]}))
+
+    def unit(self, what: str, engine: str | None = None) -> str:
+        """Name the unit of `what`: that of the engine, or of the first that has a reading."""
+        units = (r["unit"] for r in self.readings if r["what"] == what and engine in {None, r["engine"]})
+        return next(units, "")
+
+    def by_round(self, engine: str, what: str) -> dict[int, float]:
+        """Give the value of each round; a round without one is not there."""
+        return {
+            reading["round"]: float(reading["value"])
+            for reading in self.readings
+            if reading["engine"] == engine and reading["what"] == what and reading["value"] is not None
+        }
+
+    def span(self, engine: str, what: str) -> Span | None:
+        return span(self.by_round(engine, what).values())
+
+    def ratio(self, ours: tuple[str, str], theirs: tuple[str, str]) -> Span | None:
+        """Pair two (engine, what) inside each round that has both, and give the median of the ratios."""
+        mine, other = self.by_round(*ours), self.by_round(*theirs)
+        return span(mine[number] / other[number] for number in mine if other.get(number))
+
+
+def span(values: Iterable[float]) -> Span | None:
+    """Give the median with its spread, or None where nothing was measured."""
+    known = list(values)
+    return Span(statistics.median(known), min(known), max(known), len(known)) if known else None
+
+
+def less_is_better(unit: str) -> bool:
+    """Say so of times, sizes and counts; of rates more is better."""
+    return not unit.endswith("/s")
+
+
+def load(folder: Path) -> dict[str, Measured]:
+    """Read every section's file of `folder`, by the section's name."""
+    known = set(Measured.__dataclass_fields__)
+    files = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    return {file["section"]: Measured(**{key: file[key] for key in known & file.keys()}) for file in files}

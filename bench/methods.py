@@ -1,0 +1,23 @@
+"""How each section is timed, in the words of the report; the order is the report's."""
+
+HOW = {
+    "drain": "No-op tasks are started first, tables vacuumed, a checkpoint made. The worker processes load and wait for each other; "
+    "the clock runs from the first handler call until the store holds nothing unfinished (redis: until the last handler call).",
+    "bulk": "Tasks a second through the engine's best call for many at once, until that call has committed.",
+    "steady": "Every start is a commit of its own and so is every acknowledgement. The drain rate in this mode is measured first; "
+    "then producers send 70 % of it (asked) to the same worker, and the tasks that began while the load lasted are counted (held). Pickup is from the "
+    "call that starts a task to the handler's first line. Dead tuples and growth on disk are read right afterwards, with autovacuum on.",
+    "trickle": "20 tasks a second to one worker that waits: milliseconds from the call that starts a task to the handler's first line.",
+    "growth": "The drain rate of a part of the due tasks, with ever more finished ones beside them. The finished rows are "
+    "clones of what the engine wrote itself when it finished some.",
+    "snapshot": "A drain by one process, without and with another connection that holds a `repeatable read` snapshot open all the while.",
+    "diamonds": "Runs of seven no-op steps: one, then five side by side, then one. Steps a second from the first handler call "
+    "until every run is finished. absurd runs the seven steps in turn inside one task; dbos is measured both ways.",
+    "targets": "One run of very many steps is started, against a bare COPY of the same rows into a table of the baseline.",
+    "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "
+    "the SQL by itself, no worker around it.",
+    "cost": "The loop of the section above on databases which the bench has altered for itself: without the guard, without the journal, "
+    "without both. The product has no such switch.",
+    "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log.",
+    "memory": "Resident memory of one worker process with its children, at shares of a long drain.",
+}
