@@ -97,8 +97,8 @@ ENGINES = (
         settings="4 fetchers with batches of 500, notify, burst; diamonds: waiting jobs are freed once a second, its shortest interval",
         promises="keeps finished tasks; no journal; durable for each task",
         environment={"BENCH_CONCURRENCY": "4", "BENCH_BATCH": "500"},
-        each={"BENCH_CONCURRENCY": "10", "BENCH_BATCH": "1"},
-        each_settings="10 fetchers with batches of 1",
+        each={"BENCH_ACKNOWLEDGE": "each", "BENCH_CONCURRENCY": "10"},
+        each_settings="10 loops of fetch and complete; an empty fetch waits for 50 ms",
         can=EVERY | {"flow"},
     ),
     Engine(

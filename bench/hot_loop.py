@@ -14,9 +14,9 @@ from pathlib import Path
 import psycopg
 import uvloop
 from psycopg import AsyncConnection
-from rows import LOADS
 
 from holdfast.kernel import migrate
+from rows import LOADS
 
 BATCH = 500
 BASELINE_SQL = Path(__file__).with_name("baseline.sql")

@@ -23,10 +23,9 @@ from types import ModuleType
 import engines
 import home
 import server
+from bench import Bench
 from engines import ENGINES, Engine
 from readings import Section
-
-from bench import Bench
 
 ORDER = (
     "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "growth", "snapshot", "cost", "memory", "idle",

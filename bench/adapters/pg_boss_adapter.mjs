@@ -1,9 +1,11 @@
 // pg-boss: several fetchers, each with batches; finished jobs stay in its table.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { barrier, hit, load, main } from './probe.mjs'
 
 const { PgBoss } = load('pg-boss')
 const batchSize = Number(process.env.BENCH_BATCH)
 const localConcurrency = Number(process.env.BENCH_CONCURRENCY)
+const emptyWait = 50 // milliseconds
 // Jobs that wait are freed by its supervisor, at the shortest interval that it takes, and found by the poll: nothing notifies of them.
 const flows = process.env.BENCH_SHAPE ? { supervise: true, flowIntervalSeconds: 1 } : { supervise: false }
 const boss = new PgBoss({ connectionString: process.env.BENCH_DSN, schedule: false, useListenNotify: true, ...flows })
@@ -21,6 +23,19 @@ const started = async () => {
   if (!await boss.getQueue('noop')) await boss.createQueue('noop', { notify: true })
 }
 
+// With batches of 1 its work() waits for the next poll after each job; fetch and complete are its calls for single jobs.
+const oneByOne = async () => {
+  for (;;) {
+    const [job] = await boss.fetch('noop')
+    if (!job) {
+      await sleep(emptyWait)
+      continue
+    }
+    hit(job.data.sent)
+    await boss.complete('noop', job.id)
+  }
+}
+
 if (process.argv[2] !== 'worker') await started()
 await main({
   setup: async () => {},
@@ -30,6 +45,7 @@ await main({
   worker: async () => {
     await barrier()
     await started()
+    if (process.env.BENCH_ACKNOWLEDGE === 'each') return Promise.all(Array.from({ length: localConcurrency }, oneByOne))
     const options = { batchSize, localConcurrency, pollingIntervalSeconds: 0.5, burstWhenBatchFull: true }
     if (process.env.BENCH_SHAPE) options.notifyPollingIntervalSeconds = 0.5
     await boss.work('noop', options, async (jobs) => { for (const job of jobs) hit(job.data.sent) })

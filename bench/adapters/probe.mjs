@@ -8,6 +8,7 @@ const folder = process.env.BENCH_PROBES ?? '.'
 const own = (ending) => path.join(folder, `${process.pid}.${ending}`)
 const counter = Buffer.alloc(24)
 const flushEach = 10 // milliseconds: a write for each call would be what is measured
+const senders = Number(process.env.BENCH_SENDERS || 1) // at once, in a producer
 const lot = 1000 // tasks of one bulk call
 let calls = 0
 let first = 0
@@ -46,10 +47,10 @@ export async function barrier () {
   while (!fs.existsSync(path.join(folder, 'go'))) await sleep(5)
 }
 
-/** Call `send` with the moment `rate` times a second; one that is late catches up. */
+/** Call `send` with the moment `rate` times a second, from a chance place of the beat; one that is late catches up. */
 async function pace (rate, seconds, send) {
-  const begun = Number(process.env.BENCH_BEGIN_AT || now())
-  for (let number = 0; number < Math.floor(rate * seconds); number++) {
+  const begun = Number(process.env.BENCH_BEGIN_AT || now()) + Math.random() / rate
+  for (let number = 0; number < Math.round(rate * seconds); number++) {
     const wait = begun + number / rate - now()
     if (wait > 0) await sleep(wait * 1000)
     await send(now())
@@ -69,7 +70,7 @@ export async function main ({ setup, sendMany, send, worker, flow }) {
   if (name === 'worker') return worker()
   if (name === 'setup') await setup()
   if (name === 'enqueue') console.log(JSON.stringify({ seconds: await timed(Number(a), sendMany) }))
-  if (name === 'trickle') await pace(Number(a), Number(b), send)
+  if (name === 'trickle') await Promise.all(Array.from({ length: senders }, () => pace(Number(a) / senders, Number(b), send)))
   if (name === 'flow') await flow(Number(a))
   process.exit(0)
 }

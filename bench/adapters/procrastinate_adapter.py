@@ -10,8 +10,14 @@ import procrastinate
 from driver import CONCURRENCY, DSN, apace, lots, main
 
 logging.disable(logging.INFO)
-connector = procrastinate.PsycopgConnector(conninfo=DSN, min_size=2, max_size=max(4, CONCURRENCY))
-app = procrastinate.App(connector=connector)
+
+
+def opened() -> procrastinate.App:
+    connector = procrastinate.PsycopgConnector(conninfo=DSN, min_size=2, max_size=max(4, CONCURRENCY))
+    return procrastinate.App(connector=connector)
+
+
+app = opened()
 
 
 @app.task(name="noop")
@@ -39,9 +45,10 @@ async def worker() -> None:
 
 
 async def trickle(rate: float, seconds: float) -> None:
-    async with app.open_async():
+    async with opened().open_async() as own:
+        task = own.configure_task("noop")
         async for now in apace(rate, seconds):
-            await noop.defer_async(sent=now)
+            await task.defer_async(sent=now)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import psycopg
-from hot_loop import install, load, rate
 
 from bench import Bench
+from hot_loop import install, load, rate
 
 NAME = "cost"
 TITLE = "What guard and journal cost"

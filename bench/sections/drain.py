@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from engines import SLOW, Engine
-
 from bench import Bench
+from engines import SLOW, Engine
 
 NAME = "drain"
 TITLE = "Drain of no-op tasks"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import processes
+from bench import Bench
 from engines import FAST, Engine
 from history import HISTORIES, grow
-
-from bench import Bench
 
 NAME = "growth"
 TITLE = "Drain beside finished work"

@@ -12,10 +12,9 @@ from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import statement_log
+from bench import Bench
 from engines import Engine
 from processes import Crew
-
-from bench import Bench
 
 NAME = "idle"
 TITLE = "Statements of an idle worker"

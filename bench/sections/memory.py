@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import processes
 import psutil
-from engines import FAST, Engine
 
+import processes
 from bench import Bench
+from engines import FAST, Engine
 
 NAME = "memory"
 TITLE = "Memory of a worker over many tasks"

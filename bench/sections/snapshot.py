@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import psycopg
-from engines import FAST, Engine
 
 from bench import Bench
+from engines import FAST, Engine
 
 NAME = "snapshot"
 TITLE = "Drain while a snapshot is held open"

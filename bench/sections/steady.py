@@ -8,18 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import processes
+from bench import Bench
 from engines import Engine
 from processes import Crew
 from readings import percentile
-
-from bench import Bench
 
 NAME = "steady"
 TITLE = "Steady load, each task acknowledged by itself"
 SHARE = 0.7
 A_PRODUCER = 400  # tasks a second that one producer is trusted with
-PRODUCERS = 4
+PRODUCERS = 2
+SENDERS = 4  # at once, in a producer
 STATISTICS_WAIT = 1.2  # seconds: sessions tell the statistics what they did once a second
+DRAIN_WAIT = 90.0
 ARRIVAL_WAIT = 60.0
 IN_QUICK = ("holdfast", "baseline", "pgqueuer", "graphile-worker")
 DEAD = "select coalesce(sum(n_dead_tup), 0)::bigint from pg_stat_user_tables"
@@ -45,7 +46,7 @@ def measure(bench: Bench) -> None:
             bench.enqueue(engine, dsn, n, **engine.each)
             bench.settle(engine, dsn)
             with bench.workers(engine, dsn, **engine.each) as crew:
-                rate = n / bench.wait_drained(engine, dsn, n, crew)
+                rate = n / bench.wait_drained(engine, dsn, n, crew, within=DRAIN_WAIT)
                 bench.record(engine, "drain", number, rate, "tasks/s", n=n)
                 hold(bench, engine, crew, dsn=dsn, number=number, rate=rate * SHARE)
 
@@ -53,11 +54,12 @@ def measure(bench: Bench) -> None:
 def hold(bench: Bench, engine: Engine, crew: Crew, *, dsn: str, number: int, rate: float) -> None:
     """Send at the rate for a while, and record how that went."""
     seconds, producers = bench.size(20, 4), min(PRODUCERS, math.ceil(rate / A_PRODUCER))
-    tasks = int(rate / producers * seconds) * producers
+    senders = producers * SENDERS
+    tasks = round(rate / senders * seconds) * senders
     before = crew.probes.calls()
     bench.settle(engine, dsn)
     size = bench.server.ask(dsn, SIZE) if engine.pending else 0
-    bench.produce(engine, dsn, rate, seconds, count=producers, **engine.each)
+    bench.produce(engine, dsn, rate, seconds, count=producers, **engine.each, BENCH_SENDERS=SENDERS)
     processes.wait_until(lambda: crew.probes.calls() >= before + tasks, ARRIVAL_WAIT, crew, "to pick the tasks up")
     held = judge(crew.probes.moments())
     bench.record(engine, "asked", number, rate, "tasks/s", producers=producers, sent=round(held.sent, 1))

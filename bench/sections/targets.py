@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import psycopg
-from hot_loop import install
 
 from bench import Bench
 from holdfast.kernel import bulk
+from hot_loop import install
 
 NAME = "targets"
 TITLE = "Start of one run with many targets"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import processes
+from bench import Bench
 from engines import Engine
 from processes import Crew
 from readings import percentile
-
-from bench import Bench
 
 NAME = "trickle"
 TITLE = "Latency of a trickle"

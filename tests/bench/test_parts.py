@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import engines
 import home
-import pytest
 from processes import COUNTER, Count, Probes
 from readings import Reading, Section, percentile
 from sections.steady import judge

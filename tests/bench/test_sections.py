@@ -11,12 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import history
 import psycopg
 import pytest
-import statement_log
 from psycopg import Connection
 
+import history
+import statement_log
 from holdfast.embedded import locks
 from holdfast.kernel import bulk, calls
 from holdfast.kernel import db as kernel
