@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
@@ -58,17 +59,21 @@ def main() -> int:
 def measure(
     module: ModuleType, running: server.Server, asked: list[Engine], options: argparse.Namespace, begun: float
 ) -> list[str]:
-    """Run one section, save what it read, and name those of ours that failed."""
+    """Run one section, save what it read, and name what failed: the section itself, or one of ours in it."""
     versions = {engine.name: version(engine) for engine in asked if engines.availability()[engine.name] is None}
     rounds = options.rounds or (1 if options.quick else 3)
     section = Section(module.NAME, module.TITLE, options.quick, rounds, running.describe(), versions)
     bench = Bench(running, asked, section, options.tasks, begun)
+    broken = []
     try:
         module.measure(bench)
-    finally:
-        file = section.save(options.results)
-    say(begun, f"{module.NAME} saved to {file}")
-    return [f"{engine.name} in {module.NAME}" for engine in asked if engine.is_ours and engine.name in bench.failed]
+    except Exception as error:  # noqa: BLE001 - the other sections are still worth their time
+        traceback.print_exc()
+        broken = [f"{module.NAME} itself: {error}"]
+    say(begun, f"{module.NAME} saved to {section.save(options.results)}")
+    return broken + [
+        f"{engine.name} in {module.NAME}" for engine in asked if engine.is_ours and engine.name in bench.failed
+    ]
 
 
 def install(asked: list[Engine]) -> None:
