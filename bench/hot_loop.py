@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import uvloop
@@ -93,7 +94,9 @@ async def drain(dsn: str, functions: Functions) -> int:
         return await overlap(claim, settle)
 
 
-async def overlap(claim: Callable[[], Awaitable[list[Row]]], settle: Callable[[list[Row]], Awaitable[int]]) -> int:
+async def overlap(
+    claim: Callable[[], Awaitable[list[Row]]], settle: Callable[[list[Row]], Coroutine[Any, Any, int]]
+) -> int:
     """Claim while the batch before is being settled; tell how many were settled in all."""
     settled = 0
     under_way: asyncio.Task[int] | None = None

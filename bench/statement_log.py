@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psycopg
 from psycopg import Connection
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 PREFIX = "<%d> "
 # A prepared statement is logged once, when it is executed; what a function does inside is none of the client's.
@@ -57,6 +57,6 @@ def counts(connection: Connection[tuple[object, ...]], since: Position) -> Count
     return Counter(name.decode() for name in STATEMENT.findall(bytes(row[0])))  # type: ignore[call-overload]
 
 
-def _configure(connection: Connection[tuple[object, ...]], statement: psycopg.sql.Composable) -> None:
+def _configure(connection: Connection[tuple[object, ...]], statement: SQL | Composed) -> None:
     connection.execute(statement)
     connection.execute("select pg_reload_conf()")

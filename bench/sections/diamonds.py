@@ -14,6 +14,7 @@ WAIT = 600.0
 LABELS = {1: "1 process", 2: "2 processes"}
 IN_TURN = "in turn"  # seven steps, one after the other
 SHAPES = {"absurd": (IN_TURN,), "dbos": ("diamond", IN_TURN)}  # absurd's steps run in turn inside a task, always
+QUICK = ("holdfast", "baseline", "absurd")
 NO_STEPS = "it has no steps that wait for steps"
 LACKS = {"celery+redis": "its chords need a store of results, and none is set up here"}
 
@@ -24,7 +25,7 @@ def measure(bench: Bench) -> None:
     for engine in bench.engines():
         if "flow" not in engine.can:
             bench.left_out(engine, LACKS.get(engine.name, NO_STEPS))
-    for number, engine in bench.turns("flow"):
+    for number, engine in bench.turns("flow", in_quick=QUICK):
         with bench.attempt(engine):
             for place, shape in enumerate(SHAPES.get(engine.name, ("diamond",))):
                 for processes, label in LABELS.items():

@@ -11,51 +11,65 @@ import time
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
-from psycopg.conninfo import conninfo_to_dict
+import psycopg
 
 import statement_log
 from bench import Bench
 from engines import Engine
+from processes import Crew
+
+Log = psycopg.Connection[tuple[object, ...]]
 
 NAME = "idle"
 TITLE = "Statements of an idle worker"
+QUICK = ("holdfast", "baseline", "pgqueuer", "graphile-worker")
 
 
 def measure(bench: Bench) -> None:
-    """Start a worker of each, wait until its polls have grown to their longest, and count in windows."""
-    addresses: dict[str, str] = {}
-    able = bench.engines("drain")
-    for engine in able:
+    """Prepare a database for each, and count while a worker of each has nothing to do."""
+    prepared: list[tuple[Engine, str]] = []
+    for engine in bench.engines("drain", in_quick=QUICK):
         with bench.attempt(engine):
-            addresses[engine.name] = bench.prepare(engine)
-    databases = [database(addresses[engine.name]) for engine in able if engine.name in addresses and engine.pending]
-    with statement_log.logged(bench.server.admin(), databases) as log, ExitStack() as workers:
-        for engine in able:
-            if engine.name in addresses:
-                with bench.attempt(engine):
-                    workers.enter_context(bench.workers(engine, addresses[engine.name]))
-        settled, window = bench.size(45, 15), bench.size(60, 15)
-        bench.say(f"all workers idle; {settled} s to settle, then {bench.rounds} times {window} s to count")
-        time.sleep(settled)
-        for number in range(1, bench.rounds + 1):
-            since, before = statement_log.position(log), redis_commands(bench, able, addresses)
-            time.sleep(window)
-            counted, after = statement_log.counts(log, since), redis_commands(bench, able, addresses)
-            for engine in (engine for engine in able if engine.name not in bench.failed):
-                if engine.pending is None:
-                    made, unit = after - before - 1, "commands/min"  # the question itself is one
-                else:
-                    made, unit = counted[database(addresses[engine.name])], "statements/min"
+            prepared.append((engine, bench.prepare(engine)))
+    databases = [database(address) for engine, address in prepared if engine.pending]
+    try:
+        with statement_log.logged(bench.server.admin(), databases) as log, ExitStack() as stack:
+            count(bench, log, prepared, stack)
+    except (psycopg.Error, RuntimeError) as error:  # a server of the user's own may not let us see its log
+        for engine, _ in prepared:
+            bench.left_out(engine, f"the server's log cannot be read: {error}")
+
+
+def count(bench: Bench, log: Log, prepared: list[tuple[Engine, str]], stack: ExitStack) -> None:
+    """Start a worker of each, wait until its polls have grown to their longest, and count once a round."""
+    crews: list[tuple[Engine, str, Crew]] = []
+    for engine, address in prepared:
+        with bench.attempt(engine):
+            crews.append((engine, address, stack.enter_context(bench.workers(engine, address))))
+    settled, window = bench.size(45, 15), bench.size(60, 30)  # upkeep comes each 30 s
+    bench.say(f"all workers idle; {settled} s to settle, then {bench.rounds} times {window} s to count")
+    time.sleep(settled)
+    for number in range(1, bench.rounds + 1):
+        since, before = statement_log.position(log), redis_commands(prepared)
+        time.sleep(window)
+        counted, after = statement_log.counts(log, since), redis_commands(prepared)
+        for engine, address, crew in crews:
+            made, unit = counted[database(address)], "statements/min"
+            if engine.pending is None:
+                made, unit = after - before - 1, "commands/min"  # the question itself is one
+            with bench.attempt(engine):
+                crew.check()  # the dead are silent too
                 bench.record(engine, "idle", number, made * 60 / window, unit)
 
 
-def database(dsn: str) -> str:
-    return str(conninfo_to_dict(dsn)["dbname"])
+def database(address: str) -> str:
+    """Name the database of an address; a redis has its number."""
+    return urlsplit(address).path.removeprefix("/")
 
 
-def redis_commands(bench: Bench, able: list[Engine], addresses: dict[str, str]) -> int:
+def redis_commands(prepared: list[tuple[Engine, str]]) -> int:
     """Tell how many commands the run's redis has processed; 0 where there is none."""
-    address = next((addresses[e.name] for e in able if e.pending is None and e.name in addresses), None)
+    address = next((address for engine, address in prepared if engine.pending is None), None)
     if address is None:
         return 0
     where = urlsplit(address)

@@ -1,0 +1,80 @@
+"""The sections that measure ours alone, in their smallest size, and the parts that they stand on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+import history
+import statement_log
+from holdfast.embedded import locks
+from holdfast.kernel import bulk, calls
+from holdfast.kernel import db as kernel
+from holdfast.models import Done, Settlement
+
+RUN = Path(__file__).resolve().parents[2] / "bench/run.py"
+
+
+WHATS = {
+    "hot": {"tasks", "one run", "diamonds"},
+    "cost": {"as shipped", "without the guard", "without the journal", "without both"},
+    "targets": {"start"},
+    "diamonds": {"1 process", "2 processes"},
+    "memory": {"at 10 %", "at 50 %", "at 100 %"},
+}
+
+
+def test_the_sections_measure_holdfast(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
+    sections = [option for section in WHATS for option in ("--only", section)]
+    options = [*sections, "--quick", "--engines", "holdfast", "--tasks", "700", "--results", tmp_path]
+    with tempfile.TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as home:
+        ran = subprocess.run(
+            [sys.executable, RUN, *options], env={**environment, "BENCH_HOME": home}, capture_output=True, text=True
+        )
+
+    assert ran.returncode == 0, ran.stderr
+    for section, whats in WHATS.items():
+        written = json.loads((tmp_path / f"{section}.json").read_text())
+        assert {row["what"] for row in written["readings"] if row["value"] > 0} == whats
+
+
+@pytest.mark.one_server
+def test_a_grown_history_is_as_the_engine_would_have_written_it(dsn: str, db: Connection[Any]) -> None:
+    with db.transaction():
+        bulk.start_tasks(db, [bulk.Start("noop", "{}")] * 3)
+    claimed = kernel.run(db, calls.claim_steps("bench", batch=2))
+    kernel.run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Done(None)) for step in claimed]))
+
+    history.grow(dsn, "holdfast", 50)
+
+    counted = "select state, count(*), count(distinct id) from holdfast.steps group by state order by state"
+    assert db.execute(counted).fetchall() == [("done", 50, 50), ("pending", 1, 1)]
+    told = (
+        "select event, count(distinct step_id), count(distinct id) from holdfast.journal group by event order by event"
+    )
+    assert db.execute(told).fetchall() == [("claimed", 50, 50), ("succeeded", 50, 50)]
+    assert kernel.run(db, calls.violations()) == []
+
+
+@pytest.mark.one_server
+def test_statements_are_counted_by_database_as_they_reach_the_server(dsn: str, db: Connection[Any]) -> None:
+    name = db.info.dbname
+    with statement_log.logged(dsn, [name]) as log:
+        since = statement_log.position(log)
+        with psycopg.connect(dsn) as connection:
+            for number in range(3):
+                connection.execute("select %s,\n2", [number], prepare=True)
+
+        # Begin, three times the prepared one, commit; the server's log comes a moment later.
+        assert locks.until(lambda: statement_log.counts(log, since) == {name: 5}, within=timedelta(seconds=5))
