@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import matplotlib as mpl
-from figures import Measured, Span, load
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
+
+from figures import Measured, Span, load
 from tables import number
 
 WIDTH = 7.6

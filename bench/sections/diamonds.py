@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from bench import Bench
 from engines import Engine
 from hot_loop import load
-
-from bench import Bench
 
 NAME = "diamonds"
 TITLE = "Steps that wait for steps: diamonds of seven"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hot_loop import install, load, rate
-
 from bench import Bench
+from hot_loop import install, load, rate
 
 NAME = "hot"
 TITLE = "The SQL by itself, without a worker around it"

@@ -41,9 +41,9 @@ class Lane(Protocol):
 class Threads:
     """A fixed number of threads, made as they are needed.
 
-    Each takes the next attempt without a lock; only one that finds none goes to sleep. One is woken at a time, and wakes
-    the next before its first handler if there is more to do: where handlers wait, all are up at once; where they are
-    quick, a few do the work and do not fight for the interpreter.
+    Each takes the next attempt without a lock; only one that finds none goes to sleep. One is woken at a time, and
+    wakes the next before its first handler if there is more to do: where handlers wait, all are up at once; where they
+    are quick, a few do the work and do not fight for the interpreter.
     """
 
     def __init__(self, name: str, size: int, ended: Ended, run: Run = attempt) -> None:
