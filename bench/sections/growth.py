@@ -23,10 +23,10 @@ NO_HISTORY = {
 
 def measure(bench: Bench) -> None:
     """Grow the history upward in one database, so that a round loads it once."""
-    for engine in bench.engines("drain", in_quick=QUICK):
+    for engine in bench.engines("drain"):
         if engine.name not in HISTORIES:
             bench.left_out(engine, NO_HISTORY.get(engine.name, "its history is not known to the bench"))
-    for number, engine in bench.turns("drain"):
+    for number, engine in bench.turns("drain", in_quick=QUICK):
         with bench.attempt(engine):
             dsn = seeded(bench, engine)
             for size in sizes(bench, engine):
