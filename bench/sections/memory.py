@@ -17,11 +17,11 @@ QUICK = ("holdfast", "baseline", "pgqueuer")
 
 def measure(bench: Bench) -> None:
     """Read the resident memory after a tenth, a half and all of the tasks."""
-    for engine in bench.engines("drain", in_quick=QUICK):
+    for engine in bench.engines("drain"):
         if engine.lot < FAST:
             bench.left_out(engine, "too slow for a million tasks")
     n = bench.tasks or bench.size(1_000_000, 50_000)
-    for number, engine in bench.turns("drain"):
+    for number, engine in bench.turns("drain", in_quick=QUICK):
         with bench.attempt(engine):
             for share, size in drained(bench, engine, n):
                 bench.record(engine, f"at {share} %", number, size, "MiB", n=n)

@@ -19,14 +19,14 @@ QUICK = ("holdfast", "baseline")
 
 def measure(bench: Bench) -> None:
     """Drain without the snapshot, then with it, one process each."""
-    for engine in bench.engines("drain", in_quick=QUICK):
+    for engine in bench.engines("drain"):
         if engine.pending is None:
             bench.left_out(engine, "its queue is not in PostgreSQL")
         elif engine.name not in MEASURED:
             bench.left_out(
                 engine, "not measured here: the fastest peers in Python and in JavaScript stand for the others"
             )
-    for number, engine in bench.turns("drain"):
+    for number, engine in bench.turns("drain", in_quick=QUICK):
         with bench.attempt(engine):
             n = bench.tasks or bench.size(4 * FAST, FAST // 4)
             for what, is_held in (("without", False), ("held", True)):
