@@ -44,8 +44,14 @@ def test_a_small_batch_that_was_through_soon_proves_nothing() -> None:
     assert pace.size == 10
 
 
-@pytest.mark.parametrize(("unfinished", "room"), [(0, 40), (5, 35), (10, 30), (11, 0), (40, 0), (100, 0)])
-def test_a_pace_claims_when_most_is_through(unfinished: int, room: int) -> None:
+@pytest.mark.parametrize(("unfinished", "room"), [(0, 10), (7, 3), (10, 0), (11, 0)])
+def test_a_pace_takes_what_can_run_while_handlers_are_not_known_to_be_quick(unfinished: int, room: int) -> None:
+    """W-05."""
+    assert Pace(10, 100).room(unfinished) == room
+
+
+@pytest.mark.parametrize(("unfinished", "room"), [(0, 40), (10, 40), (40, 40), (41, 0), (80, 0)])
+def test_a_pace_fetches_a_batch_while_no_more_than_one_waits(unfinished: int, room: int) -> None:
     """W-05."""
     pace = Pace(10, 100)
     pace.size = 40

@@ -39,6 +39,11 @@ class Intake:
         """How many steps are claimed and not through."""
         return len(self._held) - self._settler.waiting
 
+    @property
+    def is_backed_up(self) -> bool:
+        """Whether some of them wait for a slot: soon they may have to be given back."""
+        return self.unfinished > self.lanes.capacity
+
     def room(self) -> int:
         """How many steps to claim now."""
         if self._settler.waiting > MOST_UNSETTLED * self._options.largest_batch:

@@ -29,7 +29,7 @@ from holdfast.worker.options import Options
 from holdfast.worker.settle import Settler
 from holdfast.worker.states import State, States
 
-FULL_LOOK = 0.25  # seconds between looks while there is no room: something may have to be given back
+FULL_LOOK = 0.25  # seconds between looks while steps wait for a slot: some may have to be given back
 
 
 class Worker:
@@ -180,8 +180,8 @@ class Worker:
         """Look for work once; False when there was none."""
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         self._wake.clear()
+        self.intake.give_back_surplus()
         if self.intake.room() == 0:
-            self.intake.give_back_surplus()
             await self._sleep(FULL_LOOK)
             return True
         hinted, self._is_hinted = self._is_hinted, False
@@ -248,6 +248,8 @@ class Worker:
 
     def _interval(self) -> float:
         interval = self.options.poll_interval(max(1, self._empty_polls)).total_seconds()
+        if self.intake.is_backed_up:
+            interval = min(interval, FULL_LOOK)
         self.meters.polls(interval)
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         left = None if self._next_due is None else self._next_due - time.monotonic()

@@ -1,4 +1,7 @@
-"""How many steps to take at a time: as many as handlers get through in a moment; more is left to others."""
+"""How many steps to take at a time: as many as handlers get through in a moment; more is left to others.
+
+Where handlers are quick, one batch is fetched while another is worked on: neither side waits for the other.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ class Pace:
         self.size = self._least
 
     def room(self, unfinished: int) -> int:
-        """How many to claim now; 0 while enough are waiting for a free slot."""
-        if unfinished >= self._least and unfinished > self.size // 4:
-            return 0
-        return max(0, min(self.size - unfinished, self._largest))
+        """How many to claim now: what can run at once, or a batch while no more than one is waiting to be run."""
+        if self.size == self._least:
+            return max(0, self.size - unfinished)
+        return self.size if unfinished <= self.size else 0
 
     def batch_ended(self, size: int, took: float) -> None:
         """Learn from a batch."""
