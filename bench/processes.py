@@ -20,7 +20,7 @@ from typing import Any
 import home
 from engines import Engine
 
-COUNTER = struct.Struct("<Qdd")  # as adapters/probe.py and probe.mjs write it
+COUNTER = struct.Struct("=Qdd")  # as adapters/probe.py and probe.mjs write it
 READY_WAIT = 60.0
 COMMAND_WAIT = 600.0
 END_WAIT = 0.5  # what they would still hand back is thrown away with their database

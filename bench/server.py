@@ -43,11 +43,13 @@ class Server:
         self._redis: subprocess.Popen[bytes] | None = None
         self._redis_port = 0
 
-    def fresh(self, name: str, template: str | None = None) -> str:
+    def fresh(self, name: str, template: str | None = None, *, is_large: bool = False) -> str:
         """Make a database, empty or a copy, in place of one of that name, and give the address its engine uses."""
         database = self.name_of(name)
         self.drop(database)
         copied = SQL(" template {}").format(Identifier(self.name_of(template))) if template else SQL("")
+        if is_large:
+            copied += SQL(" strategy file_copy")
         with psycopg.connect(self._admin, autocommit=True) as connection:
             connection.execute(SQL("create database {}").format(Identifier(database)) + copied)
             if self._owner:

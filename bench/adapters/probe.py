@@ -14,14 +14,15 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-COUNTER = struct.Struct("<Qdd")
+COUNTER = struct.Struct("=Qdd")
 FOLDER = Path(os.environ.get("BENCH_PROBES", "."))
 
 _lock = threading.Lock()
 _owner = 0
 _calls = 0
 _first = 0.0
-_count: mmap.mmap
+_numbers: memoryview
+_times: memoryview
 _moments: TextIO
 
 
@@ -32,9 +33,12 @@ def hit(sent: float = 0.0) -> None:
     with _lock:
         if _owner != os.getpid():  # a fork has a counter of its own
             _open()
-        _first = _first or now
         _calls += 1
-        COUNTER.pack_into(_count, 0, _calls, _first, now)
+        # Field by field, not packed as one: a reader must never see the zeros that packing begins with.
+        _times[2] = now
+        if not _first:
+            _times[1] = _first = now
+        _numbers[0] = _calls
         if sent:
             _moments.write(f"{sent:.6f} {now:.6f}\n")
 
@@ -52,10 +56,11 @@ def ready() -> None:
 
 
 def _open() -> None:
-    global _owner, _calls, _first, _count, _moments  # noqa: PLW0603
+    global _owner, _calls, _first, _numbers, _times, _moments  # noqa: PLW0603
     _owner, _calls, _first = os.getpid(), 0, 0.0
     path = FOLDER / f"{_owner}.count"
     path.write_bytes(bytes(COUNTER.size))
     with path.open("r+b") as file:
-        _count = mmap.mmap(file.fileno(), COUNTER.size)
+        mapped = memoryview(mmap.mmap(file.fileno(), COUNTER.size))
+    _numbers, _times = mapped.cast("Q"), mapped.cast("d")
     _moments = (FOLDER / f"{_owner}.moments").open("a", buffering=1)

@@ -21,6 +21,7 @@ def measure(bench: Bench) -> None:
         if engine.lot < FAST:
             bench.left_out(engine, "too slow for a million tasks")
     n = bench.tasks or bench.size(1_000_000, 50_000)
+    bench.section.rounds = 1  # a size does not tremble as a time does
     for number, engine in bench.turns("drain", in_quick=QUICK):
         with bench.attempt(engine):
             for share, size in drained(bench, engine, n):
