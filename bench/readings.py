@@ -120,17 +120,15 @@ def machine() -> dict[str, Any]:
 
 
 def commit_of(folder: Path) -> tuple[str, bool]:
-    """Tell the commit that is measured, and whether the source differs from it; results and plots do not count."""
+    """Tell the last commit that changed what is measured, and whether the source differs from it."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(
             ["git", "-C", folder, *arguments], capture_output=True, text=True, check=False
         ).stdout.strip()
 
-    changed = git(
-        "status", "--porcelain", "--", ":/src", ":/bench", ":!/bench/results", ":!/bench/plots", ":!/bench/RESULTS.md"
-    )
-    return git("rev-parse", "--short=10", "HEAD"), bool(changed)
+    measured = ("--", ":/src", ":/bench", ":!/bench/results", ":!/bench/plots", ":!/bench/*.md")
+    return git("log", "-1", "--format=%h", "--abbrev=10", *measured), bool(git("status", "--porcelain", *measured))
 
 
 def _cpu_model() -> str:

@@ -1,0 +1,109 @@
+"""Count the instructions that a step costs the server: a claim and a settle, batches of 500, under callgrind.
+
+    .venv/bin/python bench/instructions.py [--keep FILE]
+
+Times tremble, instructions do not: the same SQL gives the same count on a busy machine. Needs valgrind. One backend runs
+alone (`postgres --single`) on a database with tasks due; the count is the difference of a long and a short drain.
+`--keep` leaves callgrind's profile of holdfast, for callgrind_annotate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from holdfast import embedded
+from holdfast.embedded.binaries import binary
+from hot_loop import BATCH, install, load
+
+SHORT, LONG = 4, 8  # batches
+SETTLE = """select count(*) from {function}((select array_agg(step_id) from pg_temp.claimed),
+  (select array_agg(lease_id) from pg_temp.claimed), (select array_agg('null'::jsonb) from pg_temp.claimed));"""
+ENGINES = {
+    "baseline": ("select step_id, lease_id from baseline.claim('bench', {batch}, '60 s')", "baseline.settle"),
+    "holdfast": (
+        "select step_id, lease_id from holdfast.claim_steps('bench', kinds => array['noop'], batch => {batch})",
+        "holdfast.settle_batch",
+    ),
+}
+
+
+def main() -> None:
+    """Print the count of both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", type=Path, help="where to leave callgrind's profile of holdfast")
+    options = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        raise SystemExit("valgrind is not there; install it, such as by `apt-get install valgrind`")
+    with tempfile.TemporaryDirectory(prefix="hf-instructions-", dir="/tmp") as folder:
+        Path(folder).chmod(0o711)  # as root, the server runs as another user
+        for engine in ENGINES:
+            home = Path(folder, engine)
+            prepare(home, engine)
+            counts = {batches: run(home, engine, batches) for batches in (SHORT, LONG)}
+            steps = (LONG - SHORT) * BATCH
+            print(f"{engine}: {(counts[LONG] - counts[SHORT]) // steps:,} instructions a step", flush=True)
+            if options.keep and engine == "holdfast":
+                shutil.copy(home.parent / "copy" / "profile", options.keep)
+
+
+def prepare(home: Path, engine: str) -> None:
+    """Make a data directory with tasks due, and stop its server."""
+    embedded.ensure(home)
+    try:
+        admin = embedded.admin_dsn(home)
+        with psycopg.connect(admin, autocommit=True) as connection:
+            connection.execute("create database bench")
+        dsn = make_conninfo(admin, dbname="bench")
+        install(dsn, engine)
+        load(dsn, engine, "tasks", (LONG + SHORT) * BATCH)
+    finally:
+        embedded.stop(home)
+
+
+def run(home: Path, engine: str, batches: int) -> int:
+    """Drain some batches on a copy of the data, and tell how many instructions that took."""
+    copy = home.parent / "copy"  # not below the home, which lets nobody in
+    shutil.rmtree(copy, ignore_errors=True)
+    subprocess.run(["cp", "-a", home / "pgdata", copy], check=True)
+    server = [binary("postgres"), "--single", "-D", copy, "-c", "fsync=off", "-c", "shared_buffers=256MB", "bench"]
+    owner = copy.stat().st_uid
+    said = subprocess.run(
+        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={copy / 'profile'}", *server],
+        input=script(engine, batches),
+        capture_output=True,
+        text=True,
+        user=owner if os.getuid() == 0 else None,
+        cwd=copy,
+        check=True,
+    )
+    settled = re.findall(r'count = "(\d+)"', said.stdout)
+    if settled != [str(BATCH)] * batches:
+        raise SystemExit(f"{engine} did not settle its batches: {settled}\n{said.stderr[-2000:]}")
+    counted = re.search(r"Collected : (\d+)", said.stderr)
+    if counted is None:
+        raise SystemExit(f"callgrind counted nothing:\n{said.stderr[-2000:]}")
+    return int(counted[1])
+
+
+def script(engine: str, batches: int) -> str:
+    """Write what the one backend does; it takes a statement a line."""
+    claim, settle = ENGINES[engine]
+    each = [
+        f"insert into pg_temp.claimed {claim.format(batch=BATCH)};",
+        SETTLE.format(function=settle).replace("\n", " "),
+        "truncate pg_temp.claimed;",
+    ]
+    return "\n".join(["create temp table claimed (step_id bigint, lease_id bigint);", *each * batches, ""])
+
+
+if __name__ == "__main__":
+    main()
