@@ -10,7 +10,7 @@ from typing import Literal
 import home
 
 FAST = 100_000
-SLOW = 3_000
+SLOW = 2_000
 EVERY = frozenset({"bulk", "drain", "trickle", "steady"})
 
 

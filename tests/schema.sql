@@ -3403,7 +3403,7 @@ CREATE SEQUENCE holdfast.lease_ids
     INCREMENT BY 1
     NO MINVALUE
     NO MAXVALUE
-    CACHE 500;
+    CACHE 1;
 
 
 --

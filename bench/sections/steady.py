@@ -53,7 +53,7 @@ def measure(bench: Bench) -> None:
 
 def hold(bench: Bench, engine: Engine, crew: Crew, *, dsn: str, number: int, rate: float) -> None:
     """Send at the rate for a while, and record how that went."""
-    seconds, producers = bench.size(10, 3), min(PRODUCERS, math.ceil(rate / A_PRODUCER))
+    seconds, producers = bench.size(6, 3), min(PRODUCERS, math.ceil(rate / A_PRODUCER))
     senders = producers * SENDERS
     tasks = round(rate / senders * seconds) * senders
     before = crew.probes.calls()

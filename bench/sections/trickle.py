@@ -20,7 +20,7 @@ def measure(bench: Bench) -> None:
     """Let one waiting worker process pick tasks up."""
     for number, engine in bench.turns("trickle", in_quick=IN_QUICK):
         with bench.attempt(engine):
-            seconds = bench.size(10, 3)
+            seconds = bench.size(8, 3)
             dsn = bench.prepare(engine)
             with bench.workers(engine, dsn) as crew:
                 waits = trickle(bench, engine, dsn, crew, seconds)

@@ -33,7 +33,7 @@ def configure(level: Level = "info", form: Format = "auto") -> None:
             last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line is one write: processes may share a file
         cache_logger_on_first_use=False,
     )
 

@@ -1,5 +1,3 @@
 -- Leaves room in the steps' primary key for the entries of a step's claim and settle, which land beside the first one: a full
--- page made each of them search for dead entries or split it. Lease numbers need be unique, not in order: a session takes
--- them in blocks.
+-- page made each of them search for dead entries or split it.
 alter index holdfast.steps_pkey set (fillfactor = 50);
-alter sequence holdfast.lease_ids cache 500;
