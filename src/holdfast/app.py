@@ -15,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from holdfast import config, embedded
 from holdfast.errors import BadInput
-from holdfast.kernel import db, migrate
+from holdfast.kernel import db, migrate, pooled
 from holdfast.kernel.calls import Call
 from holdfast.kernel.context import Ctx
 from holdfast.kernel.registry import Handler, Registry, RetryPolicy
@@ -175,7 +175,7 @@ class Holdfast:
                         min_size=0,
                         max_size=POOL_SIZE,
                         kwargs=_CONNECTS,
-                        check=ConnectionPool.check_connection,
+                        check=pooled.check,
                         open=True,
                     )
             return self._pool
@@ -190,7 +190,7 @@ class Holdfast:
                     min_size=0,
                     max_size=POOL_SIZE,
                     kwargs=_CONNECTS,
-                    check=AsyncConnectionPool.check_connection,
+                    check=pooled.acheck,
                     open=False,
                 )
             await pool.open()

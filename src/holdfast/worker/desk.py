@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from holdfast.kernel import db
+from holdfast.kernel import db, pooled
 from holdfast.kernel.calls import Call
 from holdfast.kernel.spares import Spares
 
@@ -49,7 +49,7 @@ class PoolDesk:
                     min_size=0,
                     max_size=SIZE,
                     kwargs={"autocommit": True, "application_name": "holdfast"},
-                    check=ConnectionPool.check_connection,
+                    check=pooled.check,
                     open=True,
                 )
             return self._pool
