@@ -5,7 +5,7 @@ BIN := .venv/bin
 SQL := $(shell find src/holdfast/sql -name '*.sql' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench schema docs demo
+.PHONY: help setup test test-faults check bench schema docs demo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -15,6 +15,9 @@ setup: ## make .venv with the pinned dependencies (once; PYTHON=python3.12 to ch
 
 test: setup ## run all tests (ARGS="-k lease -x" to pass options on)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+test-faults: setup ## make every fault happen, and write what held to docs/explanation/guarantees.md (FAULT_SEED=7 to repeat a run)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --faults --write-table $(ARGS)
 
 check: setup ## lint, formatting, types, import contract, SQL lint
 	$(BIN)/ruff check --quiet .

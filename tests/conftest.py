@@ -19,6 +19,7 @@ from holdfast import embedded
 from holdfast.testing import Clock, Template
 from servers import owned_server
 
+pytest_plugins = ["evidence"]
 EMBEDDED, ELDER = "embedded 18", "Debian's 15"
 
 

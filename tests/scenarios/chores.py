@@ -64,6 +64,25 @@ def doze(ctx: Ctx, seconds: float = 0.0) -> int:
 
 
 @hf.task(retry=PATIENT)
+def deposit(ctx: Ctx, seconds: float = 0.0) -> int:
+    """Have an effect in the transaction that completes the step."""
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+        time.sleep(seconds)
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+async def adeposit(ctx: Ctx, seconds: float = 0.0) -> int:
+    """Have an effect, as `deposit` does, on the loop."""
+    with written(ctx):
+        async with ctx.transaction() as db:
+            await db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+            await asyncio.sleep(seconds)
+            return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
 def wait(gate: str, ctx: Ctx) -> int:
     with written(ctx):
         while not is_open(gate):

@@ -38,7 +38,9 @@ def template(server: Server) -> Template:
 
 @pytest.fixture
 def database(server: Server, dsn: str) -> Iterator[Database]:
-    yield Database(dsn)
+    database = Database(dsn)
+    database.do("create table public.effects (step_id bigint, lease_id bigint)")
+    yield database
     server.start()
 
 

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from scenarios.crew import Crew, Database, Member, until
-from scenarios.history import check, lines
+from scenarios.history import lines
+from scenarios.proof import Proof
 
 TASKS, KILLS, WORKERS = 5_000, 40, 4
 RESCUED_WITHIN = timedelta(seconds=15)  # lease and sweep are 1.3 s; the rest is for a machine that is busy
@@ -19,10 +20,9 @@ RESCUED_WITHIN = timedelta(seconds=15)  # lease and sweep are 1.3 s; the rest is
 
 @pytest.mark.timeout(300)
 def test_forty_kills_under_load_lose_nothing_and_count_nothing_twice(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R1, W-35, W-39: 5,000 tasks, four workers, one of them killed with -9 after every hundred that are done."""
-    chance = random.Random(41)
     started = database.start_many("doze", TASKS // 2, seconds=0.03)
     alive = {member.name: member for member in (crew.hire("-c", "5") for _ in range(WORKERS))}
     killed: dict[str, datetime] = {}
@@ -30,8 +30,9 @@ def test_forty_kills_under_load_lose_nothing_and_count_nothing_twice(
         if number < KILLS // 2:
             started += database.start_many("doze", TASKS // KILLS, seconds=0.03)
         until(lambda: database.count("succeeded") >= number * 100, f"{number * 100} were done")  # noqa: B023
-        victim = holder(database, alive, chance)
+        victim = holder(database, alive, proof.chance)
         alive.pop(victim.name).kill()
+        proof.add(rounds=1, kills=1)
         killed[victim.name] = database.value("select holdfast.clock()")
         successor = crew.hire("-c", "5")
         alive[successor.name] = successor
@@ -39,7 +40,7 @@ def test_forty_kills_under_load_lose_nothing_and_count_nothing_twice(
     until(lambda: database.count("succeeded") >= TASKS, "all tasks were done")
 
     assert started == TASKS
-    check(database, folder, started=TASKS)
+    proof.check(database, folder, started=TASKS)
     assert len(killed) == KILLS
     assert late_rescues(database, killed) == []
 
@@ -68,7 +69,7 @@ def late_rescues(database: Database, killed: dict[str, datetime]) -> list[tuple[
 
 
 def test_a_frozen_worker_that_wakes_is_refused_and_its_handler_told(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R3, R4, W-61: another of the same name took over; a stopped process cannot know, and a name proves nothing."""
     step = database.start("wait", gate="go")
@@ -90,11 +91,11 @@ def test_a_frozen_worker_that_wakes_is_refused_and_its_handler_told(
     until(lambda: database.is_over(step), "the step was over")
     assert database.story(step) == ["claimed", "expired", "claimed", "succeeded"]
     assert database.step(step)["result"] == lines(folder, "begin")[1].lease
-    check(database, folder, started=1)
+    proof.check(database, folder, started=1)
 
 
 def test_the_result_of_a_frozen_worker_that_was_already_written_down_is_refused(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R3, W-61: its handler had ended while it could not speak, so only the database is left to refuse."""
     step = database.start("wait", gate="go")
@@ -110,7 +111,7 @@ def test_the_result_of_a_frozen_worker_that_was_already_written_down_is_refused(
 
     zombie.await_said("step.outcome_not_accepted")
     assert not other.said("step.outcome_not_accepted")
-    check(database, folder, started=1)
+    proof.check(database, folder, started=1)
 
 
 def test_a_task_that_kills_its_worker_is_set_aside_and_the_queue_flows_on(

@@ -13,13 +13,14 @@ from holdfast.kernel.db import run
 from holdfast.worker import desk
 from kernel.steps import seconds
 from scenarios.crew import Crew, Database, until
-from scenarios.history import check, lines
+from scenarios.history import lines
+from scenarios.proof import Proof
 
 LEASE = 1.5  # seconds; not less, as a machine that is busy may keep a renewal waiting
 
 
 def test_handlers_that_take_three_leases_keep_them_whatever_they_do(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R7, W-57: burning CPU in Python, sleeping in C, burning in a process; another worker would take a lost one."""
     steps = [
@@ -33,12 +34,12 @@ def test_handlers_that_take_three_leases_keep_them_whatever_they_do(
 
     assert [database.story(step) for step in steps] == [["claimed", "succeeded"]] * len(steps)
     assert len(lines(folder, "begin")) == len(steps)
-    check(database, folder, started=len(steps))
+    proof.check(database, folder, started=len(steps))
 
 
 @pytest.mark.timeout(200)
 def test_handlers_that_hold_all_connections_hold_up_no_renewal_no_claim_and_no_sweep(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R8: those of the app's own pool, and those that contexts write through."""
     holders = [database.start("hold_connection", gate="go") for _ in range(POOL_SIZE)]
@@ -55,7 +56,7 @@ def test_handlers_that_hold_all_connections_hold_up_no_renewal_no_claim_and_no_s
     until(lambda: database.is_over(*holders), "all were over")
     assert database.story(lost) == ["claimed", "expired", "claimed", "succeeded"]
     assert not worker.said("lease.lost")
-    check(database, folder, started=len(holders) + 1)
+    proof.check(database, folder, started=len(holders) + 1)
 
 
 def lease_ends(database: Database, steps: list[int]) -> list[datetime]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import urllib.error
 import urllib.request
@@ -12,7 +11,8 @@ import psycopg
 import pytest
 
 from scenarios.crew import Crew, Database, Member, Server, until, waiting_for_a_lock
-from scenarios.history import check, lines
+from scenarios.history import lines
+from scenarios.proof import Proof
 
 RESTARTS, BATCH = 10, 100
 
@@ -51,7 +51,7 @@ def start_for_sure(database: Database, key: str) -> int:
 
 @pytest.mark.timeout(300)
 def test_ten_kills_of_the_server_under_load_lose_nothing_and_count_nothing_twice(
-    crew: Crew, database: Database, server: Server, folder: Path
+    crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
 ) -> None:
     """R9, W-33, W-34: workers come back by themselves after each."""
     workers = [crew.hire_ready() for _ in range(2)]
@@ -62,31 +62,32 @@ def test_ten_kills_of_the_server_under_load_lose_nothing_and_count_nothing_twice
         database.start_many("doze", BATCH, seconds=0.02)
         until(lambda: database.held_by() or database.count("succeeded") > done, "the workers worked")  # noqa: B023
         server.restart()
+        proof.add(rounds=1, kills=1)
         started |= {start_for_sure(database, f"{number}:{i}") for i in range(10)}
 
     wanted = RESTARTS * (BATCH + 10)
     until(lambda: database.count("succeeded") >= wanted, "all were done")
 
     assert len(started) == RESTARTS * 10
-    check(database, folder, started=wanted)
+    proof.check(database, folder, started=wanted)
     assert [worker.process.poll() for worker in workers] == [None, None]
     assert all(worker.said("worker.error_wait") for worker in workers)
 
 
 @pytest.mark.timeout(300)
 def test_connections_that_are_cut_lose_nothing_and_hints_work_again(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R10, W-34: any of them, at random, and then the one that listens."""
-    chance = random.Random(43)
     worker = crew.hire_ready(poll_max="500ms")
     for _ in range(10):
         done = database.count("succeeded")
         database.start_many("doze", BATCH, seconds=0.02)
         until(lambda: database.held_by() or database.count("succeeded") > done, "the worker worked")  # noqa: B023
-        cut(database, *chance.sample(backends(database), k=1))
+        proof.add(rounds=1)
+        cut(database, *proof.chance.sample(backends(database), k=1))
     until(lambda: database.count("succeeded") >= 10 * BATCH, "all were done")
-    check(database, folder, started=10 * BATCH)
+    proof.check(database, folder, started=10 * BATCH)
     assert not worker.has_ended
 
 
@@ -207,7 +208,7 @@ def test_an_outage_while_a_handler_ends_does_not_fail_its_task(
 
 
 def test_an_outage_longer_than_the_lease_costs_a_try_and_no_failure_of_the_handlers(
-    crew: Crew, database: Database, server: Server, folder: Path
+    crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
 ) -> None:
     """W-63, R13: the handler is stopped when its lease runs out, and the step recovered by that lease."""
     step = database.start("wait", gate="go")
@@ -222,4 +223,4 @@ def test_an_outage_longer_than_the_lease_costs_a_try_and_no_failure_of_the_handl
 
     until(lambda: database.is_over(step), "the step was over")
     assert database.story(step) == ["claimed", "expired", "claimed", "succeeded"]
-    check(database, folder, started=1)
+    proof.check(database, folder, started=1)

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from scenarios.crew import Crew, Database, Member, until
-from scenarios.history import check, lines
+from scenarios.history import lines
+from scenarios.proof import Proof
 
 WAITING = ["wait", "await_gate", "wait_apart"]  # in a thread, on the loop, in a process
 
@@ -50,7 +51,7 @@ def test_sigterm_lets_handlers_end_and_claims_nothing_more(crew: Crew, database:
 
 
 def test_what_does_not_end_within_the_grace_is_handed_back_at_no_cost(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R31, W-62: the handler is told, and the next worker has the whole of the policy's tries."""
     steps = [database.start(kind, gate="go") for kind in WAITING]
@@ -64,7 +65,7 @@ def test_what_does_not_end_within_the_grace_is_handed_back_at_no_cost(
     crew.open("go")
     crew.hire("--burst")
     until(lambda: database.is_over(*steps), "another worker did them")
-    check(database, folder, started=len(steps))
+    proof.check(database, folder, started=len(steps))
 
 
 def test_handlers_that_burn_cpu_are_handed_back_too(crew: Crew, database: Database, folder: Path) -> None:
