@@ -82,6 +82,32 @@ async def adeposit(ctx: Ctx, seconds: float = 0.0) -> int:
             return ctx.lease_id
 
 
+@hf.task(cpu=True, retry=PATIENT)
+def deposit_apart(ctx: Ctx) -> int:
+    """Have an effect, as `deposit` does, in a process."""
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def remark(ctx: Ctx) -> int:
+    """Write under the lease."""
+    with written(ctx):
+        ctx.note("still here")
+        ctx.heartbeat()
+        return ctx.lease_id
+
+
+@hf.task
+def stay(gate: str, ctx: Ctx) -> int:
+    """Wait, with as many tries as a task has that says nothing."""
+    with written(ctx):
+        while not is_open(gate):
+            time.sleep(LOOK)
+        return ctx.lease_id
+
+
 @hf.task(retry=PATIENT)
 def wait(gate: str, ctx: Ctx) -> int:
     with written(ctx):
