@@ -64,21 +64,25 @@ def doze(ctx: Ctx, seconds: float = 0.0) -> int:
 
 
 @hf.task(retry=PATIENT)
-def deposit(ctx: Ctx, seconds: float = 0.0) -> int:
+def deposit(ctx: Ctx, seconds: float = 0.0, gate: str | None = None) -> int:
     """Have an effect in the transaction that completes the step."""
     with written(ctx), ctx.transaction() as db:
         db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
         time.sleep(seconds)
+        while gate is not None and not is_open(gate):
+            time.sleep(LOOK)
         return ctx.lease_id
 
 
 @hf.task(retry=PATIENT)
-async def adeposit(ctx: Ctx, seconds: float = 0.0) -> int:
+async def adeposit(ctx: Ctx, seconds: float = 0.0, gate: str | None = None) -> int:
     """Have an effect, as `deposit` does, on the loop."""
     with written(ctx):
         async with ctx.transaction() as db:
             await db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
             await asyncio.sleep(seconds)
+            while gate is not None and not is_open(gate):  # noqa: ASYNC110 - as below
+                await asyncio.sleep(LOOK)
             return ctx.lease_id
 
 

@@ -6,10 +6,11 @@ import signal
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from scenarios.cells import APART, DRAINING, IDLE, MANY, STARTING, SUPERVISING, WORKING, Cell
-from scenarios.crew import HERE, Crew, Database, Member, until
+from scenarios.crew import HERE, LONG, Crew, Database, Member, until
 from scenarios.history import lines
 from scenarios.proof import Proof
 
@@ -128,7 +129,8 @@ def test_a_supervisor_killed_at_any_place_leaves_no_workers_behind(
 
     assert names(armed) == {cell.name: KILLED for cell in SUPERVISING}
 
-    until(lambda: not crew.processes(), "all workers had ended")
+    _, alive = psutil.wait_procs(crew.processes(), timeout=LONG.seconds)
+    assert alive == []
     finish(crew, database, SUPERVISING, started=started)
     proof.add(rounds=len(SUPERVISING), kills=len(SUPERVISING))
     proof.check(database, folder, started=started)
