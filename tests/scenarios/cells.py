@@ -49,6 +49,7 @@ WORKING = {
         *around("settle_batch", "commit", kind="deposit"),
         *around("settle_batch", "commit", kind="adeposit"),
     ],
+    "page": around("settle_batch", "commit", kind="turn_pages", arguments={"pages": 4}, turn=3),
     "connect": around("define_policy", "define_kind", "enlist_worker", "namesakes", kind="adeposit"),
     "claim": [
         *around("upkeep", "claim_steps", "hand_out"),
@@ -57,6 +58,7 @@ WORKING = {
     "run": [
         *around("handler"),
         *around("handler", kind="adeposit"),
+        Cell("after_handler", "deposit_apart"),
         Cell("after_handler", "doze", turn=20, tasks=LOAD),
         *around("note", kind="remark"),
     ],

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Ctx, Holdfast, LeaseLost, RetryPolicy
+from holdfast import Continue, Ctx, Holdfast, LeaseLost, RetryPolicy
 
 FOLDER = Path(os.environ["HOLDFAST_TEST_FOLDER"])
 LOOK = 0.02
@@ -92,6 +92,17 @@ def deposit_apart(ctx: Ctx) -> int:
     with written(ctx), ctx.transaction() as db:
         db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
         return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def turn_pages(ctx: Ctx, pages: int) -> int:
+    """Have an effect for each page, in the transaction that moves the cursor behind it."""
+    page = ctx.cursor or 1
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+    if page < pages:
+        raise Continue(page + 1)
+    return ctx.lease_id
 
 
 @hf.task(retry=PATIENT)

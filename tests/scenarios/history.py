@@ -15,7 +15,9 @@ from scenarios.crew import Database
 
 ACCEPTED = {"succeeded", "retried", "failed", "snoozed", "continued"}
 OVER = ACCEPTED | {"released", "expired", "cancelled"}
-PAYING = {"deposit", "adeposit", "deposit_apart"}  # kinds that have an effect in the transaction that completes them
+# Kinds that have an effect in the transaction that completes them, or that ends a page of them.
+PAYING = {"deposit", "adeposit", "deposit_apart", "turn_pages"}
+PAID = {"succeeded", "continued"}
 TELLING = PAYING | {"doze", "wait", "await_gate", "wait_apart", "remark", "stay"}  # whose result is their lease number
 STEPS = "select id, kind, result from holdfast.steps"
 EFFECTS = "select step_id, lease_id from public.effects"
@@ -74,7 +76,8 @@ def judge(database: Database, folder: Path, *, started: int, failed: int = 0) ->
         effects = db.execute(EFFECTS).fetchall()
     successes = [(entry.step_id, entry.lease_id) for entry in story if entry.event == "succeeded"]
     holders = dict(successes)
-    paid = {(step, holders[step]) for step, kind, _ in steps if kind in PAYING and step in holders}
+    paying = {step for step, kind, _ in steps if kind in PAYING}
+    paid = {(entry.step_id, entry.lease_id) for entry in story if entry.event in PAID and entry.step_id in paying}
     told = [(step, result) for step, kind, result in steps if kind in TELLING and step in holders]
     overlaps = len(leases_overlap(story)) + len(attempts_overlap(story, lines(folder)))
     again = len(successes) - len(holders) + len(effects) - len(paid & set(effects))

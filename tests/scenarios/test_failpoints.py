@@ -16,6 +16,11 @@ from scenarios.proof import Proof
 
 STEPS = [pytest.param(step, marks=[] if step == "settle" else pytest.mark.long) for step in WORKING]
 KILLED = -signal.SIGKILL
+PAGES_UNTURNED = """
+select s.id from holdfast.steps s
+ where s.kind = 'turn_pages'
+   and (select count(*) from public.effects e where e.step_id = s.id) <> (s.input ->> 'pages')::int
+"""
 
 
 def start(database: Database, cells: list[Cell]) -> int:
@@ -55,6 +60,7 @@ def test_a_worker_killed_at_any_place_of_a_step_loses_nothing(
     finish(crew, database, cells, started=started)
     proof.add(rounds=len(cells), kills=len(cells))
     proof.check(database, folder, started=started)
+    assert database.rows(PAGES_UNTURNED) == []
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scenarios.crew import Crew, Database, until
+from scenarios.crew import LONG, Crew, Database, until
 from scenarios.history import lines
 from scenarios.proof import Proof
 from scenarios.stories import Stage, freeze_until_taken_over, kill_and_replace
@@ -140,6 +140,26 @@ def test_a_task_that_kills_the_process_of_cpu_tasks_costs_no_worker(
     assert not worker.has_ended
     proof.add(rounds=1, kills=3)
     proof.check(database, folder, started=3, failed=1)
+
+
+def test_the_processes_of_cpu_tasks_end_with_a_worker_that_is_killed(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
+    """R1: also one that burns; else it would go on beside the one that does its task again."""
+    steps = [database.start("wait_apart", gate="go"), database.start("burn_apart", seconds=6)]
+    worker = crew.hire("-c", "2", lease="2s")
+    until(lambda: len(lines(folder, "begin")) == len(steps), "both had begun")
+
+    worker.kill()
+
+    _, alive = psutil.wait_procs(crew.processes(), timeout=LONG.seconds)
+    assert alive == []
+    assert lines(folder, "end") == []
+    crew.open("go")
+    crew.hire()
+    until(lambda: database.is_over(*steps), "another did them")
+    proof.add(rounds=1, kills=1)
+    proof.check(database, folder, started=len(steps))
 
 
 def test_a_process_of_cpu_tasks_that_dies_at_rest_costs_nothing_but_a_new_one(
