@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +15,12 @@ from scenarios.crew import Database
 
 ACCEPTED = {"succeeded", "retried", "failed", "snoozed", "continued"}
 OVER = ACCEPTED | {"released", "expired", "cancelled"}
-PAID = "select id from holdfast.steps where kind in ('deposit', 'adeposit') and state = 'done'"
-EFFECTS = "select step_id, count(*)::int from public.effects group by step_id"
+# Kinds that have an effect in the transaction that completes them, or that ends a page of them.
+PAYING = {"deposit", "adeposit", "deposit_apart", "turn_pages"}
+PAID = {"succeeded", "continued"}
+TELLING = PAYING | {"doze", "wait", "await_gate", "wait_apart", "remark", "stay"}  # whose result is their lease number
+STEPS = "select id, kind, result from holdfast.steps"
+EFFECTS = "select step_id, lease_id from public.effects"
 
 
 @dataclass(frozen=True)
@@ -63,21 +66,25 @@ def judge(database: Database, folder: Path, *, started: int, failed: int = 0) ->
     """Find what was lost or accepted twice: by the journal, by the handlers' own file, and by the effects they had.
 
     Lost is an acknowledged task that is not there or did not succeed, and a success without its effect. Twice is a
-    second success of a task, an accepted attempt that overlaps another, and a second effect.
+    second success of a task, an accepted attempt that overlaps another, a second effect, and an effect or a result of
+    an attempt that did not hold the task when it succeeded.
     """
     with database.connection() as db:
         story = journal(db)
-        (kept,) = db.execute("select count(*) from holdfast.steps").fetchone() or (0,)
+        steps = db.execute(STEPS).fetchall()
         broken = tuple(map(str, violations(db)))
-        effects: dict[int, int] = dict(db.execute(EFFECTS).fetchall())
-        paid = {step_id for (step_id,) in db.execute(PAID)}
-    successes = Counter(entry.step_id for entry in story if entry.event == "succeeded")
-    again = sum(count - 1 for count in [*successes.values(), *effects.values()])
+        effects = db.execute(EFFECTS).fetchall()
+    successes = [(entry.step_id, entry.lease_id) for entry in story if entry.event == "succeeded"]
+    holders = dict(successes)
+    paying = {step for step, kind, _ in steps if kind in PAYING}
+    paid = {(entry.step_id, entry.lease_id) for entry in story if entry.event in PAID and entry.step_id in paying}
+    told = [(step, result) for step, kind, result in steps if kind in TELLING and step in holders]
     overlaps = len(leases_overlap(story)) + len(attempts_overlap(story, lines(folder)))
+    again = len(successes) - len(holders) + len(effects) - len(paid & set(effects))
     return Verdict(
-        lost=max(0, started - failed - len(successes)) + len(paid - effects.keys()),
-        twice=again + overlaps + len(effects.keys() - paid),
-        strangers=kept - started,
+        lost=max(0, started - failed - len(holders)) + len(paid - set(effects)),
+        twice=again + overlaps + sum(result != holders[step] for step, result in told),
+        strangers=len(steps) - started,
         broken=broken,
     )
 

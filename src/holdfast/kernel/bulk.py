@@ -9,6 +9,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
 
 
@@ -53,11 +54,16 @@ def _within(connection: Connection[Any]) -> Iterator[None]:
         connection.execute("select")  # begins it: else the block below would, and commit it at its end
     with connection.transaction():
         yield
+        failpoint("before_bulk_commit")
+    failpoint("after_bulk_commit")
 
 
 def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:
     db.run(connection, calls.stage_steps())
     statement = "copy pg_temp.staged_steps (kind, input, queue, priority) from stdin"
+    failpoint("before_copy")
     with db.translated(), connection.cursor() as cursor, cursor.copy(statement) as copy:
         for step in steps:
             copy.write_row(step)
+        failpoint("inside_copy")
+    failpoint("after_copy")

@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import AsyncConnection, Connection
 
 from holdfast.errors import HoldfastError, LeaseLost, TooLarge
+from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
 from holdfast.kernel.spares import Spares
 from holdfast.models import Continue, SettledStep, Settlement
@@ -54,7 +55,9 @@ class Transaction:
         try:
             settled = db.run(self._sync, calls.settle_steps([settlement]))
             _check(settlement, settled)
+            failpoint("before_commit")
             self._sync.commit()
+            failpoint("after_commit")
             used, self._sync = self._sync, None
             self._spares.give(used)
         finally:
@@ -68,7 +71,9 @@ class Transaction:
         try:
             settled = await db.arun(self._async, calls.settle_steps([settlement]))
             _check(settlement, settled)
+            failpoint("before_commit")
             await self._async.commit()
+            failpoint("after_commit")
             used, self._async = self._async, None
             await self._spares.agive(used)
         finally:

@@ -14,6 +14,7 @@ from typing import Any
 from psycopg import AsyncConnection, sql
 
 from holdfast import log
+from holdfast.failpoints import failpoint
 from holdfast.kernel import db
 
 CHANNEL = "holdfast"
@@ -54,11 +55,13 @@ class Listener:
             await asyncio.sleep(min(AGAIN_AT_MOST, AGAIN_AFTER * 2 ** max(0, failures - 1)))
 
     async def _listen_on(self, connection: AsyncConnection[Any]) -> None:
+        failpoint("before_listen")
         for channel in (CHANNEL, self._probe_channel):
             await self._execute(connection, sql.SQL("listen {}").format(sql.Identifier(channel)))
         while True:
             await self._probe(connection)
             if not self.hears:
+                failpoint("after_listen")
                 self.hears = True
                 self._wake()  # what was started while nobody listened sent its hint in vain
             until = time.monotonic() + PROBE_EACH
@@ -78,6 +81,7 @@ class Listener:
 
     def _take(self, channel: str, payload: str) -> None:
         if channel == CHANNEL and payload in self._queues:
+            failpoint("after_hint")
             self._wake()
 
     async def _execute(self, connection: AsyncConnection[Any], statement: sql.Composed) -> None:
