@@ -16,7 +16,7 @@ from scenarios.crew import Database
 
 ACCEPTED = {"succeeded", "retried", "failed", "snoozed", "continued"}
 OVER = ACCEPTED | {"released", "expired", "cancelled"}
-PAID = "select id from holdfast.steps where kind in ('deposit', 'adeposit') and state = 'done'"
+PAID = "select id from holdfast.steps where kind like '%deposit%' and state = 'done'"
 EFFECTS = "select step_id, count(*)::int from public.effects group by step_id"
 
 

@@ -21,6 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 from uuid import UUID
 
+from holdfast import config
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Handler, RetryPolicy
 from holdfast.kernel.signature import Signature
@@ -183,7 +184,7 @@ def _handler(work: Work) -> Handler:
 
 @lru_cache
 def _desk(dsn: str, worker: str, lease: float) -> PoolDesk:
-    return PoolDesk(dsn, worker, timedelta(seconds=lease))
+    return PoolDesk(dsn, worker, timedelta(seconds=lease), config.load().call_deadline)
 
 
 def _outcome(said: dict[str, Any] | None) -> Outcome | None:
