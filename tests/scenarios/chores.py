@@ -82,6 +82,31 @@ async def adeposit(ctx: Ctx, seconds: float = 0.0) -> int:
             return ctx.lease_id
 
 
+@hf.task(cpu=True, retry=PATIENT)
+def deposit_apart(ctx: Ctx) -> int:
+    """Have an effect, as `deposit` does, in a process of its own."""
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+        return ctx.lease_id
+
+
+@hf.task
+def deposit_once(ctx: Ctx) -> int:
+    """Have an effect, as `deposit` does, under no policy: an exception would be final."""
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def stumble(times: int, ctx: Ctx) -> int:
+    """Fail in the first attempts."""
+    with written(ctx):
+        if ctx.attempt <= times:
+            raise ValueError("not yet")
+        return ctx.lease_id
+
+
 @hf.task(retry=PATIENT)
 def wait(gate: str, ctx: Ctx) -> int:
     with written(ctx):
