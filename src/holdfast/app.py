@@ -168,7 +168,7 @@ class Holdfast:
 
     def _deadline(self) -> timedelta:
         if self._call_deadline is None:
-            self._call_deadline = config.load().call_deadline
+            self._call_deadline = config.Config().call_deadline
         return self._call_deadline
 
     def _sync_pool(self) -> pooled.Pool:

@@ -99,6 +99,16 @@ def deposit_once(ctx: Ctx) -> int:
 
 
 @hf.task(retry=PATIENT)
+def report(ctx: Ctx) -> int:
+    """Write notes and beat, each under the lease."""
+    with written(ctx):
+        ctx.note("begun")
+        ctx.heartbeat()
+        ctx.progress(1, 1)
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
 def stumble(times: int, ctx: Ctx) -> int:
     """Fail in the first attempts."""
     with written(ctx):

@@ -18,8 +18,8 @@ from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
-from holdfast import config, errors
-from holdfast.config import check_dsn
+from holdfast import errors
+from holdfast.config import Config, check_dsn
 from holdfast.failpoints import failpoint
 from holdfast.kernel.bounded import AsyncBounded, Bounded
 from holdfast.kernel.calls import Call
@@ -111,7 +111,7 @@ def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
 
 @cache
 def _prepares() -> bool:
-    return config.load().prepare_statements
+    return Config().prepare_statements
 
 
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
