@@ -52,9 +52,10 @@ class Config(BaseSettings):
     poll_factor: Annotated[float, Field(ge=1)] = Field(2.0, description="how much longer each sleep after it is")
     poll_max: Seconds = Field(timedelta(seconds=10), description="the longest sleep")
     error_wait: Seconds = Field(timedelta(seconds=5), description="the wait after an error of the worker's own")
-    call_deadline: Seconds = Field(timedelta(seconds=30), description="how long one call to the database may take")
+    call_deadline: Seconds = Field(timedelta(seconds=30), description="how long the database may take to answer a call")
     grace: Seconds = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
     listen: bool = Field(default=True, description="whether workers listen for hints; they poll anyway")
+    prepare_statements: bool = Field(default=True, description="off for a pooler that does not carry them over")
     log_level: log.Level = Field("info", description="debug, info, warning or error")
     log_format: log.Format = Field("auto", description="json, console, or auto: by whether a terminal is there")
 

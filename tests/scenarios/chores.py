@@ -105,12 +105,30 @@ def turn_pages(ctx: Ctx, pages: int) -> int:
     return ctx.lease_id
 
 
+@hf.task
+def deposit_once(ctx: Ctx) -> int:
+    """Have an effect, as `deposit` does, under no policy: an exception would be final."""
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+        return ctx.lease_id
+
+
 @hf.task(retry=PATIENT)
 def remark(ctx: Ctx) -> int:
-    """Write under the lease."""
+    """Write under the lease: a note, a beat, how far it is."""
     with written(ctx):
         ctx.note("still here")
         ctx.heartbeat()
+        ctx.progress(1, 1)
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def stumble(times: int, ctx: Ctx) -> int:
+    """Fail in the first attempts."""
+    with written(ctx):
+        if ctx.attempt <= times:
+            raise ValueError("not yet")
         return ctx.lease_id
 
 

@@ -13,6 +13,7 @@ import pytest
 from holdfast import embedded
 from holdfast.testing import Template
 from scenarios.crew import Crew, Database, Server
+from scenarios.proxy import FaultProxy
 from servers import owned_server
 
 
@@ -53,6 +54,23 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def crew(database: Database, folder: Path) -> Iterator[Crew]:
     crew = Crew(database.dsn, folder)
+    try:
+        yield crew
+    finally:
+        crew.dismiss()
+
+
+@pytest.fixture
+def proxy(database: Database) -> Iterator[FaultProxy]:
+    """A way to the test's database that can be made to fail."""
+    with FaultProxy(database.dsn) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far_crew(proxy: FaultProxy, folder: Path) -> Iterator[Crew]:
+    """Workers that reach the database through the proxy."""
+    crew = Crew(proxy.dsn, folder)
     try:
         yield crew
     finally:

@@ -16,9 +16,10 @@ from scenarios.crew import Database
 ACCEPTED = {"succeeded", "retried", "failed", "snoozed", "continued"}
 OVER = ACCEPTED | {"released", "expired", "cancelled"}
 # Kinds that have an effect in the transaction that completes them, or that ends a page of them.
-PAYING = {"deposit", "adeposit", "deposit_apart", "turn_pages"}
+PAYING = {"deposit", "adeposit", "deposit_apart", "deposit_once", "turn_pages"}
 PAID = {"succeeded", "continued"}
-TELLING = PAYING | {"doze", "wait", "await_gate", "wait_apart", "remark", "stay"}  # whose result is their lease number
+# Kinds whose result is their lease number.
+TELLING = PAYING | {"doze", "wait", "await_gate", "wait_apart", "remark", "stay", "stumble"}
 STEPS = "select id, kind, result from holdfast.steps"
 EFFECTS = "select step_id, lease_id from public.effects"
 

@@ -19,8 +19,9 @@ from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
 from holdfast import errors
-from holdfast.config import check_dsn
+from holdfast.config import Config, check_dsn
 from holdfast.failpoints import failpoint
+from holdfast.kernel.bounded import AsyncBounded, Bounded
 from holdfast.kernel.calls import Call
 from holdfast.models import Json, Unreadable
 
@@ -28,6 +29,8 @@ Row = TypeVar("Row")
 AnyCursor = TypeVar("AnyCursor", Cursor[Any], AsyncCursor[Any])
 
 _INT = 2**31 - 1
+CONNECT_WITHIN = 10  # seconds
+PREPARE_AFTER = 5  # uses of a statement on one connection, as psycopg has it
 TRIES = 5  # of a call that met a deadlock, in a transaction of its own
 _DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 _REFUSED_LOGIN = re.compile(
@@ -84,16 +87,31 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     raise AssertionError("not reached")
 
 
-def connect(dsn: str, *, timeout: int = 10) -> Connection[tuple[Any, ...]]:
+def connect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> Bounded:
     """Open a connection in autocommit, or say why there is none."""
     with _translated_connect(dsn):
-        return psycopg.connect(dsn, autocommit=True, connect_timeout=timeout, application_name="holdfast")
+        return Bounded.connect(dsn, **options(timeout))
 
 
-async def aconnect(dsn: str, *, timeout: int = 10) -> AsyncConnection[tuple[Any, ...]]:
+async def aconnect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> AsyncBounded:
     """Open a connection, as `connect` does."""
     with _translated_connect(dsn):
-        return await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=timeout, application_name="holdfast")
+        return await AsyncBounded.connect(dsn, **options(timeout))
+
+
+def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
+    """How each connection of ours is opened, wherever that is done."""
+    return {
+        "autocommit": True,
+        "connect_timeout": timeout,
+        "application_name": "holdfast",
+        "prepare_threshold": PREPARE_AFTER if _prepares() else None,
+    }
+
+
+@cache
+def _prepares() -> bool:
+    return Config().prepare_statements
 
 
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:

@@ -21,6 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 from uuid import UUID
 
+from holdfast.config import Config
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Handler, RetryPolicy
@@ -187,7 +188,7 @@ def _handler(work: Work) -> Handler:
 
 @lru_cache
 def _desk(dsn: str, worker: str, lease: float) -> PoolDesk:
-    return PoolDesk(dsn, worker, timedelta(seconds=lease))
+    return PoolDesk(dsn, worker, timedelta(seconds=lease), Config().call_deadline)
 
 
 def _outcome(said: dict[str, Any] | None) -> Outcome | None:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from holdfast import tracing
 from holdfast.errors import LeaseLost
 from holdfast.kernel.signature import TRACE, ResultRefused, told
+from holdfast.kernel.transaction import AnswerLost
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
 from holdfast.worker.attempt import Attempt
 
@@ -124,6 +125,8 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
             return None
         case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
             return None  # its lease is lost, or the worker goes down and releases what it held
+        case AnswerLost():  # refused by its lease if the commit did happen; if not, a try like that of a lost worker
+            return Retry(described(error))
         case Unfit():
             then = f"mend the input or the handler's types, then: holdfast dlq retry {one.step.step_id}"
             return Fail({"type": "InputRefused", "message": clean(str(error)), "next": then})

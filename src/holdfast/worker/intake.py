@@ -27,7 +27,7 @@ class Intake:
 
     def __init__(self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler) -> None:
         self.lanes = Lanes(registry, options.concurrency, settler.ended, dsn)
-        self._desk = PoolDesk(dsn, options.identity, options.lease)
+        self._desk = PoolDesk(dsn, options.identity, options.lease, options.call_deadline)
         self._options = options
         self._held = held
         self._settler = settler
