@@ -49,6 +49,7 @@ def start_for_sure(database: Database, key: str) -> int:
     return found[0]
 
 
+@pytest.mark.both_servers
 @pytest.mark.timeout(300)
 def test_ten_kills_of_the_server_under_load_lose_nothing_and_count_nothing_twice(
     crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
@@ -74,6 +75,7 @@ def test_ten_kills_of_the_server_under_load_lose_nothing_and_count_nothing_twice
     assert all(worker.said("worker.error_wait") for worker in workers)
 
 
+@pytest.mark.both_servers
 @pytest.mark.timeout(300)
 def test_connections_that_are_cut_lose_nothing_and_hints_work_again(
     crew: Crew, database: Database, folder: Path, proof: Proof
@@ -91,6 +93,7 @@ def test_connections_that_are_cut_lose_nothing_and_hints_work_again(
     assert not worker.has_ended
 
 
+@pytest.mark.both_servers
 def test_a_worker_whose_listening_connection_was_cut_hears_again(crew: Crew, database: Database) -> None:
     """R10: it polls once an hour here, so that only a hint can have told it."""
     crew.hire_ready(poll_min="1h", poll_max="1h")
@@ -152,6 +155,7 @@ def is_asleep(database: Database) -> bool:
     return bool(database.value("select bool_or(is_asleep) from holdfast.worker_list"))
 
 
+@pytest.mark.both_servers
 def test_a_worker_outlives_an_outage_and_says_how_it_is(crew: Crew, database: Database, server: Server) -> None:
     """R13, W-12, W-33, W-34: alive all the time, ready but for the outage."""
     worker = crew.hire("--probe-port", "0")
@@ -207,6 +211,7 @@ def test_an_outage_while_a_handler_ends_does_not_fail_its_task(
     assert database.step(step)["failures"] == 0
 
 
+@pytest.mark.both_servers
 def test_an_outage_longer_than_the_lease_costs_a_try_and_no_failure_of_the_handlers(
     crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
 ) -> None:

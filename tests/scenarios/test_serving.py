@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import embedded
 from holdfast.worker.listen import PROBE_EACH
 from holdfast.worker.options import Options
 from scenarios.crew import Crew, Database, Server, until
@@ -102,7 +101,7 @@ def rounds(address: str) -> float:
 def statements(server: Server, database: Database) -> list[str]:
     """Read from the server's log what workers said to this database; what we ask is written otherwise."""
     name = database.value("select current_database()")
-    text = embedded.status(server.home).log_file.read_text()
+    text = server.log()
     said = re.findall(rf"@{name} LOG:  (?:statement|execute [^:]*): (.*)", text)
     named = (re.search(r'holdfast\."(\w+)"|(pg_notify)|(listen)', line) for line in said)
     return [found[1] or found[2] or found[3] for found in named if found]
