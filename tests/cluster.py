@@ -5,6 +5,7 @@ Files, socket and log lie in one folder. It runs no longer than this process liv
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 from datetime import timedelta
@@ -22,21 +23,29 @@ START_WAIT = timedelta(seconds=60)
 class Cluster:
     """One server. Several may share a folder: each has a port, and its socket is named after it."""
 
-    def __init__(self, programs: Path, folder: Path, *, port: int = 5432, settings: tuple[str, ...] = FAST) -> None:
+    def __init__(
+        self,
+        programs: Path,
+        folder: Path,
+        *,
+        port: int = 5432,
+        settings: tuple[str, ...] = FAST,
+        log: Path | None = None,
+    ) -> None:
         self._programs = programs
-        self._folder = folder
+        self.folder = folder
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = folder / f"log.{port}"
+        self._log = log or folder / f"log.{port}"
         self.port = port
         self.data = folder / f"data.{port}"
         self.admin = f"host={folder} port={port} user={SUPERUSER} dbname=postgres"
 
-    def make(self) -> None:
-        """Make its files anew."""
+    def make(self, *options: str) -> None:
+        """Make its files anew; the options are those of initdb."""
         self._furnish()
-        options = ["-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        self._run("initdb", "-D", str(self.data), *options)
+        usual = ["-U", SUPERUSER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+        self._run("initdb", "-D", str(self.data), *usual, *options)
 
     def copy(self, primary: Cluster, name: str) -> None:
         """Make its files from a running primary, to follow it under a name."""
@@ -45,14 +54,8 @@ class Cluster:
         self._run("pg_basebackup", "-D", str(self.data), "-R", "-c", "fast", "--no-sync", "-d", source)
 
     def start(self) -> None:
-        """Start it unless it runs, and wait until it takes connections."""
-        if self._process is None or self._process.poll() is not None:
-            options = [option for setting in self._settings for option in ("-c", setting)]
-            place = ["-D", str(self.data), "-k", str(self._folder), "-p", str(self.port), "-c", "listen_addresses="]
-            with self._log.open("ab") as log:
-                command = self._command("postgres", *place, *options)
-                self._process = subprocess.Popen(command, cwd="/", stdout=log, stderr=log, process_group=0)
-        assert locks.until(self._answers, within=START_WAIT), self.log()
+        """Start it unless it runs, and wait until it takes connections; should it end meanwhile, start it again."""
+        assert locks.until(self._is_up, within=START_WAIT), self.log()
 
     def halt(self) -> None:
         """End it at once, as `pg_ctl stop -m immediate` does."""
@@ -64,6 +67,11 @@ class Cluster:
         """Do as `pg_ctl restart -m immediate`."""
         self.halt()
         self.start()
+
+    def remove(self) -> None:
+        """End it, and take its files away."""
+        self.halt()
+        shutil.rmtree(self.data, ignore_errors=True)
 
     def promote(self) -> None:
         """Make a primary of a standby, and wait until it takes writes."""
@@ -81,10 +89,19 @@ class Cluster:
         return self._log.read_text()
 
     def _furnish(self) -> None:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        rights.identity().give(self._folder)
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        rights.identity().give(self.folder)
 
-    def _answers(self) -> bool:
+    def _launch(self) -> None:
+        options = [option for setting in self._settings for option in ("-c", setting)]
+        place = ["-D", str(self.data), "-k", str(self.folder), "-p", str(self.port), "-c", "listen_addresses="]
+        with self._log.open("ab") as log:
+            command = self._command("postgres", *place, *options)
+            self._process = subprocess.Popen(command, cwd="/", stdout=log, stderr=log, process_group=0)
+
+    def _is_up(self) -> bool:
+        if self._process is None or self._process.poll() is not None:
+            self._launch()
         try:
             psycopg.connect(self.admin).close()
         except psycopg.OperationalError:

@@ -9,10 +9,11 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, cast
 
+from psycopg.errors import ReadOnlySqlTransaction
 from pydantic import ValidationError
 
 from holdfast import tracing
-from holdfast.errors import LeaseLost
+from holdfast.errors import LeaseLost, ReadOnly
 from holdfast.kernel.signature import TRACE, ResultRefused, told
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
 from holdfast.worker.attempt import Attempt
@@ -124,6 +125,8 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
             return None
         case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
             return None  # its lease is lost, or the worker goes down and releases what it held
+        case ReadOnly() | ReadOnlySqlTransaction():  # its transaction was on a server that is no writer by now
+            return Retry(described(error))
         case Unfit():
             then = f"mend the input or the handler's types, then: holdfast dlq retry {one.step.step_id}"
             return Fail({"type": "InputRefused", "message": clean(str(error)), "next": then})
