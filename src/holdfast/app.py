@@ -40,7 +40,7 @@ class Holdfast:
     def __init__(self, dsn: str | None = None) -> None:
         self.registry = Registry()
         self.hooks = Hooks()
-        self._dsn = dsn
+        self._dsn = None if dsn is None else config.to_writer(dsn)
         self._lock = threading.Lock()
         self._call_deadline: timedelta | None = None
         self._pool: pooled.Pool | None = None
@@ -124,7 +124,7 @@ class Holdfast:
         """
         self.close()
         with self._lock:
-            self._dsn = dsn
+            self._dsn = None if dsn is None else config.to_writer(dsn)
 
     def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
         """Make a call, on a connection of ours or in the transaction of yours."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import platformdirs
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -131,6 +131,16 @@ def _from_file(field: str) -> str:
     if not text:
         raise BadAddress(f"{name} names {path}, which is empty; write the value into it, or unset {name}")
     return text
+
+
+def to_writer(dsn: str) -> str:
+    """Of several hosts mean the one that takes writes, unless the DSN says which: a standby would refuse all we do."""
+    check_dsn(dsn)
+    said = conninfo_to_dict(dsn)
+    hosts = str(said.get("host") or said.get("hostaddr") or "")
+    if "," not in hosts or "target_session_attrs" in said or "PGTARGETSESSIONATTRS" in os.environ:
+        return dsn
+    return make_conninfo(dsn, target_session_attrs="read-write")
 
 
 def check_dsn(dsn: str) -> None:

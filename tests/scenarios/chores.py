@@ -67,6 +67,8 @@ def doze(ctx: Ctx, seconds: float = 0.0) -> int:
 def deposit(ctx: Ctx, seconds: float = 0.0, gate: str | None = None) -> int:
     """Have an effect in the transaction that completes the step."""
     with written(ctx), ctx.transaction() as db:
+        while gate is not None and not is_open(gate):
+            time.sleep(LOOK)
         db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
         time.sleep(seconds)
         while gate is not None and not is_open(gate):

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, LiteralString, Protocol
 
 import psutil
 import psycopg
 from psycopg import Connection
 
 import holdfast
-from holdfast import embedded
 from holdfast.embedded import locks
 from holdfast.kernel import bulk, calls
 from holdfast.kernel.db import run
@@ -38,26 +37,22 @@ def until(happened: Callable[[], Any], what: str) -> None:
     assert locks.until(lambda: bool(happened()), within=LONG), f"in {LONG.seconds} s it did not happen that {what}"
 
 
-class Server:
-    """The PostgreSQL of a home, to be killed and started again."""
+class Server(Protocol):
+    """A PostgreSQL to be killed and started again: the embedded one of a home, or a cluster of our own."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    admin: str
 
     def halt(self) -> None:
         """End it at once, as `pg_ctl stop -m immediate` does."""
-        postmaster = psutil.Process(embedded.status(self.home).pid)
-        postmaster.send_signal(signal.SIGQUIT)
-        until(lambda: not embedded.status(self.home).running, "the server ended")
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
-        embedded.ensure(self.home)
+        """Start it unless it runs, and wait until it takes connections."""
 
     def restart(self) -> None:
         """Do as `pg_ctl restart -m immediate`."""
-        self.halt()
-        self.start()
+
+    def log(self) -> str:
+        """Give what it wrote to its log."""
 
 
 class Database:

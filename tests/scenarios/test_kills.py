@@ -18,6 +18,7 @@ WORKERS = 4
 RESCUED_WITHIN = timedelta(seconds=15)  # lease and sweep are 1.3 s; the rest is for a machine that is busy
 
 
+@pytest.mark.both_servers
 @pytest.mark.parametrize(
     ("tasks", "kills"), [(800, 10), pytest.param(5_000, 40, marks=[pytest.mark.long, pytest.mark.timeout(300)])]
 )
@@ -62,6 +63,7 @@ def late_rescues(database: Database, killed: dict[str, datetime]) -> list[tuple[
     return [(name, at) for name, at in rescues if name in killed and at > killed[name] + RESCUED_WITHIN]
 
 
+@pytest.mark.both_servers
 def test_a_frozen_worker_that_wakes_is_refused_and_its_handler_told(
     crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
@@ -85,6 +87,7 @@ def test_a_frozen_worker_that_wakes_is_refused_and_its_handler_told(
     proof.check(database, folder, started=1)
 
 
+@pytest.mark.both_servers
 def test_the_result_of_a_frozen_worker_that_was_already_written_down_is_refused(
     crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:

@@ -215,6 +215,16 @@ def translate(error: psycopg.Error) -> errors.HoldfastError | None:
             return errors.NotMigrated(f"{_words(error)}; run `holdfast db migrate`")
         case psycopg.errors.InsufficientPrivilege():
             return errors.PermissionMissing(f"{_words(error)}; grant the login one of the hf_ roles")
+    return _trouble_of_the_server(error)
+
+
+def _trouble_of_the_server(error: psycopg.Error) -> errors.DatabaseError | None:
+    said = error.diag.message_primary
+    match error:
+        case psycopg.errors.ReadOnlySqlTransaction():
+            return errors.ReadOnly(f"{said}; name the writer, or all servers and target_session_attrs=read-write")
+        case psycopg.errors.DiskFull():
+            return errors.DiskFull(f"{said}; nothing was changed: make room on the server, and try again")
     return None
 
 

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from holdfast import tracing
-from holdfast.errors import Unreachable
+from holdfast.errors import ReadOnly, Unreachable
 from holdfast.kernel import db
 from holdfast.kernel.bounded import within
 from holdfast.kernel.calls import Call
@@ -60,7 +60,7 @@ class Link:
             if connection.closed or connection.broken:
                 await self.close()
             raise
-        except asyncio.CancelledError:
+        except (ReadOnly, asyncio.CancelledError):  # of the one: the next connection may find the writer
             await self.close()
             raise
 
