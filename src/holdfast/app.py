@@ -15,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from holdfast import config, embedded
 from holdfast.errors import BadInput
-from holdfast.kernel import db, migrate, pooled
+from holdfast.kernel import db, migrate, pooled, schema
 from holdfast.kernel.calls import Call
 from holdfast.kernel.context import Ctx
 from holdfast.kernel.registry import Handler, Registry, RetryPolicy
@@ -174,7 +174,7 @@ class Holdfast:
                         dsn,
                         min_size=0,
                         max_size=POOL_SIZE,
-                        kwargs=_CONNECTS,
+                        kwargs={"autocommit": True, **schema.connects()},
                         check=pooled.check,
                         open=True,
                     )
@@ -189,13 +189,10 @@ class Holdfast:
                     dsn,
                     min_size=0,
                     max_size=POOL_SIZE,
-                    kwargs=_CONNECTS,
+                    kwargs={"autocommit": True, **schema.aconnects()},
                     check=pooled.acheck,
                     open=False,
                 )
             await pool.open()
             self._pools[loop] = pool
         return self._pools[loop]
-
-
-_CONNECTS = {"autocommit": True, "application_name": "holdfast"}

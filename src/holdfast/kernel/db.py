@@ -21,6 +21,7 @@ from psycopg.types.string import TextLoader
 from holdfast import errors
 from holdfast.config import check_dsn
 from holdfast.failpoints import failpoint
+from holdfast.kernel import schema
 from holdfast.kernel.calls import Call
 from holdfast.models import Json, Unreadable
 
@@ -87,13 +88,13 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
 def connect(dsn: str, *, timeout: int = 10) -> Connection[tuple[Any, ...]]:
     """Open a connection in autocommit, or say why there is none."""
     with _translated_connect(dsn):
-        return psycopg.connect(dsn, autocommit=True, connect_timeout=timeout, application_name="holdfast")
+        return psycopg.connect(dsn, autocommit=True, connect_timeout=timeout, **schema.connects())
 
 
 async def aconnect(dsn: str, *, timeout: int = 10) -> AsyncConnection[tuple[Any, ...]]:
     """Open a connection, as `connect` does."""
     with _translated_connect(dsn):
-        return await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=timeout, application_name="holdfast")
+        return await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=timeout, **schema.aconnects())
 
 
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from holdfast.kernel import db, pooled
+from holdfast.kernel import db, pooled, schema
 from holdfast.kernel.calls import Call
 from holdfast.kernel.spares import Spares
 
@@ -48,7 +48,7 @@ class PoolDesk:
                     self.dsn,
                     min_size=0,
                     max_size=SIZE,
-                    kwargs={"autocommit": True, "application_name": "holdfast"},
+                    kwargs={"autocommit": True, **schema.connects()},
                     check=pooled.check,
                     open=True,
                 )

@@ -14,9 +14,8 @@ from typing import Any
 from psycopg import AsyncConnection, sql
 
 from holdfast import log
-from holdfast.kernel import db
+from holdfast.kernel import db, schema
 
-CHANNEL = "holdfast"
 PROBE_EACH = 30.0  # seconds
 PROBE_WAIT = 5.0
 AGAIN_AFTER = 1.0
@@ -30,6 +29,7 @@ class Listener:
         self._dsn = dsn
         self._queues = frozenset(queues)
         self._wake = wake
+        self._channel = schema.name()
         self._probe_channel = f"holdfast_{worker[-8:]}"
         self._log = log.get("listener").bind(worker=worker)
         self.hears = False  # whether the last probe came back
@@ -54,7 +54,7 @@ class Listener:
             await asyncio.sleep(min(AGAIN_AT_MOST, AGAIN_AFTER * 2 ** max(0, failures - 1)))
 
     async def _listen_on(self, connection: AsyncConnection[Any]) -> None:
-        for channel in (CHANNEL, self._probe_channel):
+        for channel in (self._channel, self._probe_channel):
             await self._execute(connection, sql.SQL("listen {}").format(sql.Identifier(channel)))
         while True:
             await self._probe(connection)
@@ -77,7 +77,7 @@ class Listener:
         raise TimeoutError("a hint sent to itself did not come back; polling goes on, and so does listening anew")
 
     def _take(self, channel: str, payload: str) -> None:
-        if channel == CHANNEL and payload in self._queues:
+        if channel == self._channel and payload in self._queues:
             self._wake()
 
     async def _execute(self, connection: AsyncConnection[Any], statement: sql.Composed) -> None:
