@@ -38,7 +38,7 @@ def test_a_database_as_it_should_be(holdfast, database):
 
     found = json.loads(done.stdout)
     assert {check["name"]: check["verdict"] for check in found["checks"]} == dict.fromkeys(
-        ("server", "schema", "login", "roles", "settings", "snapshots", "partitions", "invariants"), "ok"
+        ("server", "schema", "login", "roles", "settings", "snapshots", "partitions", "invariants", "self-tests"), "ok"
     )
     assert (done.returncode, found["ok"]) == (0, True)
 

@@ -46,7 +46,7 @@ def doctor(
     """
     if self_test:
         from holdfast.cli.self_test import self_test as run
-        from holdfast.selftest.faults import Sizes
+        from holdfast.selftest.stage import Sizes
 
         run(Sizes(tasks=tasks, kills=kills, cuts=min(20, tasks // 10)), seed, as_json=as_json)
     config = load()

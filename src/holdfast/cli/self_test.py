@@ -16,8 +16,8 @@ from holdfast.cli.database import opened_database
 from holdfast.cli.render import data, data_json, data_table, is_quiet, say
 from holdfast.cli.settings import load
 from holdfast.selftest import play
-from holdfast.selftest.faults import Sizes
 from holdfast.selftest.play import Row, Show
+from holdfast.selftest.stage import Sizes
 
 CHECK_FAILED, INTERRUPTED = 9, 130
 COLUMNS = ("", "fault", "what must hold", "rounds", "kills", "lost", "accepted twice", "seconds")

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -135,3 +136,9 @@ def attempts_overlap(story: Sequence[JournalEntry], written: Sequence[Line]) -> 
         ordered: Any = sorted(attempts.values(), key=lambda attempt: attempt[0].at)
         found += [(one[-1], other[0]) for one, other in pairwise(ordered) if one[-1].at > other[0].at]
     return found
+
+
+def taken_early(story: Sequence[JournalEntry], lease: timedelta) -> list[JournalEntry]:
+    """Find leases that were taken from their holder before they can have run out; times are the database's."""
+    granted = {entry.lease_id: entry.at for entry in story if entry.event == "claimed"}
+    return [entry for entry in story if entry.event == "expired" and entry.at - granted[entry.lease_id] < lease]

@@ -29,6 +29,7 @@ PAID = """
 select s.id from holdfast.steps s
  where s.id > %s and s.id <= %s and s.last_event = 'succeeded' and s.kind = any (%s)
 """
+LEASES = "select s.id, s.lease_id from holdfast.steps s where s.id > %s and s.id <= %s and s.lease_id is not null"
 HELD = """
 select split_part(s.lease_owner, '/', 1), array_agg(s.lease_id) from holdfast.steps s
  where s.id > %s and s.id <= %s and s.lease_id is not null group by 1
@@ -77,6 +78,11 @@ def over(connection: Connection[Any], load: Load) -> int:
 def held(connection: Connection[Any], load: Load) -> dict[str, set[int]]:
     """Tell which worker, by the name that we gave it, holds which leases."""
     return {name: set(leases) for name, leases in connection.execute(HELD, load.scope)}
+
+
+def leases(connection: Connection[Any], load: Load) -> dict[int, int]:
+    """Tell which steps are held, and under which lease."""
+    return dict(connection.execute(LEASES, load.scope).fetchall())
 
 
 def story(connection: Connection[Any], load: Load) -> list[JournalEntry]:

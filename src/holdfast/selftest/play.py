@@ -8,18 +8,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import psycopg
+
 from holdfast.crew import Terms, crew
+from holdfast.errors import HoldfastError, Unreachable
 from holdfast.kernel import db, migrate, schema
 from holdfast.selftest import faults, place
 from holdfast.selftest import load as loads
-from holdfast.selftest.faults import QUEUE, Made, Sizes, Stage
-from holdfast.selftest.history import judge
+from holdfast.selftest.faults import LEASE
+from holdfast.selftest.history import judge, taken_early
 from holdfast.selftest.reaper import reaped
+from holdfast.selftest.stage import QUEUE, Made, Sizes, Stage
 from holdfast.selftest.tasks import FOLDER_VARIABLE
 
 APP = "holdfast.selftest.tasks:hf"
 CONCURRENCY = 4
-SETTINGS = {"LEASE": "1s", "RECOVERY_INTERVAL": "300ms", "ERROR_WAIT": "300ms"}
+SETTINGS = {"LEASE": f"{LEASE.total_seconds()}s", "RECOVERY_INTERVAL": "300ms", "ERROR_WAIT": "300ms"}
 Show = Callable[[str, str], None]  # which fault, and how far it is
 
 
@@ -54,7 +58,10 @@ class Row:
 FAULTS = (
     Fault("one key from many at once", "one task, its number to all; another input is refused", faults.keys),
     Fault("killed at chosen steps of their work", "each task ends, its effect is there once", faults.points),
-    Fault("a worker frozen past its leases", "what it says afterwards is refused", faults.freezes),
+    Fault("a worker frozen past its leases", "others end its tasks, and its own attempts do not count", faults.freezes),
+    Fault(
+        "outcomes under leases that are another's by now", "outcome, note and renewal are refused", faults.latecomers
+    ),
     Fault("workers killed with -9 under load", "each task ends, one success and one effect each", faults.kills),
     Fault("connections cut under load", "nothing acknowledged is lost, nothing counts twice", faults.cuts),
 )
@@ -100,9 +107,22 @@ def _rows(stage: Stage, sizes: Sizes, show: Show) -> Iterator[Row]:
 def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
     began_at = time.monotonic()
     stage.told = lambda how: show(fault.name, how)
-    made = fault.make(stage, sizes)
-    verdict = judge(loads.gather(stage.connection, made.load, stage.folder), started=made.load.started)
-    strangers = [f"{verdict.strangers} tasks that nobody started"] if verdict.strangers > 0 else []
+    stage.told("begins")
+    try:
+        made = fault.make(stage, sizes)
+        found = loads.gather(stage.connection, made.load, stage.folder)
+    except (psycopg.Error, HoldfastError) as error:
+        if stage.connection.closed:
+            raise Unreachable(f"the database went away: {error}; see that the server runs, and try again") from error
+        said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        return Row(fault.name, fault.holds, 0, 0, 0, 0, _since(began_at), (said,))
+    verdict = judge(found, started=made.load.started)
+    early = len(taken_early(found.story, LEASE))
+    amiss = {
+        f"{verdict.strangers} tasks that nobody started": verdict.strangers > 0,
+        f"{early} leases taken before they ran out": early > 0,
+        "the fault could not be made": made.rounds == 0,
+    }
     return Row(
         fault=fault.name,
         holds=fault.holds,
@@ -110,6 +130,10 @@ def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
         kills=made.kills,
         lost=verdict.lost,
         twice=verdict.twice + made.twice,
-        seconds=round(time.monotonic() - began_at, 1),
-        broken=(*verdict.broken, *strangers),
+        seconds=_since(began_at),
+        broken=(*verdict.broken, *(what for what, is_so in amiss.items() if is_so)),
     )
+
+
+def _since(moment: float) -> float:
+    return round(time.monotonic() - moment, 1)
