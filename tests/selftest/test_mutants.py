@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from typing import NamedTuple
 
 import psycopg
@@ -39,6 +40,14 @@ MUTANTS = [
 ]
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where self-tests of this test have their folders."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
 def maim(dsn: str, mutant: Mutant) -> None:
     """Take the guard out of the copy; one that is not there any more is an error of its own."""
     with psycopg.connect(dsn, autocommit=True) as db:
@@ -70,20 +79,23 @@ def run(dsn: str, fault: Fault, monkeypatch: pytest.MonkeyPatch, mutant: Mutant 
 @pytest.mark.one_server
 @pytest.mark.scenario("guards")
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
-def test_a_self_test_of_an_engine_without_a_guard_fails(dsn, mutant, monkeypatch, proof):
+def test_a_self_test_of_an_engine_without_a_guard_fails(dsn, folder, mutant, monkeypatch, proof):
     row = run(dsn, mutant.fault, monkeypatch, mutant)
 
     proof.add(rounds=1)
     assert not row.is_sound, row
-    assert alive(dsn) == []
+    assert alive(dsn, folder) == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", play.FAULTS, ids=[fault.name for fault in play.FAULTS])
-def test_each_fault_of_a_self_test_is_made_and_nothing_is_lost_or_accepted_twice(dsn, fault, monkeypatch, proof):
+def test_each_fault_of_a_self_test_is_made_and_nothing_is_lost_or_accepted_twice(
+    dsn, folder, fault, monkeypatch, proof
+):
     """R1, R2, R3, R6, R10, R22"""
     row = run(dsn, fault, monkeypatch)
 
     proof.add(rounds=row.rounds, kills=row.kills, lost=row.lost, twice=row.twice)
     assert row.is_sound, row
     assert row.rounds > 0
+    assert alive(dsn, folder) == []

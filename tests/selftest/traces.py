@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,8 @@ def rows(dsn: str, *schemas: str) -> dict[str, list[Any]]:
         return {name: sorted(map(str, db.execute(f"select * from {name}").fetchall())) for name in names}
 
 
-def alive(dsn: str) -> list[str]:
-    """List what of self-tests is alive or lies about: schemas, connections, processes, folders."""
+def alive(dsn: str, folder: Path) -> list[str]:
+    """List what of self-tests is alive or lies about: schemas, connections, processes, and folders in this one."""
     pattern = "holdfast_selftest_"
     with psycopg.connect(dsn, autocommit=True) as db:
         found = db.execute(
@@ -53,15 +52,15 @@ def alive(dsn: str) -> list[str]:
             "   and datname = current_database()",
             {"pattern": pattern},
         ).fetchall()
-    folders = [f"folder {folder.name}" for folder in Path(tempfile.gettempdir()).glob(f"{pattern}*")]
-    return [line for (line,) in found] + [f"process {process.pid}" for process in processes()] + folders
+    ours = [f"process {process.pid}" for process in processes(dsn)]
+    return [line for (line,) in found] + ours + [f"folder {path.name}" for path in folder.glob(f"{pattern}*")]
 
 
-def processes() -> list[psutil.Process]:
-    """Find the workers of self-tests."""
+def processes(dsn: str) -> list[psutil.Process]:
+    """Find the workers of self-tests in a database."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if schema.VARIABLE in process.environ():
+            if schema.VARIABLE in process.environ() and process.environ().get("HOLDFAST_DSN") == dsn:
                 found.append(process)
     return found

@@ -105,6 +105,12 @@ def locked(dsn: str) -> Iterator[None]:
         yield
 
 
+def is_there(connection: Connection[Any], name: str) -> bool:
+    """Whether there is a schema of that name."""
+    found = connection.execute("select from pg_catalog.pg_namespace n where n.nspname = %s", [name])
+    return found.fetchone() is not None
+
+
 def left(connection: Connection[Any]) -> list[str]:
     """List the schemas of self-tests that were killed; none while one is under way."""
     with connection.transaction():
@@ -126,9 +132,10 @@ def make(connection: Connection[Any], name: str) -> None:
             connection.execute(sql.SQL(TABLES).format(schema=sql.Identifier(name)))
             record = sql.SQL("insert into {}.found_before values (%s, %s, %s, %s, %s)")
             connection.execute(record.format(sql.Identifier(name)), found)
-    except psycopg.errors.InsufficientPrivilege as error:
+    except (psycopg.errors.InsufficientPrivilege, PermissionMissing) as error:
+        said = error.diag.message_primary if isinstance(error, psycopg.Error) else str(error).partition(";")[0]
         raise PermissionMissing(
-            f"the login may not make the schema of a self-test: {error.diag.message_primary}; "
+            f"the login may not make the schema of a self-test: {said}; "
             "use the login that migrates: one that owns the database and is in hf_owner, or has CREATEROLE"
         ) from error
 

@@ -19,7 +19,7 @@ from holdfast.kernel import db, schema
 from holdfast.selftest import place
 
 WAIT = 120  # seconds: longer than it may take
-LOCK_WAIT = 20.0  # after which another self-test has the lock, and has removed all that was left before it began
+LOCK_WAIT = 20.0  # who gets the lock removes all that is left: at the latest the next self-test
 LOOK_EACH = 0.1
 
 
@@ -57,26 +57,23 @@ def end_processes(name: str) -> None:
     psutil.wait_procs(ended, timeout=10)
 
 
-def remove_left(dsn: str) -> None:
-    """Remove what is left, as soon as no self-test is under way."""
+def remove(dsn: str, name: str) -> None:
+    """Remove the schema and what came with it, as soon as nobody holds the lock: the self-test itself let go of it."""
     until = time.monotonic() + LOCK_WAIT
-    while True:
-        try:
-            with place.locked(dsn), db.connect(dsn) as connection:
+    with db.connect(dsn) as connection:
+        while place.is_there(connection, name) and time.monotonic() < until:
+            with suppress(place.SelfTestRuns), place.locked(dsn):
                 place.sweep(connection)
-        except place.SelfTestRuns:
-            if time.monotonic() > until:
-                return
             time.sleep(LOOK_EACH)
-        else:
-            return
+        if place.is_there(connection, name):
+            sys.exit(f"{name} is still there")
 
 
 def _main(name: str) -> None:
     sys.stdin.buffer.read()
     end_processes(name)
     try:
-        remove_left(os.environ["HOLDFAST_DSN"])
+        remove(os.environ["HOLDFAST_DSN"], name)
     except HoldfastError as error:
         sys.exit(str(error))
 
