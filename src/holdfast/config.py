@@ -23,7 +23,7 @@ from holdfast.errors import BadAddress
 PREFIX = "HOLDFAST_"
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1, None: 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*)")  # read by tests, and by nothing else
+NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*|SELF_TEST_.*)")  # read by tests, and by nothing else
 
 
 def _spanned(given: Any) -> Any:

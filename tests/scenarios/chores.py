@@ -7,7 +7,6 @@ file that a test puts there is a gate, and opens what waits for it.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from holdfast import Continue, Ctx, Holdfast, LeaseLost, RetryPolicy
+from holdfast.selftest import history
 
 FOLDER = Path(os.environ["HOLDFAST_TEST_FOLDER"])
 LOOK = 0.02
@@ -25,11 +25,8 @@ hf = Holdfast()
 
 
 def write(ctx: Ctx, what: str, **more: object) -> None:
-    """Add a line; by one write to a file that is only appended to, so that lines of many processes do not mix."""
-    line = {"what": what, "kind": ctx.kind, "step": ctx.step_id, "lease": ctx.lease_id, "attempt": ctx.attempt}
-    line |= {"worker": ctx.worker, "pid": os.getpid(), "at": time.monotonic(), **more}
-    with (FOLDER / "history").open("ab", buffering=0) as history:
-        history.write(json.dumps(line).encode() + b"\n")
+    """Write a line of history."""
+    history.write(FOLDER, ctx, what, **more)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any, Literal, LiteralString
 import psycopg
 
 from holdfast.kernel.migrate import SchemaStatus
+from holdfast.selftest import place
 
 Verdict = Literal["ok", "warn", "fail"]
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -150,6 +151,14 @@ def judge_snapshots(oldest: tuple[str, timedelta] | None) -> Check:
     return Check("snapshots", "warn", f"{holder} holds one for {minutes} minutes", "end it: pg_terminate_backend(pid)")
 
 
+def self_tests(connection: Connection) -> Check:
+    """No self-test that was killed has left its schema."""
+    found = place.left(connection)
+    if not found:
+        return Check("self-tests", "ok", "none was left behind")
+    return Check("self-tests", "warn", f"{', '.join(found)} left behind", "holdfast doctor --self-test removes it")
+
+
 CHECKS: dict[str, Callable[[Connection], Check]] = {
     "login": login,
     "roles": roles,
@@ -157,6 +166,7 @@ CHECKS: dict[str, Callable[[Connection], Check]] = {
     "snapshots": snapshots,
     "partitions": partitions,
     "invariants": violations,
+    "self-tests": self_tests,
 }
 NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles"})
 

@@ -15,8 +15,8 @@ from holdfast.cli.demo_view import showing
 from holdfast.cli.render import data, data_json, data_table, say
 from holdfast.cli.settings import load as load_settings
 from holdfast.config import Config
+from holdfast.crew import Terms, crew
 from holdfast.demo import load, story
-from holdfast.demo.crew import APP, CONCURRENCY, crew
 from holdfast.demo.figures import added, read
 from holdfast.demo.judge import Evidence, Verdict, gather, judge
 from holdfast.demo.load import Load
@@ -24,6 +24,8 @@ from holdfast.demo.play import Play
 from holdfast.kernel import db, migrate
 
 CHECK_FAILED, INTERRUPTED = 9, 130
+APP = "holdfast.demo.tasks:hf"
+CONCURRENCY = 8
 SHORTEST_PLAY = 3.0  # seconds: longer than a lease runs, so that the others are still at work when it ends
 LONGEST_TASK = 0.5
 
@@ -67,7 +69,9 @@ def _played(dsn: str, connection: Connection[Any], count: int, size: int) -> Pla
     seconds = min(LONGEST_TASK, SHORTEST_PLAY * size * CONCURRENCY / count)
     started = load.start(connection, queue, count, seconds)
     try:
-        with crew(dsn, queue, size) as aboard, showing(started, size) as show:
+        with crew(Terms(dsn, APP, CONCURRENCY, "holdfast demo", {})) as aboard, showing(started, size) as show:
+            for _ in range(size):
+                aboard.hire(queue)
             play = Play(connection, started, aboard)
             play.run(show)
     except KeyboardInterrupt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import psycopg
 import typer
@@ -25,9 +25,33 @@ CHECK_FAILED = 9
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
+SelfTest = Annotated[bool, typer.Option("--self-test", help="Make faults happen for a minute, and see that all holds.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Repeat the self-test of that seed.")]
+Tasks = Annotated[int, typer.Option("--tasks", min=60, max=100_000, help="How many tasks the self-test runs, about.")]
+Kills = Annotated[int, typer.Option("--kills", min=1, max=100, help="How often it kills a worker under load.")]
+
+
 @common
-def doctor(as_json: AsJson = False) -> None:
-    """Check server, schema, settings and every invariant; ends with 9 when one of them fails."""
+def doctor(
+    *, self_test: SelfTest = False, seed: Seed = None, tasks: Tasks = 1500, kills: Kills = 8, as_json: AsJson = False
+) -> None:
+    """Check server, schema, settings and every invariant; ends with 9 when one of them fails.
+
+    With --self-test it installs the engine once more, in a schema of its own in the same database, and lets real
+    workers run tasks there while they are killed with -9, frozen and cut off. Then it judges what they wrote down, the
+    journal and their effects, and removes all of it. What is in use in the database is not touched.
+
+    Examples:
+
+        holdfast doctor
+
+        holdfast doctor --self-test
+    """
+    if self_test:
+        from holdfast.cli.self_test import self_test as run
+        from holdfast.selftest.stage import Sizes
+
+        run(Sizes(tasks=tasks, kills=kills, cuts=min(20, tasks // 10)), seed, as_json=as_json)
     config = load()
     found = list(examine(config))
     has_failed = any(check.verdict == "fail" for check in found)

@@ -9,8 +9,8 @@ from typing import Any
 
 from psycopg import Connection
 
+from holdfast.crew import Crew, Mate
 from holdfast.demo import figures
-from holdfast.demo.crew import Crew, Mate
 from holdfast.demo.figures import Standing
 from holdfast.demo.load import Load
 

@@ -21,6 +21,7 @@ from psycopg.types.string import TextLoader
 from holdfast import errors
 from holdfast.config import Config, check_dsn
 from holdfast.failpoints import failpoint
+from holdfast.kernel import schema
 from holdfast.kernel.bounded import AsyncBounded, Bounded
 from holdfast.kernel.calls import Call
 from holdfast.models import Json, Unreadable
@@ -96,7 +97,7 @@ def connect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> Bounded:
 async def aconnect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> AsyncBounded:
     """Open a connection, as `connect` does."""
     with _translated_connect(dsn):
-        return await AsyncBounded.connect(dsn, **options(timeout))
+        return await AsyncBounded.connect(dsn, **aoptions(timeout))
 
 
 def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
@@ -104,9 +105,14 @@ def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
     return {
         "autocommit": True,
         "connect_timeout": timeout,
-        "application_name": "holdfast",
         "prepare_threshold": PREPARE_AFTER if _prepares() else None,
+        **schema.connects(),
     }
+
+
+def aoptions(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
+    """How each async one is."""
+    return options(timeout) | schema.aconnects()
 
 
 @cache

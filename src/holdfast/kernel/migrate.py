@@ -54,7 +54,7 @@ def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
     say = progress or (lambda _: None)
     with db.connect(dsn) as connection:
         _preflight(connection)
-        _make_roles(connection)
+        make_roles(connection)
         applied = [m.name for m in migrations() if _apply(connection, m, say)]
         if _install(connection, say):
             applied.append("functions, views and machines")
@@ -136,7 +136,8 @@ def _check_not_newer(done: list[int]) -> None:
         )
 
 
-def _make_roles(connection: Connection[Any]) -> None:
+def make_roles(connection: Connection[Any]) -> None:
+    """Make the roles that are missing, and let the login and the database work with them."""
     try:
         with connection.transaction():
             connection.execute(LOCK)

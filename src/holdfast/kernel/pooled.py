@@ -29,7 +29,7 @@ def pool(dsn: str, size: int) -> Pool:
 
 async def apool(dsn: str, size: int) -> AsyncPool:
     """Make a pool for the loop that is running, as `pool` does."""
-    kwargs = db.options()
+    kwargs = db.aoptions()
     made: AsyncPool = AsyncConnectionPool(
         dsn, min_size=0, max_size=size, kwargs=kwargs, connection_class=AsyncBounded, check=acheck, open=False
     )

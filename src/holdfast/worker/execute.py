@@ -126,8 +126,8 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
             return None
         case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
             return None  # its lease is lost, or the worker goes down and releases what it held
-        # A lost answer is refused by its lease if the commit did happen; if not, it is a try like that of a lost worker.
-        # And a server may have become a standby under a transaction.
+        # A commit whose answer was lost: if it did happen, this is refused by its lease; if not, it is a try like that
+        # of a lost worker. And a server may have become a standby under a transaction.
         case AnswerLost() | ReadOnly() | ReadOnlySqlTransaction():
             return Retry(described(error))
         case Unfit():

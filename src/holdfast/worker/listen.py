@@ -16,9 +16,8 @@ from psycopg import AsyncConnection, sql
 
 from holdfast import log
 from holdfast.failpoints import failpoint
-from holdfast.kernel import db
+from holdfast.kernel import db, schema
 
-CHANNEL = "holdfast"
 PROBE_EACH = 30.0  # seconds
 PROBE_WAIT = 5.0
 AGAIN_AFTER = 1.0
@@ -32,6 +31,7 @@ class Listener:
         self._dsn = dsn
         self._queues = frozenset(queues)
         self._wake = wake
+        self._channel = schema.name()
         self._probe_channel = f"holdfast_{worker[-8:]}"
         self._log = log.get("listener").bind(worker=worker)
         self.hears = False  # whether the last probe came back
@@ -57,7 +57,7 @@ class Listener:
 
     async def _listen_on(self, connection: AsyncConnection[Any]) -> None:
         failpoint("before_listen")
-        for channel in (CHANNEL, self._probe_channel):
+        for channel in (self._channel, self._probe_channel):
             await self._execute(connection, sql.SQL("listen {}").format(sql.Identifier(channel)))
         async with asyncio.timeout(PROBE_WAIT):
             other = await db.aconnect(self._dsn)
@@ -86,7 +86,7 @@ class Listener:
         raise TimeoutError("a hint of its own did not come back; polling goes on, and so does listening anew")
 
     def _take(self, channel: str, payload: str) -> None:
-        if channel == CHANNEL and payload in self._queues:
+        if channel == self._channel and payload in self._queues:
             failpoint("after_hint")
             self._wake()
 

@@ -1,0 +1,97 @@
+"""The schema that this process works in: `holdfast`, unless the process is part of a self-test.
+
+Every statement is written for `holdfast` and sent as it is written. A self-test installs the same kernel a second time,
+in a schema of its own; only there do connections get a cursor that puts the other name into what they send.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from psycopg import AsyncCursor, Cursor, sql
+
+from holdfast.errors import BadInput
+
+PLAIN = "holdfast"
+OF_A_SELF_TEST = re.compile(r"holdfast_selftest_[0-9a-f]{8}")
+VARIABLE = "HOLDFAST_SELF_TEST_SCHEMA"
+_FACES = rb"(?:work|flow|rules|ingest|ops)"
+_KERNEL = re.compile(rb"\bholdfast\b")
+# The faces' own objects move along. Behind a quote such a word is the name of a machine ('work.task'): that stays.
+_OF_A_FACE = re.compile(rb"(?<!['\"\w.])" + _FACES + rb"\.(?=[a-z_])")
+_FACE = re.compile(rb"(\bschema (?:if not exists |holdfast, )?)" + _FACES + rb"\b")
+
+
+def _checked(name: str) -> str:
+    """Refuse a name that no self-test gives: it goes into statements as it is."""
+    if not OF_A_SELF_TEST.fullmatch(name):
+        raise BadInput(f"{VARIABLE} is set by a self-test for its own workers, not to {name!r}; unset it")
+    return name
+
+
+_renamed_to: list[str] = []  # the last one counts
+
+
+def name() -> str:
+    """Give the name; hints are sent under it, and connections bear it."""
+    if _renamed_to:
+        return _renamed_to[-1]
+    return _checked(os.environ[VARIABLE]) if VARIABLE in os.environ else PLAIN
+
+
+@contextmanager
+def renamed(to: str) -> Iterator[None]:
+    """Work in the schema of a self-test, by the connections that are made meanwhile."""
+    _renamed_to.append(_checked(to))
+    try:
+        yield
+    finally:
+        _renamed_to.pop()
+
+
+def connects() -> dict[str, Any]:
+    """Give what connections are made with."""
+    return {"application_name": name(), **({} if name() == PLAIN else {"cursor_factory": Renaming})}
+
+
+def aconnects() -> dict[str, Any]:
+    """Give what async connections are made with."""
+    return {"application_name": name(), **({} if name() == PLAIN else {"cursor_factory": AsyncRenaming})}
+
+
+def reworded(query: Any, connection: Any = None) -> bytes:
+    """Put the name that counts now into a statement."""
+    if isinstance(query, sql.Composable):
+        query = query.as_bytes(connection)
+    return _reworded(query.encode() if isinstance(query, str) else query, name().encode())
+
+
+@lru_cache(maxsize=1000)
+def _reworded(statement: bytes, to: bytes) -> bytes:
+    statement = _FACE.sub(rb"\g<1>" + to, statement)
+    return _KERNEL.sub(to, _OF_A_FACE.sub(to + b".", statement))
+
+
+class Renaming(Cursor[Any]):
+    """Sends each statement under the other name."""
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
+        """Execute it, renamed."""
+        return super().execute(reworded(query, self.connection), params, **options)
+
+    def copy(self, statement: Any, params: Any = None, **options: Any) -> Any:
+        """Copy, renamed."""
+        return super().copy(reworded(statement, self.connection), params, **options)
+
+
+class AsyncRenaming(AsyncCursor[Any]):
+    """Does as `Renaming` does."""
+
+    async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
+        """Execute it, renamed."""
+        return await super().execute(reworded(query, self.connection), params, **options)

@@ -1,0 +1,139 @@
+"""How a self-test goes: a schema is made, faults happen in it one after the other, each is judged, all is removed."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from holdfast.crew import Terms, crew
+from holdfast.errors import HoldfastError, Unreachable
+from holdfast.kernel import db, migrate, schema
+from holdfast.selftest import faults, place
+from holdfast.selftest import load as loads
+from holdfast.selftest.faults import LEASE
+from holdfast.selftest.history import judge, taken_early
+from holdfast.selftest.reaper import reaped
+from holdfast.selftest.stage import QUEUE, Made, Sizes, Stage
+from holdfast.selftest.tasks import FOLDER_VARIABLE
+
+APP = "holdfast.selftest.tasks:hf"
+CONCURRENCY = 4
+SETTINGS = {"LEASE": f"{LEASE.total_seconds()}s", "RECOVERY_INTERVAL": "300ms", "ERROR_WAIT": "300ms"}
+Show = Callable[[str, str], None]  # which fault, and how far it is
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault, what must hold under it, and what makes it happen."""
+
+    name: str
+    holds: str
+    make: Callable[[Stage, Sizes], Made]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of a fault; `broken` are invariants, and what else must not be."""
+
+    fault: str
+    holds: str
+    rounds: int
+    kills: int
+    lost: int
+    twice: int
+    seconds: float
+    broken: tuple[str, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether what must hold did."""
+        return not (self.lost or self.twice or self.broken)
+
+
+FAULTS = (
+    Fault("one key from many at once", "one task, its number to all; another input is refused", faults.keys),
+    Fault("killed at chosen steps of their work", "each task ends, its effect is there once", faults.points),
+    Fault("a worker frozen past its leases", "others end its tasks, and its own attempts do not count", faults.freezes),
+    Fault(
+        "outcomes under leases that are another's by now", "outcome, note and renewal are refused", faults.latecomers
+    ),
+    Fault("workers killed with -9 under load", "each task ends, one success and one effect each", faults.kills),
+    Fault("connections cut under load", "nothing acknowledged is lost, nothing counts twice", faults.cuts),
+)
+
+
+def run(dsn: str, sizes: Sizes, seed: int, show: Show) -> list[Row]:
+    """Run a self-test, and leave nothing behind."""
+    name = place.new_name()
+    with reaped(dsn, name), place.locked(dsn):
+        show("setting up", f"schema {name}")
+        with db.connect(dsn) as connection:
+            place.sweep(connection)
+            place.make(connection, name)
+        with schema.renamed(name):
+            migrate.run(dsn)
+            with staged(dsn, name, sizes, seed) as stage:
+                return list(_rows(stage, sizes, show))
+
+
+@contextmanager
+def staged(dsn: str, name: str, sizes: Sizes, seed: int) -> Iterator[Stage]:
+    """Set the stage: a folder and a crew at work."""
+    folder = place.folder_of(name)
+    folder.mkdir(mode=0o700)
+    settings = {**SETTINGS, schema.VARIABLE.removeprefix("HOLDFAST_"): name}
+    settings[FOLDER_VARIABLE.removeprefix("HOLDFAST_")] = str(folder)
+    terms = Terms(dsn, APP, CONCURRENCY, "holdfast doctor --self-test", settings)
+    with db.connect(dsn) as connection, crew(terms) as aboard:
+        for _ in range(sizes.workers):
+            aboard.hire(QUEUE)
+        yield Stage(dsn, connection, aboard, folder, random.Random(seed))  # noqa: S311 - so that it can be repeated
+
+
+def _rows(stage: Stage, sizes: Sizes, show: Show) -> Iterator[Row]:
+    """Make one fault after the other, up to the first under which something did not hold."""
+    for fault in FAULTS:
+        row = _row(stage, fault, sizes, show)
+        yield row
+        if not row.is_sound:
+            return
+
+
+def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
+    began_at = time.monotonic()
+    stage.told = lambda how: show(fault.name, how)
+    stage.told("begins")
+    try:
+        made = fault.make(stage, sizes)
+        found = loads.gather(stage.connection, made.load, stage.folder)
+    except (psycopg.Error, HoldfastError) as error:
+        if stage.connection.closed:
+            raise Unreachable(f"the database went away: {error}; see that the server runs, and try again") from error
+        said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        return Row(fault.name, fault.holds, 0, 0, 0, 0, _since(began_at), (said,))
+    verdict = judge(found, started=made.load.started)
+    early = len(taken_early(found.story, LEASE))
+    amiss = {
+        f"{verdict.strangers} tasks that nobody started": verdict.strangers > 0,
+        f"{early} leases taken before they ran out": early > 0,
+        "the fault could not be made": made.rounds == 0,
+    }
+    return Row(
+        fault=fault.name,
+        holds=fault.holds,
+        rounds=made.rounds,
+        kills=made.kills,
+        lost=verdict.lost,
+        twice=verdict.twice + made.twice,
+        seconds=_since(began_at),
+        broken=(*verdict.broken, *(what for what, is_so in amiss.items() if is_so)),
+    )
+
+
+def _since(moment: float) -> float:
+    return round(time.monotonic() - moment, 1)

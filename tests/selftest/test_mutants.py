@@ -1,0 +1,101 @@
+"""A self-test that cannot fail is worth nothing: with a guard taken out of its copy of the engine it does."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from typing import NamedTuple
+
+import psycopg
+import pytest
+
+from holdfast.kernel import schema
+from holdfast.selftest import play, stage
+from holdfast.selftest.play import Fault, Row
+from holdfast.selftest.stage import Sizes
+from selftest.traces import alive
+
+SMALL = Sizes(tasks=90, kills=2, cuts=6, freezes=1, keys=6)
+KEYS, POINTS, FREEZES, LATE, _KILLS, _CUTS = play.FAULTS
+
+
+class Mutant(NamedTuple):
+    name: str
+    fault: Fault
+    function: str
+    fragment: str
+    instead: str
+
+
+RENEWED = "and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker -- Not"
+MUTANTS = [
+    Mutant("key for any input", KEYS, "id_of_key", "if used.input_hash <> id_of_key.hash then", "if false then"),
+    Mutant("nothing rescued", POINTS, "rescue_steps", "where s.lease_until < clock", "where false"),
+    Mutant(
+        "rescue of leases that stand", FREEZES, "rescue_steps", "s.lease_until < clock", "s.lease_until is not null"
+    ),
+    Mutant("done without the lease", LATE, "settle_batch", "and s.lease_id = o.lease_id", ""),
+    Mutant("renewed without the lease", LATE, "renew_leases", RENEWED, "-- Not"),
+    Mutant("noted without the lease", LATE, "note", "and s.lease_id = note.lease_id for update", "for update"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where self-tests of this test have their folders."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def maim(dsn: str, mutant: Mutant) -> None:
+    """Take the guard out of the copy; one that is not there any more is an error of its own."""
+    with psycopg.connect(dsn, autocommit=True) as db:
+        named = [f"{schema.name()}.{mutant.function}"]
+        ((whole,),) = db.execute("select pg_get_functiondef(%s::regproc)", named).fetchall()
+        pattern = re.escape(mutant.fragment).replace(r"\ ", r"\s+")
+        edited, count = re.subn(pattern, lambda _: mutant.instead, whole)
+        assert count == 1, f"{mutant.function} has {count} times: {mutant.fragment}"
+        db.execute(edited)
+
+
+def run(dsn: str, fault: Fault, monkeypatch: pytest.MonkeyPatch, mutant: Mutant | None = None) -> Row:
+    """Run one fault of a self-test."""
+    install = play.migrate.run
+
+    def install_and_maim(address: str) -> None:
+        install(address)
+        if mutant is not None:
+            maim(address, mutant)
+
+    monkeypatch.setattr(play.migrate, "run", install_and_maim)
+    monkeypatch.setattr(play, "FAULTS", (fault,))
+    monkeypatch.setattr(stage, "PATIENCE", 20.0 if mutant is None else 4.0)
+    [row] = play.run(dsn, SMALL, 7, lambda *_: None)
+    return row
+
+
+@pytest.mark.long
+@pytest.mark.one_server
+@pytest.mark.scenario("guards")
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_a_self_test_of_an_engine_without_a_guard_fails(dsn, folder, mutant, monkeypatch, proof):
+    row = run(dsn, mutant.fault, monkeypatch, mutant)
+
+    proof.add(rounds=1)
+    assert not row.is_sound, row
+    assert alive(dsn, folder) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", play.FAULTS, ids=[fault.name for fault in play.FAULTS])
+def test_each_fault_of_a_self_test_is_made_and_nothing_is_lost_or_accepted_twice(
+    dsn, folder, fault, monkeypatch, proof
+):
+    """R1, R2, R3, R6, R10, R22"""
+    row = run(dsn, fault, monkeypatch)
+
+    proof.add(rounds=row.rounds, kills=row.kills, lost=row.lost, twice=row.twice)
+    assert row.is_sound, row
+    assert row.rounds > 0
+    assert alive(dsn, folder) == []

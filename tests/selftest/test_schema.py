@@ -1,0 +1,115 @@
+"""The kernel under another name: all of it moves, and nothing in the copy points back."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import BadInput
+from holdfast.kernel import bulk, calls, migrate, schema
+from holdfast.kernel import db as kernel
+from holdfast.selftest import place
+
+NAME = "holdfast_selftest_0123abcd"
+WORD = r"\mholdfast\M"  # PostgreSQL's way to say: as a whole word
+MENTIONS = f"""
+select 'function ' || p.proname from pg_proc p
+ where p.pronamespace = (%(name)s::text)::regnamespace
+   and (pg_get_functiondef(p.oid) ~ '{WORD}' or pg_get_functiondef(p.oid) ~ '(?<![''"\\w.])work[.][a-z]')
+union all
+select 'view ' || c.relname from pg_class c
+ where c.relnamespace = (%(name)s::text)::regnamespace and c.relkind = 'v' and pg_get_viewdef(c.oid) ~ '{WORD}'
+union all
+select 'default of ' || d.adrelid::regclass from pg_attrdef d join pg_class c on c.oid = d.adrelid
+ where c.relnamespace = (%(name)s::text)::regnamespace and pg_get_expr(d.adbin, d.adrelid) ~ '{WORD}'
+union all
+select 'policy ' || p.policyname from pg_policies p
+ where p.schemaname::text = %(name)s::text and (p.qual ~ '{WORD}' or p.with_check ~ '{WORD}')
+"""
+OBJECTS = """
+select p.proname from pg_proc p where p.pronamespace = any (%(schemas)s::regnamespace[])
+union all
+select c.relname from pg_class c where c.relnamespace = any (%(schemas)s::regnamespace[])
+"""
+
+
+@pytest.fixture
+def copy(dsn):
+    """The schema of a self-test, installed beside the real one."""
+    with kernel.connect(dsn) as connection:
+        place.make(connection, NAME)
+        with schema.renamed(NAME):
+            migrate.run(dsn)
+        yield NAME
+        place.sweep(connection)
+
+
+def named(connection, *schemas):
+    return {name for (name,) in connection.execute(OBJECTS, {"schemas": list(schemas)})}
+
+
+def mentions(connection, name):
+    return {line for (line,) in connection.execute(MENTIONS, {"name": name})}
+
+
+def test_the_copy_has_all_that_the_original_has_and_never_names_it(db, copy):
+    original = named(db, "holdfast", "work") - {"test_clock", "test_clock_pkey"}
+
+    assert named(db, copy) == original | {"effects", "found_before"}
+    assert mentions(db, copy) == set()
+    assert {line.split()[0] for line in mentions(db, "holdfast")} == {"function", "view", "default", "policy"}
+
+
+def test_what_is_started_in_the_copy_is_in_the_copy_alone(dsn, db, copy):
+    with schema.renamed(copy), kernel.connect(dsn) as connection:
+        kernel.run(connection, calls.start_task("mail", {}))
+        bulk.start_tasks(connection, [bulk.Start("mail", "{}")] * 3)
+
+    assert db.execute(f"select count(*) from {copy}.steps").fetchone() == (4,)
+    assert db.execute("select count(*) from holdfast.steps").fetchone() == (0,)
+
+
+def test_a_hint_of_the_copy_is_not_heard_in_the_original_and_the_other_way_round(dsn, db, copy):
+    db.execute("listen holdfast")
+    db.execute(f"listen {copy}")
+    with schema.renamed(copy), kernel.connect(dsn) as connection:
+        asleep(connection)
+        kernel.run(connection, calls.start_task("mail", {}, queue="q"))
+    asleep(db)
+    kernel.run(db, calls.start_task("mail", {}, queue="q"))
+
+    assert [hint.channel for hint in db.notifies(timeout=5, stop_after=2)] == [copy, "holdfast"]
+
+
+def asleep(connection):
+    kernel.run(connection, calls.enlist_worker("w", ["q"], kinds=["mail"]))
+    kernel.run(connection, calls.mark_asleep("w", "q"))
+
+
+@pytest.mark.parametrize("name", ["holdfast", "public", "holdfast_selftest_", f"{NAME}; drop table x", f"{NAME}0"])
+def test_no_other_name_is_taken(name, monkeypatch):
+    monkeypatch.setenv(schema.VARIABLE, name)
+
+    with pytest.raises(BadInput, match="unset it"):
+        schema.connects()
+
+
+@pytest.mark.parametrize(
+    ("statement", "renamed"),
+    [
+        ("select holdfast.clock()", "select X.clock()"),
+        ("set search_path = pg_catalog, holdfast, pg_temp", "set search_path = pg_catalog, X, pg_temp"),
+        ("select pg_notify('holdfast', q)", "select pg_notify('X', q)"),
+        ("select current_setting('holdfast.actor', true)", "select current_setting('X.actor', true)"),
+        ("create schema if not exists work", "create schema if not exists X"),
+        ("grant usage on schema holdfast, work to hf_worker", "grant usage on schema X, X to hf_worker"),
+        ("select t.* from work.tasks t where m = 'work.task'", "select t.* from X.tasks t where m = 'work.task'"),
+        ("listen holdfast_12345678", "listen holdfast_12345678"),
+    ],
+)
+def test_statements_are_renamed_word_by_word(statement, renamed):
+    with schema.renamed(NAME):
+        assert schema.reworded(statement).decode() == renamed.replace("X", NAME)
+
+
+def test_outside_a_self_test_statements_are_sent_as_they_are_written(db):
+    assert "cursor_factory" not in schema.connects() | schema.aconnects()
