@@ -57,6 +57,13 @@ BARS = (
     Bar("diamonds, to dbos's steps in turn", "diamonds", ONE, 30.0, ("dbos", f"{ONE}, in turn")),
     Bar("diamonds, to the baseline", "diamonds", ONE, 0.6, ("baseline", ONE)),
     Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
+    Bar(
+        "starts by 32 producers with hints, to without",
+        "producers",
+        "beside a worker",
+        0.8,
+        ("holdfast", "beside it, hints made impossible"),
+    ),
     Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),
     Bar("under a snapshot held open, to without", "snapshot", "held", 0.5, ("holdfast", "without")),
     Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),

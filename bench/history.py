@@ -17,7 +17,6 @@ class Part:
     table: str
     key: str
     left_out: tuple[str, ...] = ()  # the table's default fills them
-    renewed: tuple[str, ...] = ()  # they get the clone's key too
     set_to: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -47,21 +46,6 @@ HISTORIES = {
         "status = 'successful'",
         (Part("public.pgqueuer_log", "job_id", ("id",), set_to={"aggregated": "true"}),),
     ),
-    "pg-boss": History("gen_random_uuid()", "state = 'completed'", (Part("pgboss.job", "id"),)),
-    "absurd": History(
-        "absurd.portable_uuidv7()",
-        "state = 'completed'",
-        (
-            Part("absurd.t_q", "task_id", renewed=("last_attempt_run",)),
-            Part("absurd.r_q", "task_id", renewed=("run_id",)),
-        ),
-    ),
-    "procrastinate": History(
-        "nextval(pg_get_serial_sequence('public.procrastinate_jobs', 'id'))",
-        "status = 'succeeded'",
-        (Part("public.procrastinate_jobs", "id"), Part("public.procrastinate_events", "job_id", ("id",))),
-    ),
-    "dbos": History("gen_random_uuid()::text", "status = 'SUCCESS'", (Part("dbos.workflow_status", "workflow_uuid"),)),
 }
 
 
@@ -91,7 +75,7 @@ def _clones(history: History, count: int) -> str:
 
 
 def _insert(part: Part, columns: list[str]) -> str:
-    given = {**dict.fromkeys((part.key, *part.renewed), "c.new"), **part.set_to}
+    given = {part.key: "c.new", **part.set_to}
     values = [given.get(column, f'x."{column}"') for column in columns]
     names = [f'"{column}"' for column in columns]
     return f"""insert into {part.table} ({", ".join(names)}) overriding system value

@@ -18,6 +18,8 @@ HOW = {
     "the SQL by itself, no worker around it.",
     "cost": "The loop of the section above on databases which the bench has altered for itself: without the guard, without the journal, "
     "without both. The product has no such switch.",
+    "producers": "32 connections start tasks one by one, each start a commit of its own, beside a worker that slept until the first; against the same on a "
+    "database in which the bench has taken hints out. The worst case is a worker that is marked asleep and never wakes: then every start sends a hint.",
     "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log.",
     "memory": "Resident memory of one worker process with its children, at shares of a long drain.",
 }

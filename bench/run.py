@@ -29,7 +29,8 @@ from engines import ENGINES, Engine
 from readings import Section
 
 ORDER = (
-    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "growth", "snapshot", "cost", "memory", "idle",
+    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "growth", "snapshot", "cost", "producers", "memory",
+    "idle",
 )  # fmt: skip
 
 

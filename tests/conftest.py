@@ -17,14 +17,14 @@ from psycopg import Connection
 import elder
 from holdfast import embedded
 from holdfast.testing import Clock, Template
-from servers import owned_server
+from servers import ELDER, EMBEDDED, owned_server
 
 pytest_plugins = ["evidence"]
-EMBEDDED, ELDER = "embedded 18", "Debian's 15"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "one_server: an older server would add nothing; the newest alone is used")
+    config.addinivalue_line("markers", "both_servers: a scenario that runs on the oldest server too, with --faults")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest reads what is parametrised
@@ -36,8 +36,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session", params=[EMBEDDED, ELDER])
 def template(request: pytest.FixtureRequest) -> Iterator[Template]:
     """X-01: each test that uses a database runs on the newest and on the oldest server."""
-    if request.param == ELDER and not elder.is_installed():
-        pytest.skip("Debian's postgresql-15 is not installed: `apt-get install postgresql-15`")
+    if request.param == ELDER:
+        elder.skip_unless_installed()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hf-", dir=_roomiest())))
         folder.chmod(0o755)
@@ -46,7 +46,7 @@ def template(request: pytest.FixtureRequest) -> Iterator[Template]:
             admin = embedded.admin_dsn(folder / "home")
             _make_fast(admin)
         else:
-            admin = stack.enter_context(elder.elder_server(folder / "elder"))
+            admin = stack.enter_context(elder.elder_server(folder / "elder")).admin
         yield Template(admin)
 
 

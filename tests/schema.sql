@@ -205,14 +205,14 @@ CREATE FUNCTION holdfast.allowed_tenants() RETURNS text[]
 declare
   tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
 begin
-  if (select r.rolsuper from pg_roles r where r.rolname = session_user) then
+  if tenants = '{}' then
+    tenants := array(select t.tenant from holdfast.role_tenants t
+                      where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
+  end if;
+  if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
     return null;
   end if;
-  if tenants = '{}' then
-    tenants := array(select t.tenant from holdfast.role_tenants t join pg_roles r on r.rolname = t.role_name
-                      where pg_has_role(session_user, r.oid, 'member'));
-  end if;
-  return case when '*' = any (tenants) then null else tenants end;
+  return tenants;
 end
 $$;
 
@@ -2599,12 +2599,14 @@ begin
       return holdfast.id_of_key(start_task.tenant, start_task.key, hash)::bigint;
     end if;
   end if;
-  perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
+  if not exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_task.priority) then
+    perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
+  end if;
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task', holdfast.initial_state('work.task', 'step'),
-            start_task.name, into_queue,
-            start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
+    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task',
+            (select m.state from holdfast.machine_states m where m.machine = 'work.task' and m.is_initial),
+            start_task.name, into_queue, start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
             coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;
@@ -2980,11 +2982,12 @@ CREATE FUNCTION holdfast.wake(queues text[]) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
 begin
-  perform pg_notify('holdfast', w.queue)
-     from (select distinct s.queue from holdfast.workers s
-            where s.is_asleep and s.queue = any (wake.queues)
-              and s.seen_at > holdfast.clock() - interval '150 s') w;
+  perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
+     from holdfast.workers s
+    where s.is_asleep and s.queue = any (wake.queues) and s.seen_at > clock - interval '150 s';
 end
 $$;
 

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from holdfast.embedded.owned import owned_server, reaped
 
-__all__ = ["owned_server", "reaped"]
+__all__ = ["ELDER", "EMBEDDED", "owned_server", "reaped"]
+
+EMBEDDED, ELDER = "embedded 18", "Debian's 15"

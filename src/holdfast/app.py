@@ -8,14 +8,15 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from psycopg import AsyncConnection, Connection
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from holdfast import config, embedded
 from holdfast.errors import BadInput
-from holdfast.kernel import db, migrate, pooled, schema
+from holdfast.kernel import db, migrate, pooled
+from holdfast.kernel.bounded import within
 from holdfast.kernel.calls import Call
 from holdfast.kernel.context import Ctx
 from holdfast.kernel.registry import Handler, Registry, RetryPolicy
@@ -39,12 +40,11 @@ class Holdfast:
     def __init__(self, dsn: str | None = None) -> None:
         self.registry = Registry()
         self.hooks = Hooks()
-        self._dsn = dsn
+        self._dsn = None if dsn is None else config.to_writer(dsn)
         self._lock = threading.Lock()
-        self._pool: ConnectionPool[Connection[Any]] | None = None
-        self._pools: weakref.WeakKeyDictionary[Any, AsyncConnectionPool[AsyncConnection[Any]]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._call_deadline: timedelta | None = None
+        self._pool: pooled.Pool | None = None
+        self._pools: weakref.WeakKeyDictionary[Any, pooled.AsyncPool] = weakref.WeakKeyDictionary()
 
     @overload
     def task(self, function: Callable[Concatenate[Ctx, P], R], /) -> Task[P, R]: ...
@@ -124,11 +124,11 @@ class Holdfast:
         """
         self.close()
         with self._lock:
-            self._dsn = dsn
+            self._dsn = None if dsn is None else config.to_writer(dsn)
 
     def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
         """Make a call, on a connection of ours or in the transaction of yours."""
-        with self.connection(conn) as connection:
+        with self.connection(conn) as connection, within(connection, self._deadline()):
             return db.run(connection, call)
 
     async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
@@ -138,8 +138,9 @@ class Holdfast:
                 raise BadInput("astart was given a sync connection; use start, or pass an AsyncConnection")
             return await db.arun(conn, call)
         pool = await self._async_pool()
-        async with pool.connection() as connection:
-            return await db.arun(connection, call)
+        async with pooled.alent(pool, self._deadline()) as connection:
+            with within(connection, self._deadline()):
+                return await db.arun(connection, call)
 
     @contextmanager
     def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
@@ -149,7 +150,7 @@ class Holdfast:
                 raise BadInput(f"conn is a {type(conn).__name__}; pass a psycopg Connection, or use astart")
             yield conn
             return
-        with self._sync_pool().connection() as lent:
+        with pooled.lent(self._sync_pool(), self._deadline()) as lent:
             yield lent
 
     def close(self) -> None:
@@ -165,34 +166,23 @@ class Holdfast:
         if pool is not None:
             await pool.close()
 
-    def _sync_pool(self) -> ConnectionPool[Connection[Any]]:
+    def _deadline(self) -> timedelta:
+        if self._call_deadline is None:
+            self._call_deadline = config.Config().call_deadline
+        return self._call_deadline
+
+    def _sync_pool(self) -> pooled.Pool:
         dsn = self.dsn
         with self._lock:
             if self._pool is None:
                 with db.connect(dsn):  # so that a wrong address is told at once, and in our words
-                    self._pool = ConnectionPool(
-                        dsn,
-                        min_size=0,
-                        max_size=POOL_SIZE,
-                        kwargs={"autocommit": True, **schema.connects()},
-                        check=pooled.check,
-                        open=True,
-                    )
+                    self._pool = pooled.pool(dsn, POOL_SIZE)
             return self._pool
 
-    async def _async_pool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+    async def _async_pool(self) -> pooled.AsyncPool:
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
             dsn = await asyncio.to_thread(lambda: self.dsn)
             async with await db.aconnect(dsn):
-                pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
-                    dsn,
-                    min_size=0,
-                    max_size=POOL_SIZE,
-                    kwargs={"autocommit": True, **schema.aconnects()},
-                    check=pooled.acheck,
-                    open=False,
-                )
-            await pool.open()
-            self._pools[loop] = pool
+                self._pools[loop] = await pooled.apool(dsn, POOL_SIZE)
         return self._pools[loop]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import platformdirs
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -52,9 +52,10 @@ class Config(BaseSettings):
     poll_factor: Annotated[float, Field(ge=1)] = Field(2.0, description="how much longer each sleep after it is")
     poll_max: Seconds = Field(timedelta(seconds=10), description="the longest sleep")
     error_wait: Seconds = Field(timedelta(seconds=5), description="the wait after an error of the worker's own")
-    call_deadline: Seconds = Field(timedelta(seconds=30), description="how long one call to the database may take")
+    call_deadline: Seconds = Field(timedelta(seconds=30), description="how long the database may take to answer a call")
     grace: Seconds = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
     listen: bool = Field(default=True, description="whether workers listen for hints; they poll anyway")
+    prepare_statements: bool = Field(default=True, description="off for a pooler that does not carry them over")
     log_level: log.Level = Field("info", description="debug, info, warning or error")
     log_format: log.Format = Field("auto", description="json, console, or auto: by whether a terminal is there")
 
@@ -130,6 +131,16 @@ def _from_file(field: str) -> str:
     if not text:
         raise BadAddress(f"{name} names {path}, which is empty; write the value into it, or unset {name}")
     return text
+
+
+def to_writer(dsn: str) -> str:
+    """Of several hosts mean the one that takes writes, unless the DSN says which: a standby would refuse all we do."""
+    check_dsn(dsn)
+    said = conninfo_to_dict(dsn)
+    hosts = str(said.get("host") or said.get("hostaddr") or "")
+    if "," not in hosts or "target_session_attrs" in said or "PGTARGETSESSIONATTRS" in os.environ:
+        return dsn
+    return make_conninfo(dsn, target_session_attrs="read-write")
 
 
 def check_dsn(dsn: str) -> None:

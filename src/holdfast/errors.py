@@ -23,6 +23,8 @@ HoldfastError
 └── DatabaseError           the database could not be used at all
     ├── BadAddress          the DSN cannot be read
     ├── Unreachable         no server answered
+    ├── ReadOnly            the server takes no writes: a standby, or one that is set so
+    ├── DiskFull            the server has no room left
     ├── LoginRefused        a server answered and refused the login
     ├── PermissionMissing   the login lacks a right that the command needs
     ├── ServerTooOld        the server is older than PostgreSQL 15
@@ -134,6 +136,14 @@ class BadAddress(DatabaseError):
 
 class Unreachable(DatabaseError):
     exit_code = 7
+
+
+class ReadOnly(DatabaseError):
+    pass
+
+
+class DiskFull(DatabaseError):
+    pass
 
 
 class LoginRefused(DatabaseError):

@@ -28,6 +28,7 @@ RUN = Path(__file__).resolve().parents[2] / "bench/run.py"
 WHATS = {
     "hot": {"tasks", "one run", "diamonds"},
     "cost": {"as shipped", "without the guard", "without the journal", "without both"},
+    "producers": {"beside a worker", "beside it, hints made impossible", "every start sends a hint"},
     "targets": {"start"},
     "diamonds": {"1 process", "2 processes"},
     "memory": {"at 10 %", "at 50 %", "at 100 %"},

@@ -8,6 +8,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 import typer
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 
 from holdfast import config
@@ -118,3 +119,17 @@ def test_config_shows_each_setting_its_source_and_its_meaning_and_no_secret(hold
     assert (rows["HOLDFAST_DSN"]["source"], rows["HOLDFAST_HOME"]["source"]) == ("file", "environment")
     assert "HOLDFAST_DSN\tuser=ann password=*** host=db.example\tenvironment\t" in lines
     assert "s3cret" not in done.stdout + lines
+
+
+@pytest.mark.parametrize(
+    ("dsn", "meant"),
+    [
+        ("host=a,b dbname=app", "read-write"),
+        ("postgresql://ann@a:5432,b:5433/app", "read-write"),
+        ("host=a,b dbname=app target_session_attrs=any", "any"),
+        ("host=a dbname=app", None),
+    ],
+)
+def test_of_several_hosts_the_writer_is_meant_unless_said_otherwise(dsn, meant):
+    """R14: a standby would refuse all we do."""
+    assert conninfo_to_dict(config.to_writer(dsn)).get("target_session_attrs") == meant

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from holdfast import embedded
-from holdfast.cli import checks
+from holdfast.cli import checks, pooler
 from holdfast.cli.doctor import attempt
 from holdfast.kernel import migrate
 from holdfast.kernel.migrate import SchemaStatus
@@ -37,9 +37,8 @@ def test_a_database_as_it_should_be(holdfast, database):
     done = holdfast("doctor", "--json", dsn=database)
 
     found = json.loads(done.stdout)
-    assert {check["name"]: check["verdict"] for check in found["checks"]} == dict.fromkeys(
-        ("server", "schema", "login", "roles", "settings", "snapshots", "partitions", "invariants", "self-tests"), "ok"
-    )
+    named = "server schema login roles settings snapshots partitions invariants self-tests hints statements"
+    assert {check["name"]: check["verdict"] for check in found["checks"]} == dict.fromkeys(named.split(), "ok")
     assert (done.returncode, found["ok"]) == (0, True)
 
 
@@ -133,3 +132,11 @@ def test_the_holder_of_the_oldest_snapshot_is_named():
     check = checks.judge_snapshots(("pid 7 (report)", timedelta(minutes=90)))
 
     assert check.detail == "pid 7 (report) holds one for 90 minutes"
+
+
+@pytest.mark.parametrize(
+    ("broken", "prepares", "verdict"),
+    [(None, True, "ok"), ("_pg3_0 already exists", True, "fail"), ("_pg3_0 already exists", False, "ok")],
+)
+def test_prepared_statements_by_whether_they_break_and_are_used(broken, prepares, verdict):
+    assert pooler.judge_statements(broken, prepares=prepares).verdict == verdict

@@ -31,6 +31,7 @@ from kernel.steps import (
     value,
     violations,
 )
+from scenarios.proof import Proof
 
 # A machine that lists neither how a step is claimed nor how its lease runs out; its steps are taken by hand.
 STUCK = """
@@ -62,7 +63,9 @@ def stuck_and_held(db: DB, amount: int) -> list[int]:
 
 
 @pytest.mark.parametrize("batch", [1, 500])
-def test_steps_that_nobody_serves_are_parked_and_what_is_behind_them_is_claimed(db: DB, batch: int) -> None:
+def test_steps_that_nobody_serves_are_parked_and_what_is_behind_them_is_claimed(
+    db: DB, batch: int, proof: Proof
+) -> None:
     """C-89 R25: 3000 of them in front"""
     stage(db, [("nobody's", "{}")] * 3000)
     served = start(db, "mail")
@@ -70,6 +73,7 @@ def test_steps_that_nobody_serves_are_parked_and_what_is_behind_them_is_claimed(
     assert [s.step_id for s in claim(db, kinds=["mail"], batch=batch)] == [served]
 
     assert claim(db, kinds=["mail"], batch=batch) == []
+    proof.add(lost=3000 - parked(db))
     assert parked(db) == 3000
     assert value(db, "select count(*) from holdfast.journal where step_id <> %s", served) == 0
     assert value(db, "select standing from holdfast.step_list where kind <> 'mail' limit 1") == "no handler"

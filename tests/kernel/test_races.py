@@ -33,6 +33,7 @@ from kernel.steps import (
     until_blocked,
     value,
 )
+from scenarios.proof import Proof
 
 ROUNDS = 300
 
@@ -66,7 +67,7 @@ def shut_gate(db: DB, event: str) -> None:
     db.execute("select pg_advisory_lock(1)")
 
 
-def test_lease_numbers_grow_and_never_repeat(db: DB) -> None:
+def test_lease_numbers_grow_and_never_repeat(db: DB, proof: Proof) -> None:
     """R5: released and claimed again a thousand times"""
     start(db)
     seen = []
@@ -79,6 +80,7 @@ def test_lease_numbers_grow_and_never_repeat(db: DB) -> None:
     leases = [lease for _, lease in seen]
     assert [attempt for attempt, _ in seen] == list(range(1, 1001))
     assert leases == sorted(set(leases))
+    proof.add(rounds=len(leases), twice=len(leases) - len(set(leases)))
 
 
 def test_a_lease_number_that_was_rolled_back_is_not_given_out_again(db: DB) -> None:
@@ -90,7 +92,7 @@ def test_a_lease_number_that_was_rolled_back_is_not_given_out_again(db: DB) -> N
     assert claim_one(db).lease_id > lost.lease_id
 
 
-def test_a_sweep_and_a_completion_never_both_stand(db: DB, dsn: str, clock: Clock) -> None:
+def test_a_sweep_and_a_completion_never_both_stand(db: DB, dsn: str, clock: Clock, proof: Proof) -> None:
     """R6: two connections let go together at each step whose lease has just run out"""
     for _ in range(ROUNDS):
         start(db)
@@ -109,6 +111,8 @@ def test_a_sweep_and_a_completion_never_both_stand(db: DB, dsn: str, clock: Cloc
 
     completed, swept = at_once(dsn, complete, sweep)
 
+    stood = [len(done) + len(rescued) for done, rescued in zip(completed, swept, strict=True)]
+    proof.add(rounds=ROUNDS, lost=stood.count(0), twice=sum(count > 1 for count in stood))
     for step, done, rescued in zip(steps, completed, swept, strict=True):
         assert sorted(done + rescued) == [step.step_id]
         assert events(db, step=step.step_id) == ["claimed", "succeeded" if done else "expired"]
@@ -135,7 +139,7 @@ def test_what_is_reported_while_a_step_is_being_taken_over_is_refused(db: DB, ds
             assert finish(db, [new]) == [old.step_id]
 
 
-def test_many_workers_claim_each_task_once(db: DB, dsn: str) -> None:
+def test_many_workers_claim_each_task_once(db: DB, dsn: str, proof: Proof) -> None:
     """R21 W-39: 8 workers, 5000 tasks, never more rows than the batch"""
     staged(db, 5000)
 
@@ -150,6 +154,7 @@ def test_many_workers_claim_each_task_once(db: DB, dsn: str) -> None:
     shares = at_once(dsn, *(partial(work, f"w{n}") for n in range(8)))
 
     each = Counter(step.step_id for share in shares for step in share)
+    proof.add(rounds=8, lost=5000 - len(each), twice=each.total() - len(each))
     assert (len(each), set(each.values())) == (5000, {1})
     assert value(db, "select count(*) from holdfast.steps where state = 'done'") == 5000
     assert value(db, "select count(*) from holdfast.journal") == 10000
@@ -185,19 +190,21 @@ def test_no_two_workers_hold_a_task_at_the_same_time(db: DB, dsn: str, clock: Cl
     assert sum(finished) == value(db, "select count(*) from holdfast.steps where state = 'done'")
 
 
-def test_one_key_gives_one_task_to_all_who_start_it_together(db: DB, dsn: str) -> None:
+def test_one_key_gives_one_task_to_all_who_start_it_together(db: DB, dsn: str, proof: Proof) -> None:
     """R22"""
     ids = at_once(dsn, *[partial(start, key="order:1")] * 50)
 
     assert len(set(ids)) == 1
-    assert value(db, "select count(*) from holdfast.steps") == 1
+    made = value(db, "select count(*) from holdfast.steps")
+    proof.add(rounds=len(ids), lost=int(made < 1), twice=made - 1)
+    assert made == 1
     with pytest.raises(errors.KeyConflict, match=f"it started {ids[0]}"):
         start(db, given={"to": "somebody else"}, key="order:1")
     with pytest.raises(errors.KeyConflict):
         start(db, "another handler", key="order:1")
 
 
-def test_one_key_gives_one_run_to_all_who_start_it_together(db: DB, dsn: str) -> None:
+def test_one_key_gives_one_run_to_all_who_start_it_together(db: DB, dsn: str, proof: Proof) -> None:
     """R22"""
 
     def begin(own: DB, *steps: dict[str, str]) -> UUID:
@@ -206,6 +213,8 @@ def test_one_key_gives_one_run_to_all_who_start_it_together(db: DB, dsn: str) ->
     ids = at_once(dsn, *[begin] * 50)
 
     assert len(set(ids)) == 1
+    made = value(db, "select count(*) from holdfast.runs")
+    proof.add(rounds=len(ids), lost=int(made < 1), twice=made - 1)
     assert value(db, "select array[count(*), (select count(*) from holdfast.steps)] from holdfast.runs") == [1, 2]
     with pytest.raises(errors.KeyConflict, match=f"it started {ids[0]}"):
         begin(db, node("c"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -14,7 +15,7 @@ from holdfast.models import Done, Settlement
 
 @pytest.fixture
 def spares(dsn):
-    spares = Spares(dsn)
+    spares = Spares(dsn, timedelta(seconds=30))
     yield spares
     spares.close()
 

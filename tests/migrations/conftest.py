@@ -17,9 +17,8 @@ from psycopg.conninfo import make_conninfo
 import elder
 from dump_schema import dump
 from holdfast import embedded
-from servers import owned_server
+from servers import ELDER, EMBEDDED, owned_server
 
-EMBEDDED, ELDER = "embedded 18", "Debian's 15"
 BUILDER = "builder"  # may make roles, and owns the databases it migrates
 NUMBERS = count(1)
 
@@ -62,8 +61,8 @@ def as_admin(dsn: str, admin: str) -> str:
 
 @pytest.fixture(scope="session", params=[EMBEDDED, ELDER])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    if request.param == ELDER and not elder.is_installed():
-        pytest.skip("Debian's postgresql-15 is not installed: `apt-get install postgresql-15`")
+    if request.param == ELDER:
+        elder.skip_unless_installed()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp")))
         folder.chmod(0o755)
@@ -71,7 +70,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
             stack.enter_context(owned_server(folder / "home"))
             admin = embedded.admin_dsn(folder / "home")
         else:
-            admin = stack.enter_context(elder.elder_server(folder / "elder"))
+            admin = stack.enter_context(elder.elder_server(folder / "elder")).admin
         made = Server(admin, request.param)
         for setting in ("fsync", "full_page_writes"):  # tests kill processes, not machines
             made.execute(f"alter system set {setting} = off")

@@ -18,6 +18,7 @@ from holdfast import errors
 from holdfast.kernel import calls, db, migrate
 from holdfast.models import Violation
 from migrations.conftest import Server, as_admin
+from scenarios.proof import Proof
 
 EVERYTHING = [*(m.name for m in migrate.migrations()), "functions, views and machines"]
 
@@ -44,12 +45,13 @@ def through_psql(server: Server, dsn: str, script: str) -> None:
     subprocess.run(command, input=script, text=True, check=True, stdout=subprocess.DEVNULL)
 
 
-def test_four_at_once_on_a_server_that_has_no_roles_yet(server: Server) -> None:
+def test_four_at_once_on_a_server_that_has_no_roles_yet(server: Server, proof: Proof) -> None:
     """R32: two for each of two databases, which share the server's roles; each part is applied by one of them."""
     one, two = server.database(), server.database()
 
     applied = at_once(*[lambda dsn=dsn: migrate.run(dsn) for dsn in (one, two, one, two)])
 
+    proof.add(rounds=len(applied))
     assert sorted(applied[0] + applied[2]) == sorted(applied[1] + applied[3]) == sorted(EVERYTHING)
     assert server.dump(one) == server.dump(two)
     assert violations(server, one) == violations(server, two) == []
@@ -89,12 +91,13 @@ def installed_at(dsn: str) -> list[tuple[object, ...]]:
         return connection.execute("select * from holdfast.installed order by part").fetchall()
 
 
-def test_four_at_once_on_one_database_agree(server: Server) -> None:
+def test_four_at_once_on_one_database_agree(server: Server, proof: Proof) -> None:
     """R32"""
     dsn = server.database()
 
     applied = at_once(*[lambda: migrate.run(dsn)] * 4)
 
+    proof.add(rounds=len(applied))
     assert sorted(part for parts in applied for part in parts) == sorted(EVERYTHING)
     assert violations(server, dsn) == []
 

@@ -13,6 +13,7 @@ from holdfast import errors
 from holdfast.kernel import calls, db, migrate
 from holdfast.models import Done, Settlement
 from migrations.conftest import Server, as_admin
+from scenarios.proof import Proof
 
 TASKS = 3000
 AGAIN = ["functions, views and machines"]
@@ -58,7 +59,7 @@ def at_work(dsn: str, amount: int) -> Iterator[list[Future[int]]]:
             enough.set()
 
 
-def test_workers_go_on_while_the_code_is_installed_anew(server: Server, dsn: str) -> None:
+def test_workers_go_on_while_the_code_is_installed_anew(server: Server, dsn: str, proof: Proof) -> None:
     """R32: five times, with machines whose rows change; each task is done once and no call fails."""
     admin = as_admin(dsn, server.admin)
     with db.connect(admin) as connection:
@@ -71,7 +72,10 @@ def test_workers_go_on_while_the_code_is_installed_anew(server: Server, dsn: str
                 assert migrate.run(dsn) == AGAIN
                 db.run(connection, calls.start_tasks([{"name": "noop"}] * 100))
 
-        assert sum(worker.result() for worker in workers) == TASKS + 500
+        settled = sum(worker.result() for worker in workers)
+        (done,) = connection.execute("select count(*) from holdfast.steps where state = 'done'").fetchone() or (0,)
+        proof.add(rounds=5, lost=TASKS + 500 - done, twice=settled - done)
+        assert settled == TASKS + 500
         states = connection.execute("select state, attempt, count(*) from holdfast.steps group by 1, 2").fetchall()
         moves = connection.execute("select count(*) from holdfast.machine_moves where event = 'resolved'").fetchone()
         assert states == [("done", 1, TASKS + 500)]

@@ -34,12 +34,14 @@ def test_the_story_holds(wiped: DB, story: Story) -> None:
     story(wiped)
 
 
+@pytest.mark.scenario("guards")
 @pytest.mark.parametrize("mutant", EDITED, ids=lambda mutant: mutant.name)
 def test_a_function_without_its_guard_is_caught(wiped: DB, mutant: Edited) -> None:
     with mutant.installed(wiped), pytest.raises(mutant.caught_by):
         mutant.story(wiped)
 
 
+@pytest.mark.scenario("guards")
 @pytest.mark.parametrize("mutant", MAIMED, ids=lambda mutant: mutant.name)
 def test_a_schema_without_its_guard_is_caught(db: DB, mutant: Maimed) -> None:
     month = value(db, "select to_char(holdfast.clock() at time zone 'UTC', 'YYYYMM')")

@@ -25,7 +25,7 @@ SCENARIOS = {
     "R12": Scenario(
         "a connection that swallows everything", "calls give up by their deadline; others recover the task"
     ),
-    "R13": Scenario("the server down for a while", "the process stays, waits longer each time, and says so"),
+    "R13": Scenario("the server down for a while", "the process stays, tries again and again, and says so"),
     "R14": Scenario("the primary dies, its synchronous standby is promoted", "the writer is found; nothing is lost"),
     "R15": Scenario("PgBouncer in transaction mode", "all works; doctor says that hints are off"),
     "R16": Scenario("workers' clocks an hour off, both ways", "nothing claimed early, no lease stolen"),

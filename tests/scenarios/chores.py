@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Ctx, Holdfast, LeaseLost, RetryPolicy
+from holdfast import Continue, Ctx, Holdfast, LeaseLost, RetryPolicy
 from holdfast.selftest import history
 
 FOLDER = Path(os.environ["HOLDFAST_TEST_FOLDER"])
@@ -61,22 +61,83 @@ def doze(ctx: Ctx, seconds: float = 0.0) -> int:
 
 
 @hf.task(retry=PATIENT)
-def deposit(ctx: Ctx, seconds: float = 0.0) -> int:
+def deposit(ctx: Ctx, seconds: float = 0.0, gate: str | None = None) -> int:
     """Have an effect in the transaction that completes the step."""
     with written(ctx), ctx.transaction() as db:
+        while gate is not None and not is_open(gate):
+            time.sleep(LOOK)
         db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
         time.sleep(seconds)
+        while gate is not None and not is_open(gate):
+            time.sleep(LOOK)
         return ctx.lease_id
 
 
 @hf.task(retry=PATIENT)
-async def adeposit(ctx: Ctx, seconds: float = 0.0) -> int:
+async def adeposit(ctx: Ctx, seconds: float = 0.0, gate: str | None = None) -> int:
     """Have an effect, as `deposit` does, on the loop."""
     with written(ctx):
         async with ctx.transaction() as db:
             await db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
             await asyncio.sleep(seconds)
+            while gate is not None and not is_open(gate):  # noqa: ASYNC110 - as below
+                await asyncio.sleep(LOOK)
             return ctx.lease_id
+
+
+@hf.task(cpu=True, retry=PATIENT)
+def deposit_apart(ctx: Ctx) -> int:
+    """Have an effect, as `deposit` does, in a process."""
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def turn_pages(ctx: Ctx, pages: int) -> int:
+    """Have an effect for each page, in the transaction that moves the cursor behind it."""
+    page = ctx.cursor or 1
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+    if page < pages:
+        raise Continue(page + 1)
+    return ctx.lease_id
+
+
+@hf.task
+def deposit_once(ctx: Ctx) -> int:
+    """Have an effect, as `deposit` does, under no policy: an exception would be final."""
+    with written(ctx), ctx.transaction() as db:
+        db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def remark(ctx: Ctx) -> int:
+    """Write under the lease: a note, a beat, how far it is."""
+    with written(ctx):
+        ctx.note("still here")
+        ctx.heartbeat()
+        ctx.progress(1, 1)
+        return ctx.lease_id
+
+
+@hf.task(retry=PATIENT)
+def stumble(times: int, ctx: Ctx) -> int:
+    """Fail in the first attempts."""
+    with written(ctx):
+        if ctx.attempt <= times:
+            raise ValueError("not yet")
+        return ctx.lease_id
+
+
+@hf.task
+def stay(gate: str, ctx: Ctx) -> int:
+    """Wait, with as many tries as a task has that says nothing."""
+    with written(ctx):
+        while not is_open(gate):
+            time.sleep(LOOK)
+        return ctx.lease_id
 
 
 @hf.task(retry=PATIENT)

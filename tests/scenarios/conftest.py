@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from holdfast import embedded
+import elder
 from holdfast.testing import Template
 from scenarios.crew import Crew, Database, Server
-from servers import owned_server
+from scenarios.home import HomeServer
+from scenarios.proxy import FaultProxy
+from servers import ELDER, EMBEDDED, owned_server
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """X-01: what is tested here is processes, and one server's version will do; where it may not, a test says so."""
+    if "server" in metafunc.fixturenames:
+        elder_too = [pytest.param(ELDER, marks=pytest.mark.long)]
+        kinds = [EMBEDDED, *(elder_too if metafunc.definition.get_closest_marker("both_servers") else [])]
+        metafunc.parametrize("server", kinds, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """One that no other test uses: here it is killed. Its folder has a short name, for the socket's sake."""
-    folder = Path(tempfile.mkdtemp(prefix="hf-", dir="/tmp"))
-    folder.chmod(0o755)
-    with owned_server(folder / "home"):
-        with psycopg.connect(embedded.admin_dsn(folder / "home"), autocommit=True) as admin:
+    if request.param == ELDER:
+        elder.skip_unless_installed()
+    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with elder.elder_server(folder / "elder") if request.param == ELDER else home_server(folder / "home") as server:
+            yield server
+
+
+@contextmanager
+def home_server(home: Path) -> Iterator[HomeServer]:
+    with owned_server(home):
+        server = HomeServer(home)
+        with psycopg.connect(server.admin, autocommit=True) as admin:
             for setting in ("fsync", "full_page_writes"):  # processes are killed, not machines
                 admin.execute(f"alter system set {setting} = off")
             admin.execute("select pg_reload_conf()")
-        yield Server(folder / "home")
-    shutil.rmtree(folder)
+        yield server
 
 
 @pytest.fixture(scope="session")
 def template(server: Server) -> Template:
-    """Takes the place of the one for all tests: what is tested here is processes, and one server's version will do."""
-    return Template(embedded.admin_dsn(server.home))
+    """Takes the place of the one for all tests."""
+    return Template(server.admin)
 
 
 @pytest.fixture
@@ -53,6 +72,23 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def crew(database: Database, folder: Path) -> Iterator[Crew]:
     crew = Crew(database.dsn, folder)
+    try:
+        yield crew
+    finally:
+        crew.dismiss()
+
+
+@pytest.fixture
+def proxy(database: Database) -> Iterator[FaultProxy]:
+    """A way to the test's database that can be made to fail."""
+    with FaultProxy(database.dsn) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far_crew(proxy: FaultProxy, folder: Path) -> Iterator[Crew]:
+    """Workers that reach the database through the proxy."""
+    crew = Crew(proxy.dsn, folder)
     try:
         yield crew
     finally:

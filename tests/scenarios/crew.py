@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, LiteralString, Protocol
 
 import psutil
 import psycopg
 from psycopg import Connection
 
 import holdfast
-from holdfast import embedded
 from holdfast.embedded import locks
 from holdfast.kernel import bulk, calls
 from holdfast.kernel.db import run
@@ -38,26 +37,22 @@ def until(happened: Callable[[], Any], what: str) -> None:
     assert locks.until(lambda: bool(happened()), within=LONG), f"in {LONG.seconds} s it did not happen that {what}"
 
 
-class Server:
-    """The PostgreSQL of a home, to be killed and started again."""
+class Server(Protocol):
+    """A PostgreSQL to be killed and started again: the embedded one of a home, or a cluster of our own."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    admin: str
 
     def halt(self) -> None:
         """End it at once, as `pg_ctl stop -m immediate` does."""
-        postmaster = psutil.Process(embedded.status(self.home).pid)
-        postmaster.send_signal(signal.SIGQUIT)
-        until(lambda: not embedded.status(self.home).running, "the server ended")
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
-        embedded.ensure(self.home)
+        """Start it unless it runs, and wait until it takes connections."""
 
     def restart(self) -> None:
         """Do as `pg_ctl restart -m immediate`."""
-        self.halt()
-        self.start()
+
+    def log(self) -> str:
+        """Give what it wrote to its log."""
 
 
 class Database:
@@ -91,10 +86,10 @@ class Database:
             (step_id,) = run(connection, calls.start_task(kind, arguments, key=key, due_at=due_at))
         return step_id
 
-    def start_many(self, kind: str, count: int, **arguments: Any) -> int:
+    def start_many(self, kind: str, count: int, *, queue: str | None = None, **arguments: Any) -> int:
         """Start as many, and give how many were acknowledged."""
         with self.connection() as connection:
-            return bulk.start_tasks(connection, [bulk.Start(kind, json.dumps(arguments))] * count)
+            return bulk.start_tasks(connection, [bulk.Start(kind, json.dumps(arguments), queue)] * count)
 
     def count(self, event: str) -> int:
         """Count what the journal says of an event."""
@@ -130,7 +125,7 @@ def waiting_for_a_lock(database: Database) -> int:
 
 
 class Member:
-    """One process of `holdfast worker`."""
+    """One process of the crew, most often of `holdfast worker`."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes], log: Path) -> None:
         self.name = name
@@ -189,11 +184,15 @@ class Crew:
         number = len(self._members) + 1
         name = options[options.index("--name") + 1] if "--name" in options else f"w{number}"
         own_name = () if "--name" in options else ("--name", name)
-        log = self.folder / f"{number}.log"
-        command = [sys.executable, "-m", "holdfast", "worker", "--app", app, *own_name, *options]
+        command = [*prefix, sys.executable, "-m", "holdfast", "worker", "--app", app, *own_name, *options]
+        return self.run(name, *command, **settings)
+
+    def run(self, name: str, *command: str, **settings: str) -> Member:
+        """Start a process that knows the database and the folder, and ends with the others."""
+        log = self.folder / f"{len(self._members) + 1}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*_dies_with_us(), *prefix, *command],
+                [*_dies_with_us(), *command],
                 env=self._environment(settings),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -215,14 +214,16 @@ class Crew:
         (self.folder / gate).touch()
 
     def dismiss(self) -> None:
-        """End all processes that are left, also those whose supervisor is gone."""
-        mark = str(self.folder)
-        for process in psutil.process_iter():
+        """End all processes that are left."""
+        for process in self.processes():
             with suppress(psutil.Error):
-                if process.environ().get("HOLDFAST_TEST_FOLDER") == mark:
-                    process.kill()
+                process.kill()
         for member in self._members:
             member.process.wait()
+
+    def processes(self) -> list[psutil.Process]:
+        """List those that live, also where their supervisor is gone."""
+        return [process for process in psutil.process_iter() if _folder_of(process) == str(self.folder)]
 
     def _environment(self, settings: dict[str, str]) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
@@ -234,6 +235,13 @@ class Crew:
 def _dies_with_us() -> tuple[str, ...]:
     """Let a worker end with the process that runs the tests, also when that is killed with -9."""
     return ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
+
+
+def _folder_of(process: psutil.Process) -> str | None:
+    try:
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.environ().get("HOLDFAST_TEST_FOLDER")
+    except psutil.Error:
+        return None
 
 
 def _read(line: str) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from scenarios.crew import Database
 
 __all__ = ["Line", "Verdict", "attempts_overlap", "judge", "leases_overlap", "lines"]
 
-PAID = "select id from holdfast.steps where kind in ('deposit', 'adeposit') and state = 'done'"
+# Kinds that have an effect in the transaction that completes them, or that ends a page of them.
+PAYING = ["deposit", "adeposit", "deposit_apart", "deposit_once", "turn_pages"]
 EFFECTS = "select step_id, lease_id from public.effects"
 RESULTS = """select id, result::bigint from holdfast.steps
               where last_event = 'succeeded' and jsonb_typeof(result) = 'number'"""  # handlers give their lease
@@ -21,12 +22,13 @@ RESULTS = """select id, result::bigint from holdfast.steps
 def judge(database: Database, folder: Path, *, started: int, failed: int = 0) -> Verdict:
     """Find what was lost or accepted twice: by the journal, by the handlers' own file, and by the effects they had."""
     with database.connection() as db:
+        paying = db.execute("select id from holdfast.steps where kind = any (%s)", [PAYING])
         found = Evidence(
             story=journal(db),
             kept=database.value("select count(*) from holdfast.steps"),
+            paying={step_id for (step_id,) in paying},
             effects=db.execute(EFFECTS).fetchall(),
             results=db.execute(RESULTS).fetchall(),
-            paid={step_id for (step_id,) in db.execute(PAID)},
             written=lines(folder),
             broken=tuple(map(str, violations(db))),
         )

@@ -15,6 +15,7 @@ from scenarios.history import lines
 from scenarios.proof import Proof
 
 RESTARTS, BATCH = 10, 100
+OUTAGE, ERROR_WAIT = 15, 0.5  # seconds; the wait is the crew's setting
 
 
 def probe(worker: Member) -> str:
@@ -40,7 +41,7 @@ def start_for_sure(database: Database, key: str) -> int:
 
     def start() -> bool:
         try:
-            found.append(database.start("doze", key=key, seconds=0.01))
+            found.append(database.start("deposit", key=key, seconds=0.01))
         except psycopg.OperationalError:
             return False
         return True
@@ -49,17 +50,19 @@ def start_for_sure(database: Database, key: str) -> int:
     return found[0]
 
 
+@pytest.mark.both_servers
 @pytest.mark.timeout(300)
 def test_ten_kills_of_the_server_under_load_lose_nothing_and_count_nothing_twice(
     crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
 ) -> None:
-    """R9, W-33, W-34: workers come back by themselves after each."""
+    """R9, W-33, W-34: workers come back by themselves after each; what they did in transactions is there once."""
     workers = [crew.hire_ready() for _ in range(2)]
     started: set[int] = set()
     for number in range(RESTARTS):
         done = database.count("succeeded")
         started |= {start_for_sure(database, f"{number}:{i}") for i in range(5)}
-        database.start_many("doze", BATCH, seconds=0.02)
+        for kind in ("doze", "deposit"):
+            database.start_many(kind, BATCH // 2, seconds=0.02)
         until(lambda: database.held_by() or database.count("succeeded") > done, "the workers worked")  # noqa: B023
         server.restart()
         proof.add(rounds=1, kills=1)
@@ -74,6 +77,7 @@ def test_ten_kills_of_the_server_under_load_lose_nothing_and_count_nothing_twice
     assert all(worker.said("worker.error_wait") for worker in workers)
 
 
+@pytest.mark.both_servers
 @pytest.mark.timeout(300)
 def test_connections_that_are_cut_lose_nothing_and_hints_work_again(
     crew: Crew, database: Database, folder: Path, proof: Proof
@@ -91,7 +95,10 @@ def test_connections_that_are_cut_lose_nothing_and_hints_work_again(
     assert not worker.has_ended
 
 
-def test_a_worker_whose_listening_connection_was_cut_hears_again(crew: Crew, database: Database) -> None:
+@pytest.mark.both_servers
+def test_a_worker_whose_listening_connection_was_cut_hears_again(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
     """R10: it polls once an hour here, so that only a hint can have told it."""
     crew.hire_ready(poll_min="1h", poll_max="1h")
     until(lambda: is_asleep(database), "it fell asleep")
@@ -103,9 +110,12 @@ def test_a_worker_whose_listening_connection_was_cut_hears_again(crew: Crew, dat
     step = database.start("doze")
 
     until(lambda: database.is_over(step), "the hint was heard")
+    proof.check(database, folder, started=1)
 
 
-def test_a_report_that_fails_leaves_a_claim_under_way_alone(crew: Crew, database: Database, folder: Path) -> None:
+def test_a_report_that_fails_leaves_a_claim_under_way_alone(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
     """R10, W-34: an event loop aborts when a connection is closed that somebody waits on, and the worker with it."""
     first = database.start("doze")
     worker = crew.hire(call_deadline="1h", lease="60s")
@@ -123,6 +133,7 @@ def test_a_report_that_fails_leaves_a_claim_under_way_alone(crew: Crew, database
     worker.await_said("worker.error_wait")
     last = database.start("doze")
     until(lambda: database.is_over(last), "the worker claimed again")
+    proof.check(database, folder, started=3)
 
 
 def backends(database: Database) -> list[int]:
@@ -152,7 +163,10 @@ def is_asleep(database: Database) -> bool:
     return bool(database.value("select bool_or(is_asleep) from holdfast.worker_list"))
 
 
-def test_a_worker_outlives_an_outage_and_says_how_it_is(crew: Crew, database: Database, server: Server) -> None:
+@pytest.mark.both_servers
+def test_a_worker_outlives_an_outage_and_says_how_it_is(
+    crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
+) -> None:
     """R13, W-12, W-33, W-34: alive all the time, ready but for the outage."""
     worker = crew.hire("--probe-port", "0")
     address = probe(worker)
@@ -169,10 +183,39 @@ def test_a_worker_outlives_an_outage_and_says_how_it_is(crew: Crew, database: Da
     assert status(address, "healthz") == 200
     step = database.start("doze")
     until(lambda: database.is_over(step), "it worked again")
+    proof.check(database, folder, started=1)
+
+
+@pytest.mark.long
+@pytest.mark.both_servers
+@pytest.mark.timeout(300)
+def test_an_outage_of_fifteen_seconds_under_load_loses_nothing(
+    crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
+) -> None:
+    """R13, W-34, W-48: the wait is the same each time, as set, for it is the one that a person expects to know."""
+    workers = [crew.hire_ready() for _ in range(2)]
+    for kind in ("doze", "deposit"):
+        database.start_many(kind, BATCH, seconds=0.05)
+    until(database.held_by, "the workers worked")
+    server.halt()
+    proof.add(rounds=1, kills=1)
+    until(lambda: min(waited(worker) for worker in workers) >= OUTAGE, "the outage had lasted")
+
+    server.start()
+
+    until(lambda: database.count("succeeded") >= 2 * BATCH, "all were done")
+    proof.check(database, folder, started=2 * BATCH)
+    assert [worker.process.poll() for worker in workers] == [None, None]
+    assert {line["wait"] for worker in workers for line in worker.said("worker.error_wait")} == {ERROR_WAIT}
+
+
+def waited(worker: Member) -> float:
+    """Add up the waits that a worker told of."""
+    return sum(line["wait"] for line in worker.said("worker.error_wait"))
 
 
 def test_a_worker_that_starts_during_an_outage_waits_for_its_end(
-    crew: Crew, database: Database, server: Server
+    crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
 ) -> None:
     """R13, W-02, W-15, W-34"""
     step = database.start("doze")
@@ -186,6 +229,7 @@ def test_a_worker_that_starts_during_an_outage_waits_for_its_end(
 
     until(lambda: database.is_over(step), "the step was done")
     assert status(address, "readyz") == 200
+    proof.check(database, folder, started=1)
 
 
 def test_an_outage_while_a_handler_ends_does_not_fail_its_task(
@@ -207,6 +251,7 @@ def test_an_outage_while_a_handler_ends_does_not_fail_its_task(
     assert database.step(step)["failures"] == 0
 
 
+@pytest.mark.both_servers
 def test_an_outage_longer_than_the_lease_costs_a_try_and_no_failure_of_the_handlers(
     crew: Crew, database: Database, server: Server, folder: Path, proof: Proof
 ) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import embedded
 from holdfast.worker.listen import PROBE_EACH
 from holdfast.worker.options import Options
 from scenarios.crew import Crew, Database, Server, until
 from scenarios.history import lines
+from scenarios.proof import Proof
 from scenarios.test_outages import probe
 
 MOST_A_MINUTE = 12
@@ -21,7 +21,7 @@ LOG_ALL = "do $$ begin execute format('alter database %I set log_statement to %L
 
 
 def test_a_worker_without_the_handler_leaves_a_step_to_one_that_has_it(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R25, W-05: it is shown as what it is, and taken when somebody who can comes."""
     step = database.start("doze")
@@ -37,11 +37,12 @@ def test_a_worker_without_the_handler_leaves_a_step_to_one_that_has_it(
     until(lambda: database.is_over(step), "the step was done")
     assert database.story(step) == ["claimed", "succeeded"]
     assert len(lines(folder, "end")) == 1
+    proof.check(database, folder, started=2)
 
 
 @pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is not installed: `apt-get install faketime`")
 def test_workers_whose_clocks_are_an_hour_off_claim_nothing_early_and_steal_no_lease(
-    crew: Crew, database: Database, folder: Path
+    crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R16: only the database's clock counts, and time spent is measured by no wall clock."""
     early, late = (crew.hire_ready("--name", name, prefix=("faketime", "-f", name)) for name in ("+1h", "-1h"))
@@ -56,6 +57,7 @@ def test_workers_whose_clocks_are_an_hour_off_claim_nothing_early_and_steal_no_l
     assert database.step(later)["standing"] == "later"
     assert not early.said("lease.lost") + late.said("lease.lost")
     assert len(lines(folder, "begin")) == len(held)
+    proof.check(database, folder, started=len(held) + 1, failed=1)  # the one that is due later has not begun
 
 
 def renewed(database: Database) -> list[int]:
@@ -102,7 +104,7 @@ def rounds(address: str) -> float:
 def statements(server: Server, database: Database) -> list[str]:
     """Read from the server's log what workers said to this database; what we ask is written otherwise."""
     name = database.value("select current_database()")
-    text = embedded.status(server.home).log_file.read_text()
+    text = server.log()
     said = re.findall(rf"@{name} LOG:  (?:statement|execute [^:]*): (.*)", text)
     named = (re.search(r'holdfast\."(\w+)"|(pg_notify)|(listen)', line) for line in said)
     return [found[1] or found[2] or found[3] for found in named if found]

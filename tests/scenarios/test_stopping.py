@@ -34,7 +34,14 @@ def is_handed_back(database: Database, step: int) -> bool:
     return (row["state"], row["failures"], row["standing"], story[-1]) == ("pending", 0, "due", "released")
 
 
-def test_sigterm_lets_handlers_end_and_claims_nothing_more(crew: Crew, database: Database, folder: Path) -> None:
+def finish_the_rest(crew: Crew) -> None:
+    """Let another worker do what is due."""
+    assert crew.hire("--burst").exit_code() == 0
+
+
+def test_sigterm_lets_handlers_end_and_claims_nothing_more(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
     """R31, W-62"""
     steps = [database.start(kind, gate="go") for kind in WAITING]
     worker = busy(crew, folder, len(steps))
@@ -48,6 +55,8 @@ def test_sigterm_lets_handlers_end_and_claims_nothing_more(crew: Crew, database:
     assert [database.story(step) for step in steps] == [["claimed", "succeeded"]] * len(steps)
     assert is_untouched(database, late)
     assert database.value("select count(*) from holdfast.worker_list") == 0
+    finish_the_rest(crew)
+    proof.check(database, folder, started=len(steps) + 1)
 
 
 def test_what_does_not_end_within_the_grace_is_handed_back_at_no_cost(
@@ -63,8 +72,7 @@ def test_what_does_not_end_within_the_grace_is_handed_back_at_no_cost(
     assert [database.story(step) for step in steps] == [["claimed", "released"]] * len(steps)
     assert all(is_handed_back(database, step) for step in steps)
     crew.open("go")
-    crew.hire("--burst")
-    until(lambda: database.is_over(*steps), "another worker did them")
+    finish_the_rest(crew)
     proof.check(database, folder, started=len(steps))
 
 
@@ -79,7 +87,9 @@ def test_handlers_that_burn_cpu_are_handed_back_too(crew: Crew, database: Databa
     assert all(is_handed_back(database, step) for step in steps)
 
 
-def test_a_second_sigterm_does_not_wait_and_hands_back_as_well(crew: Crew, database: Database, folder: Path) -> None:
+def test_a_second_sigterm_does_not_wait_and_hands_back_as_well(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
     """R31: told twice, 130."""
     steps = [database.start("wait", gate="go") for _ in range(3)]
     worker = busy(crew, folder, len(steps), lease="60s")
@@ -90,14 +100,19 @@ def test_a_second_sigterm_does_not_wait_and_hands_back_as_well(crew: Crew, datab
 
     assert worker.exit_code() == 130
     assert all(is_handed_back(database, step) for step in steps)
+    crew.open("go")
+    finish_the_rest(crew)
+    proof.check(database, folder, started=len(steps))
 
 
-def test_what_was_claimed_and_not_begun_is_handed_back_at_once(crew: Crew, database: Database, folder: Path) -> None:
+def test_what_was_claimed_and_not_begun_is_handed_back_at_once(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
     """R31: only what runs gets a grace."""
     quick = database.start_many("doze", 400)
     worker = crew.hire("-c", "1", lease="60s")
     until(lambda: database.count("succeeded") == quick, "it had reason to take many at a time")
-    database.start_many("wait", 50, gate="go")
+    waiting = database.start_many("wait", 50, gate="go")
     until(lambda: any(line.kind == "wait" for line in lines(folder, "begin")), "one began")
 
     worker.send(signal.SIGTERM)
@@ -107,9 +122,13 @@ def test_what_was_claimed_and_not_begun_is_handed_back_at_once(crew: Crew, datab
 
     assert worker.exit_code() == 0
     assert database.value("select max(failures) from holdfast.steps") == 0
+    finish_the_rest(crew)
+    proof.check(database, folder, started=quick + waiting)
 
 
-def test_a_signal_to_all_its_processes_ends_no_cpu_handler_early(crew: Crew, database: Database, folder: Path) -> None:
+def test_a_signal_to_all_its_processes_ends_no_cpu_handler_early(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
     """R31: Ctrl-C and some init systems tell the processes of cpu tasks as well; they leave it to the worker."""
     step = database.start("wait_apart", gate="go")
     worker = busy(crew, folder, 1)
@@ -123,6 +142,7 @@ def test_a_signal_to_all_its_processes_ends_no_cpu_handler_early(crew: Crew, dat
 
     assert worker.exit_code() == 0
     assert database.story(step) == ["claimed", "succeeded"]
+    proof.check(database, folder, started=1)
 
 
 def test_a_worker_whose_processes_wait_for_work_ends(crew: Crew, database: Database, folder: Path) -> None:
@@ -185,7 +205,9 @@ def supervised(crew: Crew, database: Database, folder: Path) -> tuple[Member, li
 
 
 @pytest.mark.parametrize("is_told_as_a_group", [False, True], ids=["alone", "with its whole group, as Ctrl-C is"])
-def test_a_supervisor_passes_signals_on(crew: Crew, database: Database, folder: Path, is_told_as_a_group: bool) -> None:
+def test_a_supervisor_passes_signals_on(
+    crew: Crew, database: Database, folder: Path, is_told_as_a_group: bool, proof: Proof
+) -> None:
     """R31, W-62: Ctrl-C reaches all processes of a terminal at once, and is one signal nonetheless."""
     supervisor, steps = supervised(crew, database, folder)
 
@@ -198,9 +220,12 @@ def test_a_supervisor_passes_signals_on(crew: Crew, database: Database, folder: 
 
     assert supervisor.exit_code() == 0
     assert [database.story(step) for step in steps] == [["claimed", "succeeded"]] * 2
+    proof.check(database, folder, started=len(steps))
 
 
-def test_a_supervisor_passes_the_second_signal_on_too(crew: Crew, database: Database, folder: Path) -> None:
+def test_a_supervisor_passes_the_second_signal_on_too(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
     """R31"""
     supervisor, steps = supervised(crew, database, folder)
 
@@ -210,6 +235,9 @@ def test_a_supervisor_passes_the_second_signal_on_too(crew: Crew, database: Data
 
     assert supervisor.exit_code() == 130
     assert all(is_handed_back(database, step) for step in steps)
+    crew.open("go")
+    finish_the_rest(crew)
+    proof.check(database, folder, started=len(steps))
 
 
 def test_a_worker_that_is_stopped_alone_is_started_again(crew: Crew, database: Database, folder: Path) -> None:
@@ -225,7 +253,7 @@ def test_a_worker_that_is_stopped_alone_is_started_again(crew: Crew, database: D
     assert first not in supervisor.children()
 
 
-def test_workers_whose_supervisor_is_killed_drain(crew: Crew, database: Database, folder: Path) -> None:
+def test_workers_whose_supervisor_is_killed_drain(crew: Crew, database: Database, folder: Path, proof: Proof) -> None:
     """R31: nobody would revive them or pass a signal on."""
     supervisor, steps = supervised(crew, database, folder)
     children = supervisor.children()
@@ -239,3 +267,6 @@ def test_workers_whose_supervisor_is_killed_drain(crew: Crew, database: Database
     assert alive == []
     assert is_untouched(database, late)
     assert [database.story(step) for step in steps] == [["claimed", "succeeded"]] * 2
+    finish_the_rest(crew)
+    proof.add(kills=1)
+    proof.check(database, folder, started=len(steps) + 1)

@@ -11,6 +11,7 @@ from psycopg import Connection, sql
 from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.db import run, translate
+from scenarios.proof import Proof
 from security.conftest import Login
 
 DB = Connection[Any]
@@ -37,7 +38,7 @@ def rows(db: DB) -> list[Any]:
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
-def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str], role: str) -> None:
+def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str], role: str, proof: Proof) -> None:
     """R38 X-07: neither in the parent nor in a partition by its name; the owner and a superuser are told why."""
     before = rows(db)
     user = db if role == "superuser" else login(role)
@@ -53,6 +54,7 @@ def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str]
                 errors.AppendOnly if role in {"superuser", "hf_owner", "hf_migrator"} else errors.PermissionMissing
             )
             assert isinstance(translate(refused.value), expected)
+            proof.add(rounds=1)
 
     assert rows(db) == before
 

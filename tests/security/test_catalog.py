@@ -10,6 +10,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast.testing import Template
+from scenarios.proof import Proof
 
 DB = Connection[Any]
 RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
@@ -62,7 +63,7 @@ def names(db: DB, query: str, *arguments: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("role", RUNTIME)
-def test_each_role_may_call_what_the_manifest_says(db: DB, role: str) -> None:
+def test_each_role_may_call_what_the_manifest_says(db: DB, role: str, proof: Proof) -> None:
     """R35 X-15"""
     allowed = names(
         db,
@@ -72,6 +73,7 @@ def test_each_role_may_call_what_the_manifest_says(db: DB, role: str) -> None:
         role,
     )
 
+    proof.add(rounds=len(allowed))
     assert sorted(allowed) == sorted(MANIFEST[role])
 
 

@@ -14,6 +14,7 @@ from holdfast.kernel.calls import Call
 from holdfast.kernel.db import run
 from holdfast.models import Done, Fail, Retry, Settlement
 from holdfast.testing import events
+from scenarios.proof import Proof
 from security.conftest import Login
 
 DB = Connection[Any]
@@ -106,7 +107,7 @@ def three_done(step_id: int, lease_id: int) -> str:
     return f'[{{"step_id": {step_id}, "lease_id": {lease_id}, "outcome": "done"}}]'
 
 
-def test_functions_that_act_as_their_owner_use_our_objects_only(login: Login, db: DB) -> None:
+def test_functions_that_act_as_their_owner_use_our_objects_only(login: Login, db: DB, proof: Proof) -> None:
     """R35: each that a runtime role may call, called with the caller's objects first in its path."""
     caller = login("hf_producer", "hf_worker", "hf_operator")
     wishes = story(db)
@@ -126,6 +127,7 @@ def test_functions_that_act_as_their_owner_use_our_objects_only(login: Login, db
               and has_function_privilege(%s, p.oid, 'execute')""",
         [caller.info.user],
     )
+    proof.add(rounds=len(called))
     assert {name for (name,) in definers} == called
     assert events(db, step=dead.step_id)[-1] == "resolved"
     assert run(db, calls.violations()) == []

@@ -17,7 +17,7 @@ def entry(number: int, event: Event, lease: int, step: int = 1) -> JournalEntry:
 
 
 STORY = [entry(1, "claimed", 7), entry(2, "expired", 7), entry(3, "claimed", 8), entry(4, "succeeded", 8)]
-SOUND = Evidence(story=STORY, kept=1, effects=[(1, 8)], results=[(1, 8)], paid={1}, written=[])
+SOUND = Evidence(story=STORY, kept=1, effects=[(1, 8)], results=[(1, 8)], paying={1}, written=[])
 
 
 def test_what_went_well_is_sound() -> None:
@@ -42,7 +42,7 @@ def test_what_must_not_be_is_found(found: Evidence, verdict: Verdict) -> None:
 
 
 def test_a_task_that_does_not_succeed_is_lost_unless_it_was_meant_to_fail() -> None:
-    unfinished = replace(SOUND, story=STORY[:3], effects=[], results=[], paid=set())
+    unfinished = replace(SOUND, story=STORY[:3], effects=[], results=[])
 
     assert judge(unfinished, started=1) == Verdict(1, 0)
     assert judge(unfinished, started=1, failed=1).is_sound

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Annotated
+from functools import partial
+from typing import Annotated, TypeVar
 
 import psycopg
 import typer
 
 from holdfast import embedded
-from holdfast.cli.checks import CHECKS, NEEDS_SCHEMA, Check, Connection, schema_version, server_version
+from holdfast.cli import pooler
+from holdfast.cli.checks import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
 from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, data_table, in_parts
 from holdfast.cli.settings import load
@@ -18,6 +20,7 @@ from holdfast.config import Config
 from holdfast.errors import HoldfastError
 from holdfast.kernel import db, migrate
 
+T = TypeVar("T")
 CHECK_FAILED = 9
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -76,11 +79,13 @@ def examine(config: Config) -> Iterator[Check]:
         for name, check in CHECKS.items():
             if status.schema_version is not None or name not in NEEDS_SCHEMA:
                 yield attempt(name, check, connection)
+    yield attempt("hints", pooler.hints, address)
+    yield attempt("statements", partial(pooler.statements, prepares=config.prepare_statements), address)
 
 
-def attempt(name: str, check: Callable[[Connection], Check], connection: Connection) -> Check:
+def attempt(name: str, check: Callable[[T], Check], asked: T) -> Check:
     """Make a check; one that the server refuses has failed."""
     try:
-        return check(connection)
+        return check(asked)
     except psycopg.Error as error:
         return Check(name, "fail", str(error).splitlines()[0], "log in as a role that may look, such as hf_operator")

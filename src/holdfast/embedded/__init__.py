@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
-from holdfast.config import Config
+from holdfast.config import Config, to_writer
 from holdfast.embedded import binaries, cluster, locks, places, rights, server
 from holdfast.embedded.binaries import binary
 from holdfast.embedded.failure import failed
@@ -38,7 +38,7 @@ class Status:
 
 def address(config: Config) -> str:
     """Give the DSN to use: HOLDFAST_DSN, or that of the embedded PostgreSQL, started when it is not running."""
-    return config.dsn.get_secret_value() if config.dsn is not None else ensure(config.home)
+    return to_writer(config.dsn.get_secret_value()) if config.dsn is not None else ensure(config.home)
 
 
 def ensure(home: Path) -> str:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
 
+from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
+from holdfast.kernel.bounded import within
+
+PATIENCE = timedelta(minutes=10)  # for one answer: a million rows take a minute
 
 
 class Start(NamedTuple):
@@ -31,7 +36,7 @@ def start_steps(
     tenant: str = "default",
 ) -> UUID:
     """Start one run with many steps, in the transaction of the connection."""
-    with _within(connection):
+    with within(connection, PATIENCE), _in_transaction(connection):
         (run_id,) = db.run(connection, calls.start_run(machine, name, step_machine, tenant=tenant))
         _stage(connection, steps)
         db.run(connection, calls.take_staged(step_machine, run_id=run_id, tenant=tenant))
@@ -40,24 +45,29 @@ def start_steps(
 
 def start_tasks(connection: Connection[Any], tasks: Iterable[Start], *, tenant: str = "default") -> int:
     """Start many tasks; tell how many."""
-    with _within(connection):
+    with within(connection, PATIENCE), _in_transaction(connection):
         _stage(connection, tasks)
         (taken,) = db.run(connection, calls.take_staged("work.task", tenant=tenant))
     return taken
 
 
 @contextmanager
-def _within(connection: Connection[Any]) -> Iterator[None]:
+def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
     """All or none, in the caller's own transaction if it has one, which then is the caller's to commit."""
     if not connection.autocommit:
         connection.execute("select")  # begins it: else the block below would, and commit it at its end
     with connection.transaction():
         yield
+        failpoint("before_bulk_commit")
+    failpoint("after_bulk_commit")
 
 
 def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:
     db.run(connection, calls.stage_steps())
     statement = "copy pg_temp.staged_steps (kind, input, queue, priority) from stdin"
+    failpoint("before_copy")
     with db.translated(), connection.cursor() as cursor, cursor.copy(statement) as copy:
         for step in steps:
             copy.write_row(step)
+        failpoint("inside_copy")
+    failpoint("after_copy")

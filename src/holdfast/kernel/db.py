@@ -19,9 +19,10 @@ from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
 from holdfast import errors
-from holdfast.config import check_dsn
+from holdfast.config import Config, check_dsn
 from holdfast.failpoints import failpoint
 from holdfast.kernel import schema
+from holdfast.kernel.bounded import AsyncBounded, Bounded
 from holdfast.kernel.calls import Call
 from holdfast.models import Json, Unreadable
 
@@ -29,6 +30,8 @@ Row = TypeVar("Row")
 AnyCursor = TypeVar("AnyCursor", Cursor[Any], AsyncCursor[Any])
 
 _INT = 2**31 - 1
+CONNECT_WITHIN = 10  # seconds
+PREPARE_AFTER = 5  # uses of a statement on one connection, as psycopg has it
 TRIES = 5  # of a call that met a deadlock, in a transaction of its own
 _DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 _REFUSED_LOGIN = re.compile(
@@ -85,16 +88,36 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     raise AssertionError("not reached")
 
 
-def connect(dsn: str, *, timeout: int = 10) -> Connection[tuple[Any, ...]]:
+def connect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> Bounded:
     """Open a connection in autocommit, or say why there is none."""
     with _translated_connect(dsn):
-        return psycopg.connect(dsn, autocommit=True, connect_timeout=timeout, **schema.connects())
+        return Bounded.connect(dsn, **options(timeout))
 
 
-async def aconnect(dsn: str, *, timeout: int = 10) -> AsyncConnection[tuple[Any, ...]]:
+async def aconnect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> AsyncBounded:
     """Open a connection, as `connect` does."""
     with _translated_connect(dsn):
-        return await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=timeout, **schema.aconnects())
+        return await AsyncBounded.connect(dsn, **aoptions(timeout))
+
+
+def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
+    """How each connection of ours is opened, wherever that is done."""
+    return {
+        "autocommit": True,
+        "connect_timeout": timeout,
+        "prepare_threshold": PREPARE_AFTER if _prepares() else None,
+        **schema.connects(),
+    }
+
+
+def aoptions(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
+    """How each async one is."""
+    return options(timeout) | schema.aconnects()
+
+
+@cache
+def _prepares() -> bool:
+    return Config().prepare_statements
 
 
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
@@ -198,6 +221,16 @@ def translate(error: psycopg.Error) -> errors.HoldfastError | None:
             return errors.NotMigrated(f"{_words(error)}; run `holdfast db migrate`")
         case psycopg.errors.InsufficientPrivilege():
             return errors.PermissionMissing(f"{_words(error)}; grant the login one of the hf_ roles")
+    return _trouble_of_the_server(error)
+
+
+def _trouble_of_the_server(error: psycopg.Error) -> errors.DatabaseError | None:
+    said = error.diag.message_primary
+    match error:
+        case psycopg.errors.ReadOnlySqlTransaction():
+            return errors.ReadOnly(f"{said}; name the writer, or all servers and target_session_attrs=read-write")
+        case psycopg.errors.DiskFull():
+            return errors.DiskFull(f"{said}; nothing was changed: make room on the server, and try again")
     return None
 
 

@@ -1,12 +1,68 @@
-"""Whether a connection of a pool can be lent out, told without a trip to the server."""
+"""Makes pools of connections, and lends from them what works, told without a trip to the server."""
 
 from __future__ import annotations
 
 import select
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from holdfast.errors import Unreachable
+from holdfast.kernel import db
+from holdfast.kernel.bounded import AsyncBounded, Bounded
+
+Pool = ConnectionPool[Bounded]
+AsyncPool = AsyncConnectionPool[AsyncBounded]
+
+
+def pool(dsn: str, size: int) -> Pool:
+    """Make a pool that is empty until it is used."""
+    kwargs = db.options()
+    return ConnectionPool(
+        dsn, min_size=0, max_size=size, kwargs=kwargs, connection_class=Bounded, check=check, open=True
+    )
+
+
+async def apool(dsn: str, size: int) -> AsyncPool:
+    """Make a pool for the loop that is running, as `pool` does."""
+    kwargs = db.aoptions()
+    made: AsyncPool = AsyncConnectionPool(
+        dsn, min_size=0, max_size=size, kwargs=kwargs, connection_class=AsyncBounded, check=acheck, open=False
+    )
+    await made.open()
+    return made
+
+
+@contextmanager
+def lent(pool: Pool, patience: timedelta) -> Iterator[Bounded]:
+    """Lend a connection, or say that none was to be had."""
+    try:
+        connection = pool.getconn(timeout=patience.total_seconds())
+    except PoolTimeout as error:
+        raise _none_free(patience) from error
+    try:
+        with connection:
+            yield connection
+    finally:
+        pool.putconn(connection)
+
+
+@asynccontextmanager
+async def alent(pool: AsyncPool, patience: timedelta) -> AsyncIterator[AsyncBounded]:
+    """Do as `lent` does."""
+    try:
+        connection = await pool.getconn(timeout=patience.total_seconds())
+    except PoolTimeout as error:
+        raise _none_free(patience) from error
+    try:
+        async with connection:
+            yield connection
+    finally:
+        await pool.putconn(connection)
 
 
 def check(connection: Connection[Any]) -> None:
@@ -28,3 +84,10 @@ def _has_something_to_read(connection: Connection[Any] | AsyncConnection[Any]) -
     socket = select.poll()
     socket.register(connection.pgconn.socket, select.POLLIN)
     return bool(socket.poll(0))
+
+
+def _none_free(patience: timedelta) -> Unreachable:
+    return Unreachable(
+        f"no connection to the database was to be had within {patience.total_seconds():g} s; "
+        "see that the server runs, and that what borrows connections gives them back"
+    )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
 
+from holdfast.errors import Unreachable
 from holdfast.kernel import db
+from holdfast.kernel.bounded import within
 
 C = TypeVar("C")
 MOST = 16  # of each sort; what is given back beyond them is closed
@@ -22,7 +25,8 @@ CLEAN = (
 class Spares:
     """Connections to one database that nobody uses now; may be used from any thread, the async ones from one loop."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, deadline: timedelta) -> None:
+        self.deadline = deadline
         self._dsn = dsn
         self._sync: deque[Connection[Any]] = deque()
         self._async: deque[AsyncConnection[Any]] = deque()
@@ -31,9 +35,10 @@ class Spares:
         """Give a connection that is as good as new, outside autocommit."""
         while (spare := _popped(self._sync)) is not None:
             try:
-                spare.autocommit = True
-                spare.execute(CLEAN)
-            except psycopg.Error:
+                with within(spare, self.deadline):
+                    spare.autocommit = True
+                    spare.execute(CLEAN)
+            except (psycopg.Error, Unreachable):
                 spare.close()
             else:
                 break
@@ -45,9 +50,10 @@ class Spares:
         """Give a connection, as `take` does."""
         while (spare := _popped(self._async)) is not None:
             try:
-                await spare.set_autocommit(True)
-                await spare.execute(CLEAN)
-            except psycopg.Error:
+                with within(spare, self.deadline):
+                    await spare.set_autocommit(True)
+                    await spare.execute(CLEAN)
+            except (psycopg.Error, Unreachable):
                 await spare.close()
             else:
                 break

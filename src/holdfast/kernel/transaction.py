@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
+import psycopg
 from psycopg import AsyncConnection, Connection
 
-from holdfast.errors import HoldfastError, LeaseLost, TooLarge
+from holdfast.errors import HoldfastError, LeaseLost, TooLarge, Unreachable
+from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
+from holdfast.kernel.bounded import within
 from holdfast.kernel.spares import Spares
 from holdfast.models import Continue, SettledStep, Settlement
 
 
 class NotOpened(HoldfastError):
     """A transaction was asked for and never entered."""
+
+
+class AnswerLost(HoldfastError):
+    """Whether the transaction was committed is not known here; the database knows, by whether the lease is over."""
 
 
 class Transaction:
@@ -52,9 +62,12 @@ class Transaction:
         if self._sync is None:
             raise NotOpened("ctx.transaction() was not entered; write `with ctx.transaction() as tx:`")
         try:
-            settled = db.run(self._sync, calls.settle_steps([settlement]))
-            _check(settlement, settled)
-            self._sync.commit()
+            with _answered(self._sync, self._spares.deadline):
+                settled = db.run(self._sync, calls.settle_steps([settlement]))
+                _check(settlement, settled)
+                failpoint("before_commit")
+                self._sync.commit()
+                failpoint("after_commit")
             used, self._sync = self._sync, None
             self._spares.give(used)
         finally:
@@ -66,9 +79,12 @@ class Transaction:
         if self._async is None:
             raise NotOpened("ctx.transaction() was not entered; write `async with ctx.transaction() as tx:`")
         try:
-            settled = await db.arun(self._async, calls.settle_steps([settlement]))
-            _check(settlement, settled)
-            await self._async.commit()
+            with _answered(self._async, self._spares.deadline):
+                settled = await db.arun(self._async, calls.settle_steps([settlement]))
+                _check(settlement, settled)
+                failpoint("before_commit")
+                await self._async.commit()
+                failpoint("after_commit")
             used, self._async = self._async, None
             await self._spares.agive(used)
         finally:
@@ -91,6 +107,20 @@ class Transaction:
         if self._async is not None:
             await self._async.close()
             self._async = None
+
+
+@contextmanager
+def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: timedelta) -> Iterator[None]:
+    """Tell a connection that broke from a database that refused: the one is no fault of the handler's."""
+    try:
+        with within(connection, deadline):
+            yield
+    except (psycopg.OperationalError, psycopg.InterfaceError, Unreachable) as error:
+        if not connection.closed:
+            raise
+        raise AnswerLost(
+            f"the connection broke while the transaction was committed: {error}; whether it was is asked by lease"
+        ) from error
 
 
 def _check(settlement: Settlement, settled: list[SettledStep]) -> None:

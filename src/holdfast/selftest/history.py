@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -61,16 +60,16 @@ def lines(folder: Path, what: str | None = None) -> list[Line]:
 class Evidence:
     """What there is to judge by.
 
-    The journal in its order, how many tasks are there, which attempts had an effect or gave a result that is kept (each
-    as step and lease), which tasks ended well and had to have an effect, what handlers wrote, and which invariants do
-    not hold.
+    The journal in its order, how many tasks are there, which of them have an effect with each attempt that is kept,
+    which attempts had an effect or gave the result that is kept (each as step and lease), what handlers wrote, and
+    which invariants do not hold.
     """
 
     story: Sequence[JournalEntry]
     kept: int
+    paying: set[int]
     effects: Sequence[tuple[int, int]]
     results: Sequence[tuple[int, int]]
-    paid: set[int]
     written: Sequence[Line]
     broken: tuple[str, ...] = ()
 
@@ -93,18 +92,22 @@ class Verdict:
 def judge(found: Evidence, *, started: int, failed: int = 0) -> Verdict:
     """Find what was lost or accepted twice; `failed` of those that were acknowledged were meant to fail.
 
-    Lost is an acknowledged task that is not there or did not succeed, and a success without its effect. Twice is a
-    second success of a task, a second effect, an accepted attempt that overlaps another, and what an attempt left
-    behind, as effect or result, that was not the accepted one.
+    Lost is an acknowledged task that is not there or did not succeed, and an accepted attempt without its effect. Twice
+    is a second success of a task, an accepted attempt that overlaps another, and what an attempt left behind that was
+    not accepted: a second effect, or the result.
     """
-    successes = Counter(entry.step_id for entry in found.story if entry.event == "succeeded")
-    again = sum(count - 1 for count in [*successes.values(), *Counter(found.effects).values()])
+    successes = [(entry.step_id, entry.lease_id) for entry in found.story if entry.event == "succeeded"]
+    done = {step for step, _ in successes}
+    paid = {
+        (entry.step_id, entry.lease_id)
+        for entry in found.story
+        if entry.event in KEPT and entry.step_id in found.paying
+    }
     overlaps = len(leases_overlap(found.story)) + len(attempts_overlap(found.story, found.written))
-    kept = {(entry.step_id, entry.lease_id) for entry in found.story if entry.event in KEPT}
-    refused = len({*found.effects} - kept) + len({*found.results} - kept)
+    unpaid, unearned = paid - {*found.effects}, len(found.effects) - len(paid & {*found.effects})
     return Verdict(
-        lost=max(0, started - failed - len(successes)) + len(found.paid - {step for step, _ in found.effects}),
-        twice=again + overlaps + refused,
+        lost=max(0, started - failed - len(done)) + len(unpaid),
+        twice=len(successes) - len(done) + unearned + overlaps + len({*found.results} - {*successes}),
         strangers=found.kept - started,
         broken=found.broken,
     )

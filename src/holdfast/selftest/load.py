@@ -25,10 +25,7 @@ RESULTS = """
 select s.id, s.result::bigint from holdfast.steps s
  where s.id > %s and s.id <= %s and s.last_event = 'succeeded'
 """
-PAID = """
-select s.id from holdfast.steps s
- where s.id > %s and s.id <= %s and s.last_event = 'succeeded' and s.kind = any (%s)
-"""
+PAYING = "select s.id from holdfast.steps s where s.id > %s and s.id <= %s and s.kind = any (%s)"
 LEASES = "select s.id, s.lease_id from holdfast.steps s where s.id > %s and s.id <= %s and s.lease_id is not null"
 HELD = """
 select split_part(s.lease_owner, '/', 1), array_agg(s.lease_id) from holdfast.steps s
@@ -98,7 +95,7 @@ def gather(connection: Connection[Any], load: Load, folder: Path) -> Evidence:
         kept=_value(connection, KEPT, load.scope),
         effects=connection.execute(EFFECTS, load.scope).fetchall(),
         results=connection.execute(RESULTS, load.scope).fetchall(),
-        paid={number for (number,) in connection.execute(PAID, [*load.scope, list(tasks.PAID)])},
+        paying={number for (number,) in connection.execute(PAYING, [*load.scope, list(tasks.PAID)])},
         written=[line for line in lines(folder) if load.after < line.step <= load.until],
         broken=tuple(f"{found.invariant}: {found.subject}" for found in db.run(connection, calls.violations())),
     )

@@ -21,6 +21,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 from uuid import UUID
 
+from holdfast.config import Config
+from holdfast.failpoints import failpoint
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Handler, RetryPolicy
 from holdfast.kernel.signature import Signature
@@ -134,9 +136,12 @@ def _serve(pipe: Connection, dsn: str) -> None:
         except EOFError:
             return
         one = _unpacked(work, dsn)
+        failpoint("before_attempt_apart")
         outcome = attempt(one)
+        failpoint("after_attempt_apart")
         said = None if outcome is None else calls.as_json(one.settlement(outcome))
         pipe.send_bytes(json.dumps({"outcome": said, "settled": one.settled}).encode())
+        failpoint("after_answer_apart")
 
 
 def _end_with(parent: BaseProcess) -> None:
@@ -183,7 +188,7 @@ def _handler(work: Work) -> Handler:
 
 @lru_cache
 def _desk(dsn: str, worker: str, lease: float) -> PoolDesk:
-    return PoolDesk(dsn, worker, timedelta(seconds=lease))
+    return PoolDesk(dsn, worker, timedelta(seconds=lease), Config().call_deadline)
 
 
 def _outcome(said: dict[str, Any] | None) -> Outcome | None:

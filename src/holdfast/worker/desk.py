@@ -6,31 +6,29 @@ import threading
 from datetime import timedelta
 from typing import Any
 
-from psycopg import Connection
-from psycopg_pool import ConnectionPool
-
-from holdfast.kernel import db, pooled, schema
+from holdfast.kernel import db, pooled
+from holdfast.kernel.bounded import within
 from holdfast.kernel.calls import Call
 from holdfast.kernel.spares import Spares
 
 SIZE = 4
-WAIT = 10.0
 
 
 class PoolDesk:
-    """A pool that is opened with its first use, and used from any thread."""
+    """A pool that is opened with its first use, and used from any thread; `deadline` is how long an answer may take."""
 
-    def __init__(self, dsn: str, worker: str, lease: timedelta | None = None) -> None:
+    def __init__(self, dsn: str, worker: str, lease: timedelta | None, deadline: timedelta) -> None:
         self.dsn = dsn
         self.worker = worker
         self.lease = lease
-        self.spares = Spares(dsn)
-        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self.spares = Spares(dsn, deadline)
+        self._deadline = deadline
+        self._pool: pooled.Pool | None = None
         self._lock = threading.Lock()
 
     def make(self, call: Call[Any]) -> list[Any]:
         """Make a call."""
-        with self._opened().connection(timeout=WAIT) as connection:
+        with pooled.lent(self._opened(), self._deadline) as connection, within(connection, self._deadline):
             return db.run(connection, call)
 
     def close(self) -> None:
@@ -41,15 +39,8 @@ class PoolDesk:
                 self._pool.close(timeout=1)
                 self._pool = None
 
-    def _opened(self) -> ConnectionPool[Connection[Any]]:
+    def _opened(self) -> pooled.Pool:
         with self._lock:
             if self._pool is None:
-                self._pool = ConnectionPool(
-                    self.dsn,
-                    min_size=0,
-                    max_size=SIZE,
-                    kwargs={"autocommit": True, **schema.connects()},
-                    check=pooled.check,
-                    open=True,
-                )
+                self._pool = pooled.pool(self.dsn, SIZE)
             return self._pool

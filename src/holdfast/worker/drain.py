@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from holdfast.errors import HoldfastError
+from holdfast.failpoints import failpoint
 from holdfast.worker.codes import DRAINED, NOT_TOLD, STOPPED_NOW
 from holdfast.worker.settle import released
 
@@ -23,6 +24,7 @@ LAST_CALLS = 5.0  # seconds for what is to be said to the database at the very e
 
 async def drain(worker: Worker) -> int:
     """Stop the worker, and give the exit code."""
+    failpoint("before_drain")
     worker.states.enter("draining")
     worker.is_ready = False
     worker.log.info("worker.draining", in_flight=worker.in_flight, grace=worker.options.grace.total_seconds())
@@ -31,7 +33,9 @@ async def drain(worker: Worker) -> int:
     until = time.monotonic() + worker.options.grace.total_seconds()
     while worker.in_flight and worker.stop_signals < 2 and (left := until - time.monotonic()) > 0:
         await worker.wait_for_change(left)
+    failpoint("before_hand_back")
     code = await _hand_back(worker)
+    failpoint("after_hand_back")
     worker.leases.stop()
     worker.intake.close()
     worker.hooks.flush(LAST_CALLS if worker.stop_signals < 2 else 0)

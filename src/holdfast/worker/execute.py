@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, cast
 
+from psycopg.errors import ReadOnlySqlTransaction
 from pydantic import ValidationError
 
 from holdfast import tracing
-from holdfast.errors import LeaseLost
+from holdfast.errors import LeaseLost, ReadOnly
 from holdfast.kernel.signature import TRACE, ResultRefused, told
+from holdfast.kernel.transaction import AnswerLost
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
 from holdfast.worker.attempt import Attempt
 
@@ -124,6 +126,10 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
             return None
         case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
             return None  # its lease is lost, or the worker goes down and releases what it held
+        # A commit whose answer was lost: if it did happen, this is refused by its lease; if not, it is a try like that
+        # of a lost worker. And a server may have become a standby under a transaction.
+        case AnswerLost() | ReadOnly() | ReadOnlySqlTransaction():
+            return Retry(described(error))
         case Unfit():
             then = f"mend the input or the handler's types, then: holdfast dlq retry {one.step.step_id}"
             return Fail({"type": "InputRefused", "message": clean(str(error)), "next": then})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 
+from holdfast.failpoints import failpoint
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Handler, Registry
 from holdfast.models import ClaimedStep
@@ -26,7 +27,7 @@ class Intake:
 
     def __init__(self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler) -> None:
         self.lanes = Lanes(registry, options.concurrency, settler.ended, dsn)
-        self._desk = PoolDesk(dsn, options.identity, options.lease)
+        self._desk = PoolDesk(dsn, options.identity, options.lease, options.call_deadline)
         self._options = options
         self._held = held
         self._settler = settler
@@ -69,7 +70,9 @@ class Intake:
             )
             if steps:
                 found.update([step.kind for step in steps])
+                failpoint("before_hand_out")
                 self._hand_out(steps, sent_at)
+                failpoint("after_hand_out")
             if found.total() >= room:
                 break
         return found

@@ -55,13 +55,23 @@ class Leases:
         self._loop.close()
 
     async def _keep(self) -> None:
+        watching = asyncio.create_task(self._watch_all())
         while not self._closing.is_set():
             try:
                 await self._round()
             except Exception as error:  # noqa: BLE001 - whatever it was, the next round may do better
                 self._log.warning("lease.round_failed", error=str(error))
             await self._wait()
+        await watching
         await self._link.close()
+
+    async def _watch_all(self) -> None:
+        """Beside the renewals: one that nobody answers may take longer than the lease has left."""
+        while not self._closing.is_set():
+            now = time.monotonic()
+            for one in list(self._held.values()):
+                self._watch(one, now)
+            await self._wait()
 
     async def _wait(self) -> None:
         shortest = min((one.lease for one in list(self._held.values())), default=60.0)
@@ -74,8 +84,6 @@ class Leases:
     async def _round(self) -> None:
         now = time.monotonic()
         held = list(self._held.values())
-        for one in held:
-            self._watch(one, now)
         due = [
             one
             for one in held

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
 
 from holdfast import tracing
-from holdfast.errors import Unreachable
+from holdfast.errors import ReadOnly, Unreachable
 from holdfast.kernel import db
+from holdfast.kernel.bounded import within
 from holdfast.kernel.calls import Call
 
 Row = TypeVar("Row")
@@ -46,10 +48,9 @@ class Link:
         """Make a call within the deadline. One that was cut off leaves no connection: its answer may still come."""
         connection = await self.open()
         try:
-            with tracing.span(call.function):
-                async with asyncio.timeout(self._deadline):
-                    return await db.arun(connection, call)
-        except TimeoutError:
+            with tracing.span(call.function), within(connection, timedelta(seconds=self._deadline)):
+                return await db.arun(connection, call)
+        except Unreachable:
             await self.close()
             raise Unreachable(
                 f"holdfast.{call.function} did not answer within {self._deadline:g} s; "
@@ -59,7 +60,7 @@ class Link:
             if connection.closed or connection.broken:
                 await self.close()
             raise
-        except asyncio.CancelledError:
+        except (ReadOnly, asyncio.CancelledError):  # of the one: the next connection may find the writer
             await self.close()
             raise
 

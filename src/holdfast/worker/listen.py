@@ -1,7 +1,8 @@
 """Listens for hints that something is due. A hint saves waiting, nothing more: polling finds it all without one.
 
-The connection proves itself: now and then it sends a hint to itself and waits for it. One that is silent (a proxy that
-keeps dead connections open, a pooler that does not pass notifications) is made anew, and meanwhile not relied upon.
+The connection proves itself: it waits for a hint from another connection, and then now and then for one that it sends
+to itself. One that is silent (a pooler that does not pass notifications, a proxy that keeps dead connections open) is
+made anew, and meanwhile not relied upon.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from psycopg import AsyncConnection, sql
 
 from holdfast import log
+from holdfast.failpoints import failpoint
 from holdfast.kernel import db, schema
 
 PROBE_EACH = 30.0  # seconds
@@ -54,30 +56,38 @@ class Listener:
             await asyncio.sleep(min(AGAIN_AT_MOST, AGAIN_AFTER * 2 ** max(0, failures - 1)))
 
     async def _listen_on(self, connection: AsyncConnection[Any]) -> None:
+        failpoint("before_listen")
         for channel in (self._channel, self._probe_channel):
             await self._execute(connection, sql.SQL("listen {}").format(sql.Identifier(channel)))
+        async with asyncio.timeout(PROBE_WAIT):
+            other = await db.aconnect(self._dsn)
+        try:  # its own would come back through a pooler too, with the answer to the very statement that sends it
+            await self._probe(connection, other)
+        finally:
+            other.pgconn.finish()
+        failpoint("after_listen")
+        self.hears = True
+        self._wake()  # what was started while nobody listened sent its hint in vain
         while True:
-            await self._probe(connection)
-            if not self.hears:
-                self.hears = True
-                self._wake()  # what was started while nobody listened sent its hint in vain
             until = time.monotonic() + PROBE_EACH
             while (left := until - time.monotonic()) > 0:
                 async for hint in connection.notifies(timeout=left, stop_after=1):
                     self._take(hint.channel, hint.payload)
+            await self._probe(connection, connection)
 
-    async def _probe(self, connection: AsyncConnection[Any]) -> None:
-        await self._execute(connection, sql.SQL("select pg_notify({}, '')").format(sql.Literal(self._probe_channel)))
+    async def _probe(self, connection: AsyncConnection[Any], sender: AsyncConnection[Any]) -> None:
+        await self._execute(sender, sql.SQL("select pg_notify({}, '')").format(sql.Literal(self._probe_channel)))
         until = time.monotonic() + PROBE_WAIT
         while (left := until - time.monotonic()) > 0:
             async for hint in connection.notifies(timeout=left, stop_after=1):
                 if hint.channel == self._probe_channel:
                     return
                 self._take(hint.channel, hint.payload)
-        raise TimeoutError("a hint sent to itself did not come back; polling goes on, and so does listening anew")
+        raise TimeoutError("a hint of its own did not come back; polling goes on, and so does listening anew")
 
     def _take(self, channel: str, payload: str) -> None:
         if channel == self._channel and payload in self._queues:
+            failpoint("after_hint")
             self._wake()
 
     async def _execute(self, connection: AsyncConnection[Any], statement: sql.Composed) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from holdfast import log
+from holdfast.failpoints import failpoint
 from holdfast.kernel.registry import Registry
 from holdfast.worker.codes import STOPS
 from holdfast.worker.hooks import Hooks
@@ -105,6 +106,7 @@ class Supervisor:
         for number in (*STOPS, signal.SIGCHLD):
             signal.signal(number, self._signalled)
         self._children = [self._start(i) for i in range(len(self._commands))]
+        failpoint("after_start_workers")
         while any(child.poll() is None for child in self._children) or not self._signals:
             if not self._signals and all(self._is_through(child) for child in self._children):
                 break
@@ -134,7 +136,9 @@ class Supervisor:
                 continue
             self._failures[place] += 1
             self._log.warning("worker.died", place=place, pid=child.pid, exit_code=code, deaths=self._failures[place])
+            failpoint("before_revive")
             self._children[place] = self._start(place)
+            failpoint("after_revive")
 
     def _signalled(self, number: int, _frame: object) -> None:
         if number != signal.SIGCHLD:

@@ -8,13 +8,13 @@ as $$
 declare
   tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
 begin
-  if (select r.rolsuper from pg_roles r where r.rolname = session_user) then
+  if tenants = '{}' then
+    tenants := array(select t.tenant from holdfast.role_tenants t
+                      where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
+  end if;
+  if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
     return null;
   end if;
-  if tenants = '{}' then
-    tenants := array(select t.tenant from holdfast.role_tenants t join pg_roles r on r.rolname = t.role_name
-                      where pg_has_role(session_user, r.oid, 'member'));
-  end if;
-  return case when '*' = any (tenants) then null else tenants end;
+  return tenants;
 end
 $$;

@@ -29,12 +29,14 @@ begin
       return holdfast.id_of_key(start_task.tenant, start_task.key, hash)::bigint;
     end if;
   end if;
-  perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
+  if not exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_task.priority) then
+    perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
+  end if;
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task', holdfast.initial_state('work.task', 'step'),
-            start_task.name, into_queue,
-            start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
+    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task',
+            (select m.state from holdfast.machine_states m where m.machine = 'work.task' and m.is_initial),
+            start_task.name, into_queue, start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
             coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;

@@ -5,10 +5,11 @@ returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  clock constant timestamptz := holdfast.clock();
 begin
-  perform pg_notify('holdfast', w.queue)
-     from (select distinct s.queue from holdfast.workers s
-            where s.is_asleep and s.queue = any (wake.queues)
-              and s.seen_at > holdfast.clock() - interval '150 s') w;
+  perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
+     from holdfast.workers s
+    where s.is_asleep and s.queue = any (wake.queues) and s.seen_at > clock - interval '150 s';
 end
 $$;

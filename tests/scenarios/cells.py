@@ -1,0 +1,100 @@
+"""The kill matrix: every failpoint that a worker or a starter meets, and what it has to be doing to meet it.
+
+The cells of a step share a database, and each has a queue of its own there: none can take another's tasks away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+MANY = 50  # tasks of a bulk start
+LOAD = 40  # tasks for a worker that is killed some way into them
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One worker that is to die at a failpoint, and the tasks that it has by then."""
+
+    failpoint: str
+    kind: str = "deposit"
+    arguments: dict[str, Any] = field(default_factory=dict)
+    turn: int = 1
+    tasks: int = 4
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its worker, and the queue that this has to itself."""
+        return f"{self.failpoint}.{self.kind}.{self.turn}"
+
+    @property
+    def arms(self) -> str:
+        return f"{self.failpoint}:kill9@{self.turn}"
+
+
+def around(*places: str, **more: Any) -> list[Cell]:
+    """Kill before each place, and after it."""
+    return [Cell(f"{side}_{place}", **more) for place in places for side in ("before", "after")]
+
+
+HELD: dict[str, Any] = {"kind": "wait", "arguments": {"gate": "go"}}
+LONG_DOZE: dict[str, Any] = {"kind": "doze", "arguments": {"seconds": 2}}
+# A look for lost leases comes only to those that are not renewed meanwhile.
+RARELY_RENEWED: dict[str, Any] = {"kind": "doze", "arguments": {"seconds": 4}, "settings": {"lease": "9s"}}
+
+WORKING = {
+    "settle": [
+        *around("settle_batch", kind="doze", turn=3, tasks=LOAD),
+        *around("settle_batch", "commit", kind="deposit"),
+        *around("settle_batch", "commit", kind="adeposit"),
+    ],
+    "page": around("settle_batch", "commit", kind="turn_pages", arguments={"pages": 4}, turn=3),
+    "connect": around("define_policy", "define_kind", "enlist_worker", "namesakes", kind="adeposit"),
+    "claim": [
+        *around("upkeep", "claim_steps", "hand_out"),
+        *around("claim_steps", turn=3, tasks=LOAD),
+    ],
+    "run": [
+        *around("handler"),
+        *around("handler", kind="adeposit"),
+        Cell("after_handler", "deposit_apart"),
+        Cell("after_handler", "doze", turn=20, tasks=LOAD),
+        *around("note", kind="remark"),
+    ],
+    "renew": [*around("renew_leases", kind="remark"), *around("renew_leases", **LONG_DOZE)],
+    "look": around("lost_leases", **RARELY_RENEWED),
+}
+IDLE = [*around("mark_asleep", "listen"), Cell("after_hint")]
+DRAINING = [Cell("before_drain", **HELD), *around("hand_back", "settle_batch", "retire_worker", **HELD)]
+IN_ITS_SECOND: dict[str, Any] = {"kind": "deposit_apart", "tasks": 3, "turn": 2}
+APART = [
+    *around("attempt_apart", "commit", **IN_ITS_SECOND),
+    Cell("after_answer_apart", "deposit_apart", tasks=2),
+]
+SUPERVISING = [Cell("after_start_workers", "doze"), *around("revive", kind="doze")]
+STARTING = {
+    "start": around("start_task"),
+    "astart": around("start_task", kind="adeposit"),
+    "start_many": [*around("stage_steps", "copy", "take_staged", "bulk_commit"), Cell("inside_copy")],
+    "start_steps": around("start_run"),
+}
+ALL = [
+    cell
+    for cells in [*WORKING.values(), IDLE, DRAINING, APART, SUPERVISING, *STARTING.values()]
+    for cell in cells
+]  # fmt: skip
+# Calls that are not in the matrix, and why.
+NOT_KILLED = {
+    **dict.fromkeys(
+        ("cancel", "retry", "resolve", "pause_queue", "resume_queue"),
+        "a wish of a person's is one statement, and who wished looks: tests/kernel/test_races.py",
+    ),
+    **dict.fromkeys(("step_results", "violations"), "it only reads"),
+    "rescue_steps": "workers rescue by upkeep",
+    "start_tasks": "for callers in SQL; in Python many are started by COPY",
+}
+ELSEWHERE = {
+    "migrate_{migration.number}": "tests/migrations/test_migrate.py kills at each of them",
+    **{f"{side}_{call}": why for call, why in NOT_KILLED.items() for side in ("before", "after")},
+}

@@ -1,0 +1,152 @@
+"""Stories of workers in trouble, told of the engine as it is and of engines that lack a guard.
+
+Each ends when it is decided whether the guard held, and gives how many tasks it started; what came of them is for the
+checker to say.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+
+from scenarios.crew import Crew, Database, Member, until, waiting_for_a_lock
+from scenarios.history import lines
+
+CUT = """select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'"""
+
+
+class Stage(NamedTuple):
+    """What a story is told with. `without` names guards of the worker's own that are taken out: see mutant_chores."""
+
+    crew: Crew
+    database: Database
+    folder: Path
+    without: str = ""
+
+    def hire(self, *options: str, **settings: str) -> Member:
+        """Start a worker that lacks those guards."""
+        lacking: dict[str, Any] = {"app": "mutant_chores", "test_without": self.without} if self.without else {}
+        return self.crew.hire_ready(*options, **lacking, **settings)
+
+    def hire_deaf(self) -> Member:
+        """Start a worker that never learns that its lease is lost: only the database is left to refuse it."""
+        return self.crew.hire_ready(app="mutant_chores", test_without=f"ears {self.without}")
+
+    def await_begun(self, count: int) -> None:
+        until(lambda: len(lines(self.folder, "begin")) == count, f"{count} handlers began")
+
+
+def kill_and_replace(crew: Crew, database: Database, alive: dict[str, Member], chance: random.Random) -> Member:
+    """Kill one with -9 that holds steps right now, hire another, and give the dead one."""
+    victim = holder(database, alive, chance)
+    alive.pop(victim.name).kill()
+    successor = crew.hire("-c", "5")
+    alive[successor.name] = successor
+    return victim
+
+
+def holder(database: Database, alive: dict[str, Member], chance: random.Random) -> Member:
+    """Choose one that holds steps right now."""
+    found: list[str] = []
+
+    def look() -> list[str]:
+        found[:] = sorted(database.held_by().keys() & alive.keys())
+        return found
+
+    until(look, "a worker held steps")
+    return alive[chance.choice(found)]
+
+
+def freeze_until_taken_over(stage: Stage, zombie: Member, *options: str, **settings: str) -> Member:
+    """Stop a worker inside a handler for longer than its lease, until another has its task; give the other."""
+    stage.await_begun(1)
+    zombie.send(signal.SIGSTOP)
+    other = stage.crew.hire_ready(*options, **settings)
+    stage.await_begun(2)
+    return other
+
+
+def a_zombie_reports_first(stage: Stage, kind: str) -> int:
+    """It wakes, its handler ends, and it says so while the one that took over is still at it."""
+    step = stage.database.start(kind, gate="go")
+    zombie = stage.hire_deaf()
+    other = freeze_until_taken_over(stage, zombie, lease="60s")
+    other.send(signal.SIGSTOP)
+    stage.crew.open("go")
+
+    zombie.send(signal.SIGCONT)
+
+    until(lambda: zombie.said("step.outcome_not_accepted") or stage.database.is_over(step), "it had reported")
+    other.send(signal.SIGCONT)
+    until(lambda: stage.database.is_over(step), "it was over")
+    return 1
+
+
+def a_zombie_renews(stage: Stage) -> int:
+    """It wakes when the one that took over is dead; what that one held must come back nonetheless."""
+    step = stage.database.start("wait", gate="go")
+    zombie = stage.hire_deaf()
+    freeze_until_taken_over(stage, zombie).kill()
+    lease, until_at = stage.database.rows("select lease_id, lease_until from holdfast.steps where id = %s", step)[0]
+    kept = "select exists (select from holdfast.steps where lease_id = %s and lease_until > %s + interval '3 s')"
+
+    zombie.send(signal.SIGCONT)
+
+    stage.crew.hire_ready()
+    until(lambda: has_begun(stage, 3) or stage.database.value(kept, lease, until_at), "it came back, or was kept")
+    if has_begun(stage, 3):
+        stage.crew.open("go")
+        until(lambda: stage.database.is_over(step), "it was over")
+    return 1
+
+
+def a_long_handler_keeps_its_lease(stage: Stage) -> int:
+    """It takes several leases and many sweeps, and has but the usual tries."""
+    step = stage.database.start("stay", gate="go")
+    for _ in range(2):
+        stage.hire()
+    kept = "select exists (select from holdfast.steps where lease_until > claimed_at + interval '4 s')"
+
+    until(lambda: stage.database.value(kept) or stage.database.is_over(step), "it was held for long, or given up")
+
+    stage.crew.open("go")
+    until(lambda: stage.database.is_over(step), "it was over")
+    return 1
+
+
+def two_claim_at_the_same_moment(stage: Stage) -> int:
+    """Whoever does not pass over what is locked waits, with the same rows in hand, until they are free."""
+    started = stage.database.start_many("doze", 5)
+    with psycopg.connect(stage.database.dsn) as lock:
+        lock.execute("select from holdfast.steps for update")
+        for _ in range(2):
+            stage.hire()
+        asleep = "select count(*) from holdfast.worker_list where is_asleep"
+        until(lambda: waiting_for_a_lock(stage.database) == 2 or stage.database.value(asleep) == 2, "both had looked")
+    until(lambda: stage.database.count("succeeded") >= started, "all were done")
+    return started
+
+
+def a_report_is_cut_off(stage: Stage) -> int:
+    """The connection breaks while the server has the report in hand. What ends later is reported later."""
+    stage.database.start("wait", gate="go")
+    worker = stage.hire(lease="60s")
+    stage.await_begun(1)
+    with psycopg.connect(stage.database.dsn) as lock:
+        lock.execute("select from holdfast.steps for update")
+        stage.crew.open("go")
+        until(lambda: waiting_for_a_lock(stage.database), "the report was under way")
+        stage.database.do(CUT)
+        worker.await_said("worker.error_wait")
+    later = stage.database.start("doze")
+    until(lambda: stage.database.is_over(later), "the worker worked again")
+    return 2
+
+
+def has_begun(stage: Stage, count: int) -> bool:
+    return len(lines(stage.folder, "begin")) == count
