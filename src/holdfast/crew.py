@@ -25,6 +25,7 @@ SETTINGS = {
     "LOG_LEVEL": "error",
     "LOG_FORMAT": "json",
 }
+OF_CONNECTIONS = frozenset({"HOLDFAST_PREPARE_STATEMENTS"})
 END_WAIT = 10.0  # seconds: longer than grace and goodbye
 
 
@@ -125,9 +126,14 @@ class Crew:
                 mate.process.wait()
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        others = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         settings = {**SETTINGS, **self._terms.settings, **more, "DSN": self._terms.dsn}
-        return others | {f"HOLDFAST_{key}": value for key, value in settings.items()}
+        return inherited() | {f"HOLDFAST_{key}": value for key, value in settings.items()}
+
+
+def inherited() -> dict[str, str]:
+    """Give the environment without the user's settings, but for those that a pooler needs."""
+    kept = os.environ.items()
+    return {name: value for name, value in kept if not name.startswith("HOLDFAST_") or name in OF_CONNECTIONS}
 
 
 @contextmanager

@@ -41,13 +41,11 @@ def self_test(tmp_path):
 
     @contextmanager
     def begin(dsn, *options, stdout=subprocess.PIPE):
+        settings = environment(dsn=dsn, home=tmp_path / "no home") | {"TMPDIR": str(tmp_path)}
         process = subprocess.Popen(
             [sys.executable, "-c", MAIN, "doctor", "--self-test", *options],
-            env=environment(dsn=dsn, home=tmp_path / "no home") | {"TMPDIR": str(tmp_path)},
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+            env=settings, stdout=stdout, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
         try:
             yield process
         finally:

@@ -61,7 +61,7 @@ def freezes(stage: Stage, sizes: Sizes) -> Made:
         mate, leases = caught
         stage.until(partial(_is_taken_over, stage, load, leases), load)
         stage.crew.resume(mate)
-        stage.until(partial(_has_ended, stage, leases), load)
+        stage.until(partial(_has_ended, stage, load, leases), load)
         frozen += 1
     stage.until_over(load)
     return Made(load, rounds=frozen)
@@ -155,8 +155,12 @@ def _is_taken_over(stage: Stage, load: Load, leases: set[int]) -> bool:
     return any(newest[step] not in leases for step in steps)
 
 
-def _has_ended(stage: Stage, leases: set[int]) -> bool:
-    """Whether each handler that had begun under these leases has written how it ended."""
+def _has_ended(stage: Stage, load: Load, leases: set[int]) -> bool:
+    """Whether each handler that had begun under these leases has written how it ended, or there is nothing left to do.
+
+    One that is interrupted while it writes that very line leaves none.
+    """
     written = [line for line in lines(stage.folder) if line.lease in leases]
     begun = {line.lease for line in written if line.what == "begin"}
-    return begun <= {line.lease for line in written if line.what != "begin"}
+    has_written = begun <= {line.lease for line in written if line.what != "begin"}
+    return has_written or loads.over(stage.connection, load) >= load.started

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
+from holdfast.crew import inherited
 from holdfast.errors import DatabaseError, HoldfastError
 from holdfast.kernel import db, schema
 from holdfast.selftest import place
@@ -26,10 +27,9 @@ LOOK_EACH = 0.1
 @contextmanager
 def reaped(dsn: str, name: str) -> Iterator[None]:
     """Have all that bears this name removed after the block."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast.selftest.reaper", name],
-        env=environment | {"HOLDFAST_DSN": dsn},
+        env=inherited() | {"HOLDFAST_DSN": dsn},
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
