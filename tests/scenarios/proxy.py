@@ -9,37 +9,15 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-import socket
-import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Literal, Self
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from scenarios.wire import HEAD, Messages, Streams
+
 Fault = Literal["cut", "lose", "swallow"]
-CHUNK = 65536
-HEAD = 5  # a message's type and length
-
-
-class Messages:
-    """Splits a stream into messages; the client's first has no type."""
-
-    def __init__(self, *, is_client: bool) -> None:
-        self._rest = b""
-        self._is_first = is_client
-
-    def read(self, chunk: bytes) -> Iterator[bytes]:
-        self._rest += chunk
-        while len(self._rest) >= HEAD:
-            at = 0 if self._is_first else 1
-            size = at + struct.unpack_from("!i", self._rest, at)[0]
-            if len(self._rest) < size:
-                return
-            message, self._rest = self._rest[:size], self._rest[size:]
-            self._is_first = False
-            yield message
 
 
 class Passage:
@@ -65,8 +43,8 @@ class Passage:
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            self._server.close()
-            self._client.close()
+            await self._server.close()
+            await self._client.close()
 
     def reset(self) -> None:
         """Have the client's next word meet an RST."""
@@ -124,33 +102,6 @@ class Passage:
         return None
 
 
-class Streams:
-    """A reader and a writer as one."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    async def read(self) -> bytes:
-        with suppress(ConnectionError):
-            return await self._reader.read(CHUNK)
-        return b""
-
-    async def write(self, chunk: bytes) -> None:
-        with suppress(ConnectionError):
-            self._writer.write(chunk)
-            await self._writer.drain()
-
-    def reset(self) -> None:
-        connection = self._writer.get_extra_info("socket")
-        with suppress(OSError):
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self._writer.transport.abort()
-
-    def close(self) -> None:
-        self._writer.close()
-
-
 class FaultProxy:
     """Runs in a thread for as long as its block lasts; what it is told holds for what comes after."""
 
@@ -164,7 +115,6 @@ class FaultProxy:
         self._fault: Fault = "cut"
         self._has_rows = False
         self._is_dark = False
-        self.faults = 0
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
@@ -233,14 +183,8 @@ class FaultProxy:
             some = [passage for passage in self._passages if not passage.is_dark]
             for passage in chance.sample(some, k=min(len(some), max(1, round(share * len(some))))):
                 passage.reset()
-                self.faults += 1
 
         self._call(reset)
-
-    @property
-    def connections(self) -> int:
-        """How many are open."""
-        return len(self._passages)
 
     def take(self, statement: str) -> Fault | None:
         """For a passage: the fault that this statement is to meet, which no other then meets."""
@@ -248,7 +192,6 @@ class FaultProxy:
             if self._pattern is None or not self._pattern.search(statement):
                 return None
             self._last, self._pattern = self._pattern, None
-            self.faults += 1
             return self._fault
 
     def is_worth_it(self, kinds: set[bytes]) -> bool:
@@ -257,7 +200,6 @@ class FaultProxy:
             return True
         with self._lock:
             self._pattern = self._last
-            self.faults -= 1
         return False
 
     def _arm(self, statement: str, fault: Fault, *, has_rows: bool) -> None:
@@ -270,9 +212,10 @@ class FaultProxy:
     async def _shut(self) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
+        left = list(self._tasks)
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -293,8 +236,8 @@ class FaultProxy:
         except (OSError, asyncio.CancelledError):
             return
         finally:
+            await client.close()
             self._tasks.discard(task)
-            client.close()
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         host, port = str(self._upstream["host"]), str(self._upstream.get("port", 5432))
