@@ -45,6 +45,7 @@ class Call(Generic[Row]):
     row: type[Row]
     arguments: dict[str, Any]
     keeps_json: bool = False  # give JSON as the text that came, for a reader of its own
+    then_within: timedelta | None = None  # the server gives the transaction up when no commit follows within it
 
 
 def start_task(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
+from datetime import timedelta
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -126,7 +127,8 @@ def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
 
 
 def _statement(call: Call[Any]) -> bytes:
-    return _compose(call.function, tuple(call.arguments))
+    statement = _compose(call.function, tuple(call.arguments))
+    return statement if call.then_within is None else statement + _then_within(call.then_within)
 
 
 @cache
@@ -134,7 +136,15 @@ def _compose(function: str, names: tuple[str, ...]) -> bytes:
     arguments = sql.SQL(", ").join(
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in names
     )
-    return sql.SQL("select * from holdfast.{}({})").format(sql.Identifier(function), arguments).as_bytes(None)
+    return sql.SQL("select f.* from holdfast.{}({}) as f").format(sql.Identifier(function), arguments).as_bytes(None)
+
+
+@cache
+def _then_within(span: timedelta) -> bytes:
+    """Let the same statement set how long the transaction may be idle after it: by one of its own it costs a trip."""
+    milliseconds = max(1, round(span.total_seconds() * 1000))
+    setting = sql.SQL(", pg_catalog.set_config('idle_in_transaction_session_timeout', {}, true) as set")
+    return setting.format(sql.Literal(str(milliseconds))).as_bytes(None)
 
 
 def _arguments(call: Call[Any]) -> dict[str, Any]:

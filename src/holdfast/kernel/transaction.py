@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -15,11 +16,9 @@ from holdfast.errors import HoldfastError, LeaseLost, TooLarge, Unreachable
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
 from holdfast.kernel.bounded import within
+from holdfast.kernel.calls import Call
 from holdfast.kernel.spares import Spares
 from holdfast.models import Continue, SettledStep, Settlement
-
-# What is settled is locked until the commit: a server that hears no more of us must not keep it from those who recover.
-LET_GO: LiteralString = "select pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)"
 
 
 class NotOpened(HoldfastError):
@@ -66,8 +65,7 @@ class Transaction:
             raise NotOpened("ctx.transaction() was not entered; write `with ctx.transaction() as tx:`")
         try:
             with _answered(self._sync, self._spares.deadline):
-                self._sync.execute(LET_GO, [_milliseconds(self._spares.deadline)])
-                settled = db.run(self._sync, calls.settle_steps([settlement]))
+                settled = db.run(self._sync, self._settle(settlement))
                 _check(settlement, settled)
                 failpoint("before_commit")
                 self._sync.commit()
@@ -84,8 +82,7 @@ class Transaction:
             raise NotOpened("ctx.transaction() was not entered; write `async with ctx.transaction() as tx:`")
         try:
             with _answered(self._async, self._spares.deadline):
-                await self._async.execute(LET_GO, [_milliseconds(self._spares.deadline)])
-                settled = await db.arun(self._async, calls.settle_steps([settlement]))
+                settled = await db.arun(self._async, self._settle(settlement))
                 _check(settlement, settled)
                 failpoint("before_commit")
                 await self._async.commit()
@@ -95,6 +92,10 @@ class Transaction:
         finally:
             await self.aabandon()
         return settled[0]
+
+    def _settle(self, settlement: Settlement) -> Call[SettledStep]:
+        # It is locked until the commit: a server that hears no more of us must not keep it from those who recover it.
+        return replace(calls.settle_steps([settlement]), then_within=self._spares.deadline)
 
     @property
     def is_open(self) -> bool:
@@ -126,10 +127,6 @@ def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: time
         raise AnswerLost(
             f"the connection broke while the transaction was committed: {error}; whether it was is asked by lease"
         ) from error
-
-
-def _milliseconds(span: timedelta) -> str:
-    return str(max(1, round(span.total_seconds() * 1000)))
 
 
 def _check(settlement: Settlement, settled: list[SettledStep]) -> None:
