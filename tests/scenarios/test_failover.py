@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -14,13 +15,14 @@ from cluster import Cluster
 from holdfast import embedded
 from holdfast.kernel import migrate
 from scenarios.crew import Crew, Database, until
-from scenarios.history import lines
+from scenarios.history import judge, lines
 from scenarios.producing import acknowledged, producing
 from scenarios.proof import Proof
 
 NAME = "standby"
 PORTS = (5432, 5433)
 PROMOTIONS = 2
+NONE_OPEN = "select not exists (select from holdfast.steps where finished_at is null)"
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -56,6 +58,12 @@ class Pair:
         return make_conninfo(
             "", host=hosts, port=",".join(map(str, ports)), user="postgres", dbname="chores", **settings
         )
+
+    def receiver(self) -> int:
+        """Give the process of the standby that takes in what the primary sends."""
+        with psycopg.connect(self.standby.admin) as admin:
+            (pid,) = admin.execute("select pid from pg_stat_wal_receiver").fetchone() or (0,)
+        return int(pid)
 
     def close(self) -> None:
         for server in (self.primary, self.standby):
@@ -156,3 +164,27 @@ def test_a_worker_on_a_standby_waits_and_works_when_that_is_promoted(
     until(lambda: database.is_over(step), "it was done")
     proof.add(kills=1)
     proof.check(database, folder, started=1)
+
+
+def test_without_a_synchronous_standby_the_checker_finds_what_is_lost(
+    pair: Pair, crew: Crew, database: Database, folder: Path
+) -> None:
+    """R14: the standby lags, and the primary dies; so the tests above could fail."""
+    crew.hire_ready()
+    pair.primary.set("synchronous_standby_names", "")
+    with producing(database.dsn) as told:
+        until(lambda: database.count("succeeded") > 50, "work went on")
+        receiver = psutil.Process(pair.receiver())
+        receiver.suspend()
+        before = acknowledged(told)
+        until(lambda: acknowledged(told) > before + 100, "more was acknowledged")
+        pair.primary.halt()
+        receiver.resume()
+        pair.standby.promote()
+    started = acknowledged(told)
+
+    until(lambda: database.value(NONE_OPEN), "what was left was done")
+
+    verdict = judge(database, folder, started=started)
+    assert verdict.lost > 0
+    assert verdict.twice == 0
