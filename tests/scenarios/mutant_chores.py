@@ -17,12 +17,12 @@ __all__ = ["hf"]
 
 def deaf() -> None:
     """Never learn that a lease is lost, as a worker that was frozen between its last look and its report."""
-    Leases._lose = lambda *_: None  # type: ignore[method-assign]
+    Leases._lose = lambda *_: None
 
 
 def unwatched() -> None:
     """Let a handler go on whose lease has run out by the worker's own clock."""
-    Leases._watch = lambda *_: None  # type: ignore[method-assign]
+    Leases._watch = lambda *_: None
 
 
 def unchecked() -> None:
@@ -41,7 +41,7 @@ def forgetful() -> None:
             self._left = []
             raise
 
-    Settler.settle = settle_once  # type: ignore[method-assign]
+    Settler.settle = settle_once
 
 
 WITHOUT = {"ears": deaf, "watchdog": unwatched, "check": unchecked, "memory": forgetful}

@@ -18,7 +18,7 @@ from typing import Literal, Self
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-Fault = Literal["cut", "lose"]
+Fault = Literal["cut", "lose", "swallow"]
 CHUNK = 65536
 HEAD = 5  # a message's type and length
 
@@ -83,6 +83,9 @@ class Passage:
             if fault == "lose":
                 self.reset()
                 return
+            if fault == "swallow":
+                self.is_dark = True
+                continue
             if fault == "cut":
                 self._held, self._kinds = [], set()
             await self._server.write(chunk)
@@ -195,6 +198,10 @@ class FaultProxy:
     def lose(self, statement: str) -> None:
         """Reset the client of the next statement of this pattern; the server never hears of it."""
         self._arm(statement, "lose", has_rows=False)
+
+    def swallow_at(self, statement: str) -> None:
+        """Have the connection of the next statement of this pattern go silent with it, towards both sides."""
+        self._arm(statement, "swallow", has_rows=False)
 
     @property
     def is_armed(self) -> bool:

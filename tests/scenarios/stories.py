@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from scenarios.crew import Crew, Database, Member, until, waiting_for_a_lock
-from scenarios.history import lines
+from scenarios.history import Line, lines
 
 CUT = """select pg_terminate_backend(pid) from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock'"""
@@ -37,8 +37,16 @@ class Stage(NamedTuple):
         """Start a worker that never learns that its lease is lost: only the database is left to refuse it."""
         return self.crew.hire_ready(app="mutant_chores", test_without=f"ears {self.without}")
 
-    def await_begun(self, count: int) -> None:
-        until(lambda: len(lines(self.folder, "begin")) == count, f"{count} handlers began")
+    def await_begun_by(self, worker: Member) -> Line:
+        """Wait until a handler in the worker's own process has begun, and give what it wrote."""
+        found: list[Line] = []
+
+        def look() -> list[Line]:
+            found[:] = [line for line in lines(self.folder, "begin") if line.pid == worker.pid]
+            return found
+
+        until(look, f"a handler of {worker.name} began")
+        return found[-1]
 
 
 def kill_and_replace(crew: Crew, database: Database, alive: dict[str, Member], chance: random.Random) -> Member:
@@ -64,10 +72,10 @@ def holder(database: Database, alive: dict[str, Member], chance: random.Random) 
 
 def freeze_until_taken_over(stage: Stage, zombie: Member, *options: str, **settings: str) -> Member:
     """Stop a worker inside a handler for longer than its lease, until another has its task; give the other."""
-    stage.await_begun(1)
+    stage.await_begun_by(zombie)
     zombie.send(signal.SIGSTOP)
     other = stage.crew.hire_ready(*options, **settings)
-    stage.await_begun(2)
+    stage.await_begun_by(other)
     return other
 
 
@@ -91,18 +99,25 @@ def a_zombie_renews(stage: Stage) -> int:
     """It wakes when the one that took over is dead; what that one held must come back nonetheless."""
     step = stage.database.start("wait", gate="go")
     zombie = stage.hire_deaf()
-    freeze_until_taken_over(stage, zombie).kill()
-    lease, until_at = stage.database.rows("select lease_id, lease_until from holdfast.steps where id = %s", step)[0]
+    other = freeze_until_taken_over(stage, zombie)
+    other.kill()
+    lease = stage.await_begun_by(other).lease
+    ends_at = stage.database.value("select lease_until from holdfast.steps where id = %s", step)
     kept = "select exists (select from holdfast.steps where lease_id = %s and lease_until > %s + interval '3 s')"
 
     zombie.send(signal.SIGCONT)
 
     stage.crew.hire_ready()
-    until(lambda: has_begun(stage, 3) or stage.database.value(kept, lease, until_at), "it came back, or was kept")
-    if has_begun(stage, 3):
+    until(lambda: came_back(stage, lease) or stage.database.value(kept, lease, ends_at), "it came back, or was kept")
+    if came_back(stage, lease):
         stage.crew.open("go")
         until(lambda: stage.database.is_over(step), "it was over")
     return 1
+
+
+def came_back(stage: Stage, lease: int) -> bool:
+    """Whether somebody has begun under a later lease."""
+    return any(line.lease > lease for line in lines(stage.folder, "begin"))
 
 
 def a_long_handler_keeps_its_lease(stage: Stage) -> int:
@@ -136,7 +151,7 @@ def a_report_is_cut_off(stage: Stage) -> int:
     """The connection breaks while the server has the report in hand. What ends later is reported later."""
     stage.database.start("wait", gate="go")
     worker = stage.hire(lease="60s")
-    stage.await_begun(1)
+    stage.await_begun_by(worker)
     with psycopg.connect(stage.database.dsn) as lock:
         lock.execute("select from holdfast.steps for update")
         stage.crew.open("go")
@@ -146,7 +161,3 @@ def a_report_is_cut_off(stage: Stage) -> int:
     later = stage.database.start("doze")
     until(lambda: stage.database.is_over(later), "the worker worked again")
     return 2
-
-
-def has_begun(stage: Stage, count: int) -> bool:
-    return len(lines(stage.folder, "begin")) == count

@@ -41,7 +41,7 @@ def finish(crew: Crew, database: Database, cells: list[Cell], *, started: int) -
     until(lambda: database.count("succeeded") >= started, "all was done")
 
 
-def names(members: list[Member]) -> dict[str, int]:
+def ends(members: list[Member]) -> dict[str, int]:
     """Tell how each of them ended."""
     return {member.name: member.exit_code() for member in members}
 
@@ -56,7 +56,7 @@ def test_a_worker_killed_at_any_place_of_a_step_loses_nothing(
 
     armed = [hire_armed(crew, cell, "-c", "2") for cell in cells]
 
-    assert names(armed) == {cell.name: KILLED for cell in cells}
+    assert ends(armed) == {cell.name: KILLED for cell in cells}
     finish(crew, database, cells, started=started)
     proof.add(rounds=len(cells), kills=len(cells))
     proof.check(database, folder, started=started)
@@ -74,7 +74,7 @@ def test_a_worker_killed_as_it_goes_to_sleep_or_is_woken_loses_nothing(
 
     started = start(database, IDLE)
 
-    assert names(armed) == {cell.name: KILLED for cell in IDLE}
+    assert ends(armed) == {cell.name: KILLED for cell in IDLE}
     finish(crew, database, IDLE, started=started)
     proof.add(rounds=len(IDLE), kills=len(IDLE))
     proof.check(database, folder, started=started)
@@ -92,7 +92,7 @@ def test_a_worker_killed_while_it_stops_loses_nothing(
     for member in armed:
         member.send(signal.SIGTERM)
 
-    assert names(armed) == {cell.name: KILLED for cell in DRAINING}
+    assert ends(armed) == {cell.name: KILLED for cell in DRAINING}
     crew.open("go")
     finish(crew, database, DRAINING, started=started)
     proof.add(rounds=len(DRAINING), kills=len(DRAINING))
@@ -133,7 +133,7 @@ def test_a_supervisor_killed_at_any_place_leaves_no_workers_behind(
             supervisor.await_said("worker.connected", times=2)
             supervisor.children()[0].kill()
 
-    assert names(armed) == {cell.name: KILLED for cell in SUPERVISING}
+    assert ends(armed) == {cell.name: KILLED for cell in SUPERVISING}
 
     _, alive = psutil.wait_procs(crew.processes(), timeout=LONG.seconds)
     assert alive == []
@@ -151,7 +151,7 @@ def test_a_starter_killed_at_any_place_has_started_all_or_none_and_a_key_starts_
     asked = {cell.name: f"{way}:{cell.name}" for way, some in STARTING.items() for cell in some}
     script = str(HERE / "starter.py")
     armed = [crew.run(cell.name, sys.executable, script, asked[cell.name], failpoint=cell.arms) for cell in cells]
-    assert names(armed) == {cell.name: KILLED for cell in cells}
+    assert ends(armed) == {cell.name: KILLED for cell in cells}
     left = dict(database.rows("select queue, count(*)::int from holdfast.steps group by queue"))
 
     again = crew.run("again", sys.executable, script, *asked.values())

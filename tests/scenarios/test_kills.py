@@ -149,7 +149,7 @@ def test_the_processes_of_cpu_tasks_end_with_a_worker_that_is_killed(
     crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R1: also one that burns; else it would go on beside the one that does its task again."""
-    steps = [database.start("wait_apart", gate="go"), database.start("burn_apart", seconds=6)]
+    steps = [database.start("wait_apart", gate="go"), database.start("burn_apart", seconds=3)]
     worker = crew.hire("-c", "2", lease="2s")
     until(lambda: len(lines(folder, "begin")) == len(steps), "both had begun")
 
@@ -159,7 +159,7 @@ def test_the_processes_of_cpu_tasks_end_with_a_worker_that_is_killed(
     assert alive == []
     assert lines(folder, "end") == []
     crew.open("go")
-    crew.hire()
+    crew.hire(lease="10s")
     until(lambda: database.is_over(*steps), "another did them")
     proof.add(rounds=1, kills=1)
     proof.check(database, folder, started=len(steps))

@@ -78,6 +78,23 @@ def test_a_handler_is_told_by_its_lease_and_not_by_the_deadline_of_a_renewal(
     assert not worker.said("lease.renewal_failed")
 
 
+@pytest.mark.parametrize("kind", ["deposit", "adeposit", "deposit_apart"])
+def test_a_commit_that_is_swallowed_does_not_keep_its_step_from_being_recovered(
+    far_crew: Crew, proxy: FaultProxy, database: Database, folder: Path, proof: Proof, kind: str
+) -> None:
+    """R12: the server, which still waits for the commit, holds the row; it lets go by the same deadline."""
+    far_crew.hire_ready(call_deadline="1s", error_wait="50ms")
+    proxy.swallow_at("^commit")
+    proof.add(rounds=1)
+
+    step = database.start(kind)
+
+    until(lambda: not proxy.is_armed, "a commit was swallowed")
+    until(lambda: database.is_over(step), "it was done by another attempt")
+    assert len(lines(folder, "end")) == 2
+    proof.check(database, folder, started=1)
+
+
 def test_a_start_that_nobody_answers_ends_by_its_deadline(
     hf: Holdfast, proxy: FaultProxy, database: Database, crew: Crew, folder: Path, proof: Proof
 ) -> None:

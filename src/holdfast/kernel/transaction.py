@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -17,6 +17,9 @@ from holdfast.kernel import calls, db
 from holdfast.kernel.bounded import within
 from holdfast.kernel.spares import Spares
 from holdfast.models import Continue, SettledStep, Settlement
+
+# What is settled is locked until the commit: a server that hears no more of us must not keep it from those who recover.
+LET_GO: LiteralString = "select pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)"
 
 
 class NotOpened(HoldfastError):
@@ -63,6 +66,7 @@ class Transaction:
             raise NotOpened("ctx.transaction() was not entered; write `with ctx.transaction() as tx:`")
         try:
             with _answered(self._sync, self._spares.deadline):
+                self._sync.execute(LET_GO, [_milliseconds(self._spares.deadline)])
                 settled = db.run(self._sync, calls.settle_steps([settlement]))
                 _check(settlement, settled)
                 failpoint("before_commit")
@@ -80,6 +84,7 @@ class Transaction:
             raise NotOpened("ctx.transaction() was not entered; write `async with ctx.transaction() as tx:`")
         try:
             with _answered(self._async, self._spares.deadline):
+                await self._async.execute(LET_GO, [_milliseconds(self._spares.deadline)])
                 settled = await db.arun(self._async, calls.settle_steps([settlement]))
                 _check(settlement, settled)
                 failpoint("before_commit")
@@ -121,6 +126,10 @@ def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: time
         raise AnswerLost(
             f"the connection broke while the transaction was committed: {error}; whether it was is asked by lease"
         ) from error
+
+
+def _milliseconds(span: timedelta) -> str:
+    return str(max(1, round(span.total_seconds() * 1000)))
 
 
 def _check(settlement: Settlement, settled: list[SettledStep]) -> None:
