@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import psutil
@@ -178,7 +178,9 @@ def test_what_one_left_that_was_killed_with_its_reaper_is_found_by_doctor_and_re
 
 
 def is_reaper(process):
-    return "holdfast.selftest.reaper" in process.cmdline()
+    with suppress(psutil.Error):  # a worker that was killed, and nobody has looked at yet
+        return "holdfast.selftest.reaper" in process.cmdline()
+    return False
 
 
 @pytest.mark.one_server
@@ -228,12 +230,11 @@ def test_a_login_that_owns_its_database_and_is_no_superuser_may(self_test, dsn, 
 
 @pytest.mark.long
 def test_the_whole_form_takes_about_a_minute_and_holds(self_test, dsn, proof, tmp_path):
-    """R1, R2, R3, R10, R22: as a user runs it."""
+    """R1"""
     with self_test(dsn, "--json", "--seed", str(proof.chance.randrange(10**6))) as process:
-        out, said = process.communicate(timeout=300)
+        out, _ = process.communicate(timeout=300)
 
     found = json.loads(out)
-    for fault in found["faults"]:
-        proof.add(**{name: fault[name] for name in ("rounds", "kills", "lost", "twice")})
-    assert process.returncode == 0, (found, said)
+    proof.add(rounds=1, **{what: sum(fault[what] for fault in found["faults"]) for what in ("kills", "lost", "twice")})
+    assert process.returncode == 0, [fault for fault in found["faults"] if fault["broken"]] or found
     assert alive(dsn, tmp_path) == []

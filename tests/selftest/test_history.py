@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from holdfast.models import Event, JournalEntry
-from holdfast.selftest.history import Evidence, Verdict, judge
+from holdfast.selftest.history import Evidence, Verdict, judge, taken_early
 
 
 def entry(number: int, event: Event, lease: int, step: int = 1) -> JournalEntry:
@@ -46,3 +46,11 @@ def test_a_task_that_does_not_succeed_is_lost_unless_it_was_meant_to_fail() -> N
 
     assert judge(unfinished, started=1) == Verdict(1, 0)
     assert judge(unfinished, started=1, failed=1).is_sound
+
+
+def test_a_lease_that_is_taken_soon_after_it_was_granted_is_found() -> None:
+    lease = timedelta(seconds=1)
+    soon, late = (replace(STORY[1], at=STORY[1].at + lease * share) for share in (0.1, 0.99))
+
+    assert taken_early([STORY[0], soon], lease) == [soon]
+    assert taken_early([STORY[0], late], lease) == []

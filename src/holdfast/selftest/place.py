@@ -49,7 +49,7 @@ TABLES = """
 create schema {schema};
 create table {schema}.found_before (
   could_create boolean not null, had_defaults boolean not null, was_member boolean not null, login text not null,
-  owned text[] not null);
+  owned text[] not null, folder text not null);
 create table {schema}.effects (step_id bigint not null, lease_id bigint not null);
 """
 HAD = "select r.rolname from pg_catalog.pg_roles r where r.rolname = any (%s)"
@@ -71,7 +71,7 @@ class Before(NamedTuple):
     """What there was before the schema came.
 
     Whether hf_owner could create schemas and had its functions closed to PUBLIC, whether the login was a member of it,
-    and what else it owned.
+    and what else it owned. The folder is the one that handlers write to: the next self-test may look elsewhere.
     """
 
     could_create: bool
@@ -79,6 +79,7 @@ class Before(NamedTuple):
     was_member: bool
     login: str
     owned: list[str]
+    folder: str
 
 
 class SelfTestRuns(HoldfastError):
@@ -123,14 +124,14 @@ def make(connection: Connection[Any], name: str) -> None:
     """Make the schema, and the roles that are missing; all or nothing."""
     try:
         with connection.transaction():
-            found = _look(connection)
+            found = _look(connection, name)
             roles = {role for (role,) in connection.execute(HAD, [list(ROLES)])}
             migrate.make_roles(connection)
             for role in set(ROLES) - roles:
                 connection.execute(sql.SQL("comment on role {} is {}").format(sql.Identifier(role), MARK))
             connection.execute("set local role hf_owner")
             connection.execute(sql.SQL(TABLES).format(schema=sql.Identifier(name)))
-            record = sql.SQL("insert into {}.found_before values (%s, %s, %s, %s, %s)")
+            record = sql.SQL("insert into {}.found_before values (%s, %s, %s, %s, %s, %s)")
             connection.execute(record.format(sql.Identifier(name)), found)
     except (psycopg.errors.InsufficientPrivilege, PermissionMissing) as error:
         said = error.diag.message_primary if isinstance(error, psycopg.Error) else str(error).partition(";")[0]
@@ -168,12 +169,13 @@ def _remove(connection: Connection[Any], name: str) -> None:
             f"the schema {name} of a self-test could not be removed: {error.diag.message_primary or error}; "
             f"remove it as its owner: drop schema {name} cascade"
         ) from error
-    shutil.rmtree(folder_of(name), ignore_errors=True)
+    if Path(before.folder).name == name:
+        shutil.rmtree(before.folder, ignore_errors=True)
 
 
-def _look(connection: Connection[Any]) -> Before:
+def _look(connection: Connection[Any], name: str) -> Before:
     ((could_create, had_defaults, was_member, login),) = connection.execute(BEFORE).fetchall()
-    return Before(could_create, had_defaults, was_member, login, _owned(connection))
+    return Before(could_create, had_defaults, was_member, login, _owned(connection), str(folder_of(name)))
 
 
 def _owned(connection: Connection[Any]) -> list[str]:

@@ -120,7 +120,7 @@ def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
     early = len(taken_early(found.story, LEASE))
     amiss = {
         f"{verdict.strangers} tasks that nobody started": verdict.strangers > 0,
-        f"{early} leases taken before they ran out": early > 0,
+        f"{early} leases taken long before they ran out": early > 0,
         "the fault could not be made": made.rounds == 0,
     }
     return Row(
