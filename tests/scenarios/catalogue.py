@@ -42,7 +42,7 @@ SCENARIOS = {
     "R32": Scenario("migrations under load, by two at once, beside an older worker", "no errors, one winner"),
     "R35": Scenario("a hijacked search_path, PUBLIC's grants, DML by runtime roles", "refused; grants as listed"),
     "R38": Scenario("journal and notes changed by each role", "refused"),
-    "R40": Scenario("an hour's load in a minute", "memory, connections and dead rows stay bounded"),
+    "R40": Scenario("a minute of steady load", "memory, connections and dead rows stay bounded"),
     "guards": Scenario("each guard taken out in turn", "the suite fails"),
 }
 NOT_YET = {

@@ -42,9 +42,9 @@ class Passage:
         finally:
             for way in ways:
                 way.cancel()
+            self._server.close()
+            self._client.close()
             await asyncio.gather(*ways, return_exceptions=True)
-            await self._server.close()
-            await self._client.close()
 
     def reset(self) -> None:
         """Have the client's next word meet an RST."""
@@ -212,10 +212,12 @@ class FaultProxy:
     async def _shut(self) -> None:
         assert self._server is not None
         self._server.close()
+        await asyncio.sleep(0)  # what was accepted just now begins, so that it can be ended
         left = list(self._tasks)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.sleep(0)  # the loop closes the sockets
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -236,7 +238,7 @@ class FaultProxy:
         except (OSError, asyncio.CancelledError):
             return
         finally:
-            await client.close()
+            client.close()
             self._tasks.discard(task)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -61,6 +61,21 @@ def test_a_commit_whose_answer_was_cut_off_has_its_effect_once(
     assert database.count("retried") == lost
 
 
+@pytest.mark.parametrize("kind", ["deposit_once", "adeposit"])
+def test_a_connection_that_breaks_inside_a_handlers_transaction_costs_a_try_and_no_more(
+    far_crew: Crew, proxy: FaultProxy, database: Database, folder: Path, proof: Proof, kind: str
+) -> None:
+    """R11: the handler raises what the driver raises, but it is not the handler that failed; policy or none."""
+    far_crew.hire_ready(**LASTING)
+    strike(proxy, proof, "insert into public.effects")
+
+    step = database.start(kind)
+
+    until(lambda: database.is_over(step), "it was done by another attempt")
+    assert database.story(step) == ["claimed", "retried", "claimed", "succeeded"]
+    proof.check(database, folder, started=1)
+
+
 @pytest.mark.timeout(300)
 def test_a_claim_whose_answer_was_cut_off_is_recovered_by_its_lease(
     far_crew: Crew, proxy: FaultProxy, database: Database, folder: Path, proof: Proof

@@ -54,7 +54,6 @@ class Streams:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._writer.transport.abort()
 
-    async def close(self) -> None:
+    def close(self) -> None:
+        """Close it, without a wait: whoever closes may be cancelled, and what is not closed then never is."""
         self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()

@@ -13,7 +13,7 @@ from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.settings import load
 from holdfast.config import Config
-from holdfast.errors import BadInput, Unreachable
+from holdfast.errors import BadInput, ReadOnly, Unreachable
 from holdfast.kernel import db, migrate
 from holdfast.worker.options import Options, new_identity
 
@@ -124,7 +124,7 @@ def _address(config: Config) -> str:
     try:
         with db.connect(address) as connection:
             migrate.check(connection)
-    except Unreachable as error:
+    except (Unreachable, ReadOnly) as error:
         say(f"the database is away, and is waited for: {error}")
     return address
 

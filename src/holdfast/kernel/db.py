@@ -55,6 +55,7 @@ _BAD_INPUT = (
     psycopg.errors.StatementTooComplex,  # JSON too deep
 )
 _NO_DATABASE = re.compile(r"database \".*\" does not exist")
+_NO_WRITER = re.compile(r"session is read-only|server is in hot standby mode")  # of several, none that was asked for
 
 
 def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
@@ -264,4 +265,6 @@ def why_not_connected(said: str) -> errors.DatabaseError:
         return errors.LoginRefused(f"the server refused the login: {said}; check user and password in HOLDFAST_DSN")
     if _NO_DATABASE.search(said):
         return errors.BadAddress(f"{said}; create the database, or name another in HOLDFAST_DSN")
+    if _NO_WRITER.search(said):
+        return errors.ReadOnly(f"no server takes writes: {said}; see which is to be the primary, or name it")
     return errors.Unreachable(f"no PostgreSQL answered: {said}; check HOLDFAST_DSN, and that the server runs")

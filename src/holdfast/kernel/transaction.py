@@ -33,6 +33,7 @@ class Transaction:
     """Used by `with` in a plain handler and by `async with` in an async one. Leaving the block keeps it open."""
 
     def __init__(self, spares: Spares) -> None:
+        self.is_broken = False  # its connection was gone before it was given up
         self._spares = spares
         self._sync: Connection[Any] | None = None
         self._async: AsyncConnection[Any] | None = None
@@ -105,12 +106,14 @@ class Transaction:
     def abandon(self) -> None:
         """Close the connection; what was not committed is undone."""
         if self._sync is not None:
+            self.is_broken = self._sync.closed
             self._sync.close()
             self._sync = None
 
     async def aabandon(self) -> None:
         """Do as `abandon` does."""
         if self._async is not None:
+            self.is_broken = self._async.closed
             await self._async.close()
             self._async = None
 

@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, cast
 
+import psycopg
 from psycopg.errors import ReadOnlySqlTransaction
 from pydantic import ValidationError
 
 from holdfast import tracing
-from holdfast.errors import LeaseLost, ReadOnly
+from holdfast.errors import LeaseLost, ReadOnly, Unreachable
 from holdfast.kernel.signature import TRACE, ResultRefused, told
 from holdfast.kernel.transaction import AnswerLost
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
@@ -126,9 +127,7 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
             return None
         case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
             return None  # its lease is lost, or the worker goes down and releases what it held
-        # A commit whose answer was lost: if it did happen, this is refused by its lease; if not, it is a try like that
-        # of a lost worker. And a server may have become a standby under a transaction.
-        case AnswerLost() | ReadOnly() | ReadOnlySqlTransaction():
+        case _ if _is_of_the_database(one, error):
             return Retry(described(error))
         case Unfit():
             then = f"mend the input or the handler's types, then: holdfast dlq retry {one.step.step_id}"
@@ -137,6 +136,19 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
             return Fail({"type": "ResultRefused", "message": clean(str(error))})
         case _:
             return _failure(one, described(error))
+
+
+def _is_of_the_database(one: Attempt, error: BaseException) -> bool:
+    """Whether it is the database that failed and not the handler: it costs a try, as a lost worker does, and no more.
+
+    After a commit whose answer was lost it is refused by its lease, if the commit did happen.
+    """
+    match error:
+        case AnswerLost() | Unreachable() | ReadOnly() | ReadOnlySqlTransaction():
+            return True
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return one.ctx.transaction_open is not None and one.ctx.transaction_open.is_broken
+    return False
 
 
 def _failure(one: Attempt, error: dict[str, Any]) -> Outcome:
