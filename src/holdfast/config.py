@@ -140,6 +140,8 @@ def to_writer(dsn: str) -> str:
     hosts = str(said.get("host") or said.get("hostaddr") or "")
     if "," not in hosts or "target_session_attrs" in said or "PGTARGETSESSIONATTRS" in os.environ:
         return dsn
+    if "://" in dsn:  # it stays a URL
+        return f"{dsn}{'&' if '?' in dsn else '?'}target_session_attrs=read-write"
     return make_conninfo(dsn, target_session_attrs="read-write")
 
 

@@ -126,6 +126,7 @@ def test_config_shows_each_setting_its_source_and_its_meaning_and_no_secret(hold
     [
         ("host=a,b dbname=app", "read-write"),
         ("postgresql://ann@a:5432,b:5433/app", "read-write"),
+        ("postgresql://ann@a,b/app?connect_timeout=3", "read-write"),
         ("host=a,b dbname=app target_session_attrs=any", "any"),
         ("host=a dbname=app", None),
     ],
