@@ -14,7 +14,7 @@ OWN_FIRST = {
     "snapshot": "without",
     "memory": "at 10 %",
     "cost": "as shipped",
-    "producers": "with hints",
+    "producers": "beside it, hints made impossible",
 }
 SLOWED = 1.5  # a loop this much longer than its shortest was run on a slowed machine
 
