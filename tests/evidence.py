@@ -33,10 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "scenario(name): shows what holds under this fault of the catalogue")
-    config.addinivalue_line("markers", "long: takes a minute or more; runs with --faults only")
-    os.environ.setdefault(
-        "FAULT_SEED", str(random.SystemRandom().randrange(10**6))
-    )  # here: workers of xdist inherit it
+    config.addinivalue_line("markers", "long: takes a quarter of a minute or more; runs with --faults only")
+    # Here, as workers of xdist inherit the environment.
+    os.environ.setdefault("FAULT_SEED", str(random.SystemRandom().randrange(10**6)))
     config.pluginmanager.register(Table(config), "fault-table")
 
 
@@ -47,6 +46,9 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep what was asked for, and let each test's report say which scenarios it shows."""
     faults = config.getoption("faults")
+    never = [item.nodeid for item in items if item.get_closest_marker("long") and not shown_by(item)]
+    if never:
+        raise pytest.UsageError(f"long, and of no scenario: neither command would ever run {never}")
     left = [item for item in items if _is_left_out(item, faults=faults)]
     items[:] = [item for item in items if not _is_left_out(item, faults=faults)]
     config.hook.pytest_deselected(items=left)
@@ -121,7 +123,11 @@ class Table:
         terminalreporter.section(f"faults, seed {seed()}")
         for cells in rows:
             terminalreporter.write_line(" | ".join(cells))
-        if self._config.getoption("write_table"):
+        if not self._config.getoption("write_table"):
+            return
+        if self._config.option.keyword or len(rows) < len(SCENARIOS):
+            terminalreporter.write_line(f"{PAGE.name} stays as it is: only a part was run")
+        else:
             write(PAGE, rows)
 
 
