@@ -17,6 +17,20 @@ SET client_min_messages = warning;
 SET row_security = off;
 
 --
+-- Name: flow; Type: SCHEMA; Schema: -; Owner: -
+--
+
+CREATE SCHEMA flow;
+
+
+--
+-- Name: SCHEMA flow; Type: COMMENT; Schema: -; Owner: -
+--
+
+COMMENT ON SCHEMA flow IS 'Holdfast: workflows, in the words of the DAG engine';
+
+
+--
 -- Name: holdfast; Type: SCHEMA; Schema: -; Owner: -
 --
 
@@ -118,6 +132,32 @@ CREATE TYPE holdfast.step_move AS (
 	error jsonb,
 	cursor jsonb
 );
+
+
+--
+-- Name: define_flow(text, jsonb, text, text, text, jsonb); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.define_flow(name text, steps jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT '0.1.0'::text, description text DEFAULT NULL::text, context_schema jsonb DEFAULT NULL::jsonb) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_plan(null, define_flow.steps);
+  if define_flow.steps = '[]' then
+    perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
+  end if;
+  insert into flow.definitions as d (namespace, name, version, description, steps, context_schema, defined_at)
+  values (define_flow.namespace, define_flow.name, define_flow.version, define_flow.description, define_flow.steps,
+          define_flow.context_schema, holdfast.clock())
+  on conflict on constraint definitions_pkey do update
+    set description = excluded.description, steps = excluded.steps, context_schema = excluded.context_schema,
+        defined_at = excluded.defined_at
+    -- Each worker says it at its start; only what is new is written.
+    where (d.description, d.steps, d.context_schema)
+          is distinct from (excluded.description, excluded.steps, excluded.context_schema);
+end
+$$;
 
 
 --
@@ -1046,10 +1086,10 @@ $$;
 
 
 --
--- Name: define_policy(text, integer, interval[], interval, numeric, interval, numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: define_policy(text, integer, interval[], interval, numeric, interval, numeric, interval, text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.define_policy(policy text, tries integer DEFAULT 3, waits interval[] DEFAULT '{}'::interval[], base interval DEFAULT '00:00:01'::interval, growth numeric DEFAULT 2, longest interval DEFAULT '01:00:00'::interval, jitter numeric DEFAULT 0.1, longest_retry_after interval DEFAULT '01:00:00'::interval) RETURNS void
+CREATE FUNCTION holdfast.define_policy(policy text, tries integer DEFAULT 3, waits interval[] DEFAULT '{}'::interval[], base interval DEFAULT '00:00:01'::interval, growth numeric DEFAULT 2, longest interval DEFAULT '01:00:00'::interval, jitter numeric DEFAULT 0.1, longest_retry_after interval DEFAULT '01:00:00'::interval, law text DEFAULT 'exponential'::text, jitter_in_seconds boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1058,18 +1098,19 @@ begin
        select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
   end if;
-  insert into holdfast.policies as p (policy, tries, waits, base, growth, longest, jitter, longest_retry_after)
+  insert into holdfast.policies as p
+    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
   values (define_policy.policy, define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth,
-          define_policy.longest, define_policy.jitter, define_policy.longest_retry_after)
+          define_policy.law, define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds,
+          define_policy.longest_retry_after)
   on conflict on constraint policies_pkey do update
-    set tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = 'exponential',
-        longest = excluded.longest, jitter = excluded.jitter, longest_retry_after = excluded.longest_retry_after
-    where (p.tries, p.waits, p.base, p.growth, p.longest, p.jitter, p.longest_retry_after) is distinct from
-          (excluded.tries, excluded.waits, excluded.base, excluded.growth, excluded.longest, excluded.jitter,
-           excluded.longest_retry_after);
+    set tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
+        longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
+        longest_retry_after = excluded.longest_retry_after
+    where p is distinct from excluded;  -- each worker says it at its start; only what is new is written
 exception when check_violation then
   perform holdfast.refuse('RN005', format('policy %s makes no sense: %s', define_policy.policy, sqlerrm),
-                          'tries from 1, waits not negative, jitter from 0 to 1');
+                          'tries from 1, waits not negative, jitter from 0 to 1, law exponential or power');
 end
 $$;
 
@@ -1643,7 +1684,7 @@ begin
                            when b.event in ('continued', 'reopened') then 0
                            else s.failures end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
-           result = case when b.event = 'succeeded' then b.result else s.result end,
+           result = case when b.event = 'succeeded' or (b.event = 'resolved' and b.result is not null) then b.result else s.result end,
            error = case when b.event in ('retried', 'failed', 'expired') then b.error
                         when b.event <> 'succeeded' then s.error end
       from before b
@@ -2249,15 +2290,15 @@ $$;
 
 
 --
--- Name: resolve(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: resolve(text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text, result jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(resolve.id, 'resolved', resolve.reason);
+  return holdfast.wish(resolve.id, 'resolved', resolve.reason, resolve.result);
 end
 $$;
 
@@ -2993,10 +3034,10 @@ $$;
 
 
 --
--- Name: wish(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: wish(text, text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.wish(id text, event text, reason text) RETURNS text
+CREATE FUNCTION holdfast.wish(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
@@ -3007,6 +3048,7 @@ declare
   answer text;
 begin
   perform holdfast.check_reason(wish.reason);
+  perform holdfast.check_size('a result', wish.result);
   if wish.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
      where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
@@ -3016,7 +3058,9 @@ begin
   end if;
   perform holdfast.act('user', session_user::text, wish.reason);
   if step.id is not null then
-    answer := holdfast.wish_for_step(step, wish.event);
+    answer := holdfast.wish_for_step(step, wish.event, wish.result);
+  elsif run.id is not null and wish.result is not null then
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
   elsif run.id is not null then
     answer := holdfast.wish_for_run(run, wish.event);
   else
@@ -3062,10 +3106,10 @@ $$;
 
 
 --
--- Name: wish_for_step(holdfast.steps, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: wish_for_step(holdfast.steps, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.wish_for_step(step holdfast.steps, event text) RETURNS text
+CREATE FUNCTION holdfast.wish_for_step(step holdfast.steps, event text, result jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -3088,7 +3132,7 @@ begin
     perform holdfast.reopen_run(step.run_id, clock);
   end if;
   select m.* into moved
-    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, null, null, null)::holdfast.step_move]) m;
+    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, wish_for_step.result, null, null)::holdfast.step_move]) m;
   if wish_for_step.event = 'reopened' then
     perform holdfast.wake(array[step.queue]);
   end if;
@@ -3334,6 +3378,44 @@ begin
   return null;
 end
 $$;
+
+
+--
+-- Name: definitions; Type: TABLE; Schema: flow; Owner: -
+--
+
+CREATE TABLE flow.definitions (
+    namespace text NOT NULL,
+    name text NOT NULL,
+    version text NOT NULL,
+    description text,
+    steps jsonb NOT NULL,
+    context_schema jsonb,
+    defined_at timestamp with time zone NOT NULL
+);
+
+
+--
+-- Name: step_templates; Type: VIEW; Schema: flow; Owner: -
+--
+
+CREATE VIEW flow.step_templates WITH (security_invoker='true') AS
+ SELECT d.namespace,
+    d.name AS flow,
+    d.version,
+    (t.no)::integer AS place,
+    (t.step ->> 'name'::text) AS name,
+    (t.step ->> 'kind'::text) AS handler,
+    ARRAY( SELECT a.name
+           FROM jsonb_array_elements_text(COALESCE((t.step -> 'after'::text), '[]'::jsonb)) a(name)) AS depends_on,
+    ((t.step ->> 'retry_limit'::text))::integer AS retry_limit,
+    COALESCE(((t.step ->> 'retryable'::text))::boolean, true) AS retryable,
+    COALESCE(((t.step ->> 'skippable'::text))::boolean, false) AS skippable,
+    (t.step ->> 'queue'::text) AS queue,
+    (t.step -> 'config'::text) AS handler_config,
+    (t.step ->> 'description'::text) AS description
+   FROM flow.definitions d,
+    LATERAL jsonb_array_elements(d.steps) WITH ORDINALITY t(step, no);
 
 
 --
@@ -3671,6 +3753,14 @@ CREATE VIEW work.audit_logs WITH (security_invoker='true') AS
     jsonb_strip_nulls(jsonb_build_object('from_status', from_state, 'to_status', to_state, 'try_count', attempt, 'lease_id', lease_id, 'reason', reason, 'error', error)) AS metadata
    FROM holdfast.journal j
   WHERE ((machine = 'work.task'::text) AND (step_id IS NOT NULL));
+
+
+--
+-- Name: definitions definitions_pkey; Type: CONSTRAINT; Schema: flow; Owner: -
+--
+
+ALTER TABLE ONLY flow.definitions
+    ADD CONSTRAINT definitions_pkey PRIMARY KEY (namespace, name, version);
 
 
 --
@@ -4169,6 +4259,16 @@ ALTER TABLE holdfast.runs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.steps ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: SCHEMA flow; Type: ACL; Schema: -; Owner: -
+--
+
+GRANT USAGE ON SCHEMA flow TO hf_producer;
+GRANT USAGE ON SCHEMA flow TO hf_worker;
+GRANT USAGE ON SCHEMA flow TO hf_reader;
+GRANT USAGE ON SCHEMA flow TO hf_operator;
+
+
+--
 -- Name: SCHEMA holdfast; Type: ACL; Schema: -; Owner: -
 --
 
@@ -4186,6 +4286,15 @@ GRANT USAGE ON SCHEMA work TO hf_producer;
 GRANT USAGE ON SCHEMA work TO hf_worker;
 GRANT USAGE ON SCHEMA work TO hf_reader;
 GRANT USAGE ON SCHEMA work TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) TO hf_operator;
 
 
 --
@@ -4473,12 +4582,12 @@ GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, l
 
 
 --
--- Name: FUNCTION define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) TO hf_operator;
 
 
 --
@@ -4770,11 +4879,11 @@ GRANT ALL ON FUNCTION holdfast.reserve_step_ids(amount integer) TO hf_operator;
 
 
 --
--- Name: FUNCTION resolve(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION resolve(id text, reason text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.resolve(id text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb) TO hf_operator;
 
 
 --
@@ -4951,10 +5060,10 @@ REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION wish(id text, event text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION wish(id text, event text, reason text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text, result jsonb) FROM PUBLIC;
 
 
 --
@@ -4965,10 +5074,10 @@ REVOKE ALL ON FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) FROM
 
 
 --
--- Name: FUNCTION wish_for_step(step holdfast.steps, event text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION wish_for_step(step holdfast.steps, event text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.wish_for_step(step holdfast.steps, event text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.wish_for_step(step holdfast.steps, event text, result jsonb) FROM PUBLIC;
 
 
 --
@@ -5062,6 +5171,26 @@ GRANT ALL ON FUNCTION work.recover_expired_leases(batch integer) TO hf_worker;
 --
 
 REVOKE ALL ON FUNCTION work.refuse_write() FROM PUBLIC;
+
+
+--
+-- Name: TABLE definitions; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT ON TABLE flow.definitions TO hf_producer;
+GRANT SELECT ON TABLE flow.definitions TO hf_worker;
+GRANT SELECT ON TABLE flow.definitions TO hf_reader;
+GRANT SELECT ON TABLE flow.definitions TO hf_operator;
+
+
+--
+-- Name: TABLE step_templates; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT ON TABLE flow.step_templates TO hf_producer;
+GRANT SELECT ON TABLE flow.step_templates TO hf_worker;
+GRANT SELECT ON TABLE flow.step_templates TO hf_reader;
+GRANT SELECT ON TABLE flow.step_templates TO hf_operator;
 
 
 --

@@ -17,7 +17,7 @@ from holdfast import config, embedded
 from holdfast.errors import BadInput
 from holdfast.kernel import db, migrate, pooled
 from holdfast.kernel.bounded import within
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.context import Ctx
 from holdfast.kernel.registry import Handler, Registry, RetryPolicy
 from holdfast.kernel.signature import Signature

@@ -18,6 +18,7 @@ Event = Literal[
 ]  # fmt: skip
 ActorKind = Literal["worker", "api", "user", "scheduler", "system"]
 Level = Literal["debug", "info", "warn", "error"]
+Law = Literal["exponential", "power"]  # of waits that no list names
 
 
 @dataclass(frozen=True, slots=True)

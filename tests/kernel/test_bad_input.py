@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from holdfast import errors
 from holdfast.kernel import bulk, calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run, translate
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Settlement, Snooze, Unreadable
 from kernel.steps import (

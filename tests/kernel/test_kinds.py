@@ -10,6 +10,7 @@ from psycopg import Connection
 
 from holdfast import errors
 from holdfast.kernel import calls
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Retry, Settlement
 from holdfast.testing import Clock
@@ -97,6 +98,6 @@ def test_a_step_that_got_a_policy_keeps_it_when_its_kind_gets_another(db: DB) ->
         calls.define_policy("work.task", tries=9),
     ],
 )
-def test_a_kind_or_policy_that_makes_no_sense_is_refused(db: DB, call: calls.Call[None]) -> None:
+def test_a_kind_or_policy_that_makes_no_sense_is_refused(db: DB, call: Call[None]) -> None:
     with pytest.raises(errors.BadInput):
         run(db, call)

@@ -12,6 +12,7 @@ from psycopg.rows import dict_row
 
 from holdfast import errors
 from holdfast.kernel import calls
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import LostLease
 from holdfast.testing import Clock
@@ -154,7 +155,7 @@ def test_enlisting_brings_back_what_was_parked_until_somebody_serves_it(db: DB) 
         calls.lost_leases([1, 2], [1]),
     ],
 )
-def test_what_makes_no_sense_is_refused(db: DB, call: calls.Call[Any]) -> None:
+def test_what_makes_no_sense_is_refused(db: DB, call: Call[Any]) -> None:
     with pytest.raises(errors.BadInput):
         run(db, call)
 

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from holdfast.errors import RefusedError
 from holdfast.kernel import calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Level, SettledStep, Settlement
 from properties.claims import Asked, Claims

@@ -10,7 +10,7 @@ from psycopg import Connection, sql
 
 from holdfast import errors
 from holdfast.kernel import calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Done, Fail, Retry, Settlement
 from holdfast.testing import events

@@ -11,7 +11,7 @@ from psycopg.errors import InsufficientPrivilege
 
 from holdfast import errors
 from holdfast.kernel import bulk, calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Done, Fail, Settlement
 from holdfast.testing import events, journal

@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from holdfast import errors
 from holdfast.kernel import bulk, calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Continue, Done, Fail, Outcome, Release, Retry, Settlement
 from holdfast.testing import events

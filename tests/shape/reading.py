@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from psycopg import Connection
 from psycopg.errors import Diagnostic
 
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 
 Row = TypeVar("Row")

@@ -15,7 +15,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast.kernel import calls, migrate
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.models import ActorKind, Event, JournalEntry, Level
 from holdfast.testing import Template
 

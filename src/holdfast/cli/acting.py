@@ -10,7 +10,7 @@ from holdfast.cli.common import opened, parse_id
 from holdfast.cli.render import data_json, data_table, show_error
 from holdfast.errors import HoldfastError, RefusedError
 from holdfast.kernel import db
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 
 
 def act_on_each(ids: Sequence[str], wish: Callable[[str], Call[str]], *, as_json: bool) -> None:

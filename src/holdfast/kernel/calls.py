@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Generic, TypeVar, assert_never
+from typing import Any, assert_never
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from holdfast.kernel.arrays import Bigints, Jsons
+from holdfast.kernel.call import Call
 from holdfast.models import (
     ClaimedStep,
     Continue,
     Done,
     Fail,
     Json,
+    Law,
     Level,
     LostLease,
     Release,
@@ -33,19 +34,7 @@ from holdfast.models import (
     span,
 )
 
-Row = TypeVar("Row")
 _LONGEST = timedelta(days=36500)
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Generic[Row]):
-    """A call of a function in the schema `holdfast`, not yet made; `row` is what each row of its answer becomes."""
-
-    function: str
-    row: type[Row]
-    arguments: dict[str, Any]
-    keeps_json: bool = False  # give JSON as the text that came, for a reader of its own
-    then_within: timedelta | None = None  # the server gives the transaction up when no commit follows within it
 
 
 def start_task(
@@ -212,9 +201,9 @@ def retry(id: str, reason: str | None = None) -> Call[str]:  # noqa: A002
     return Call("retry", str, {"id": id, "reason": reason})
 
 
-def resolve(id: str, reason: str | None = None) -> Call[str]:  # noqa: A002
-    """Say that a person has dealt with a step or a run."""
-    return Call("resolve", str, {"id": id, "reason": reason})
+def resolve(id: str, reason: str | None = None, result: Any = None) -> Call[str]:  # noqa: A002
+    """Say that a person has dealt with a step or a run, and what the step is to give to those that wait for it."""
+    return Call("resolve", str, {"id": id, "reason": reason, "result": None if result is None else _jsonb(result)})
 
 
 def pause_queue(queue: str, reason: str | None = None) -> Call[None]:
@@ -279,11 +268,14 @@ def define_policy(
     longest: timedelta = timedelta(hours=1),
     jitter: float = 0.1,
     longest_retry_after: timedelta = timedelta(hours=1),
+    law: Law = "exponential",
+    jitter_in_seconds: bool = False,
 ) -> Call[None]:
     """Say how steps of a policy are retried."""
-    law = {"tries": tries, "waits": list(waits), "base": base, "growth": Decimal(str(growth)), "longest": longest}
-    spread = {"jitter": Decimal(str(jitter)), "longest_retry_after": longest_retry_after}
-    return Call("define_policy", type(None), {"policy": policy, **law, **spread})
+    waiting = {"waits": list(waits), "base": base, "growth": Decimal(str(growth)), "law": law, "longest": longest}
+    spread = {"jitter": Decimal(str(jitter)), "jitter_in_seconds": jitter_in_seconds}
+    bounds = {"tries": tries, "longest_retry_after": longest_retry_after}
+    return Call("define_policy", type(None), {"policy": policy, **waiting, **spread, **bounds})
 
 
 def violations() -> Call[Violation]:

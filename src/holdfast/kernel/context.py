@@ -10,7 +10,7 @@ from uuid import UUID
 from holdfast import log, tracing
 from holdfast.errors import LeaseLost
 from holdfast.kernel import calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Level
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from holdfast.failpoints import failpoint
 from holdfast.kernel import db
 
 SCHEMAS = ("holdfast", "rules", "ingest", "ops", "flow", "work")
-FACES = ("work",)  # those that have views and functions of their own
+FACES = ("work", "flow")  # those that have views and functions of their own
 OLDEST = 150000
 # Others need these when they are made; all else in plpgsql looks its names up when it runs.
 FIRST = ("clock", "chance", "refuse", "is_live", "allowed_tenants")

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.errors import BadTask
 from holdfast.kernel import calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.signature import Signature
 
 

@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError, LeaseLost, TooLarge, Unreachable
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
 from holdfast.kernel.bounded import within
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.spares import Spares
 from holdfast.models import Continue, SettledStep, Settlement
 

@@ -12,6 +12,7 @@ from psycopg import Connection
 
 from holdfast.errors import KeyConflict, LeaseLost
 from holdfast.kernel import calls, db, schema
+from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Done, Settlement
 from holdfast.selftest import load as loads
 from holdfast.selftest import tasks
@@ -134,7 +135,7 @@ def keys(stage: Stage, sizes: Sizes) -> Made:
     return Made(load, rounds=sizes.keys, twice=wrong)
 
 
-def _start(connection: Connection[Any], ready: Barrier, call: calls.Call[int]) -> int:
+def _start(connection: Connection[Any], ready: Barrier, call: Call[int]) -> int:
     ready.wait(timeout=PATIENCE)
     return db.run(connection, call)[0]
 

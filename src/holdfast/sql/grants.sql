@@ -29,11 +29,12 @@ begin
 end
 $$;
 
-grant usage on schema holdfast, work to hf_producer, hf_worker, hf_reader, hf_operator;
+grant usage on schema holdfast, work, flow to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
 grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal, holdfast.notes, holdfast.note_keys,
   holdfast.queues, holdfast.workers,
-  holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves, holdfast.migrations, holdfast.installed
+  holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves, holdfast.migrations, holdfast.installed,
+  flow.definitions
   to hf_producer, hf_worker, hf_reader, hf_operator;
 
 grant execute on function holdfast.allowed_tenants(), holdfast.clock(), holdfast.chance(), holdfast.partitions_ahead(),
@@ -53,11 +54,12 @@ grant execute on function
   to hf_worker;
 grant execute on function
   holdfast.define_kind(text, text, text, interval, interval),
-  holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval)
+  holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval, text, boolean)
   to hf_worker, hf_operator;
 grant execute on function holdfast.cancel(text, text) to hf_producer, hf_operator;
 grant execute on function
-  holdfast.retry(text, text), holdfast.resolve(text, text), holdfast.pause_queue(text, text), holdfast.resume_queue(text),
+  holdfast.retry(text, text), holdfast.resolve(text, text, jsonb), holdfast.pause_queue(text, text), holdfast.resume_queue(text),
   holdfast.violations()
   to hf_operator;
 grant execute on function work.claim_next_task(text, text[], text, interval), work.recover_expired_leases(int) to hf_worker;
+grant execute on function flow.define_flow(text, jsonb, text, text, text, jsonb) to hf_worker, hf_operator;

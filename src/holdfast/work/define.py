@@ -13,10 +13,11 @@ from psycopg import AsyncConnection, Connection
 from holdfast import tracing
 from holdfast.errors import BadInput
 from holdfast.kernel import bulk, calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
+from holdfast.kernel.door import Door
 from holdfast.kernel.registry import Handler
 from holdfast.kernel.signature import TRACE
-from holdfast.work.handle import Door, Handle
+from holdfast.work.handle import Handle
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -5,32 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, Generic, Protocol, TypeVar
-
-from psycopg import AsyncConnection, Connection
+from typing import Any, Generic, TypeVar
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed, WaitTimedOut
 from holdfast.kernel import calls
-from holdfast.kernel.calls import Call
+from holdfast.kernel.door import Door
 from holdfast.models import Span, StepResult, span
 
 R = TypeVar("R")
 FIRST_LOOK = 0.01  # seconds between looks while waiting, growing
 LAST_LOOK = 0.5
-
-
-class Door(Protocol):
-    """How tasks and handles reach the database: on the app's own connections, or on one that they are given."""
-
-    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
-        """Make a call."""
-
-    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
-        """Make a call."""
-
-    def connection(self, conn: Connection[Any] | None = None) -> AbstractContextManager[Connection[Any]]:
-        """Lend a connection for several calls."""
 
 
 class Handle(Generic[R]):

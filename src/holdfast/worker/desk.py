@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.kernel import db, pooled
 from holdfast.kernel.bounded import within
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 from holdfast.kernel.spares import Spares
 
 SIZE = 4

@@ -13,7 +13,7 @@ from holdfast import tracing
 from holdfast.errors import ReadOnly, Unreachable
 from holdfast.kernel import db
 from holdfast.kernel.bounded import within
-from holdfast.kernel.calls import Call
+from holdfast.kernel.call import Call
 
 Row = TypeVar("Row")
 

@@ -42,7 +42,7 @@ begin
                            when b.event in ('continued', 'reopened') then 0
                            else s.failures end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
-           result = case when b.event = 'succeeded' then b.result else s.result end,
+           result = case when b.event = 'succeeded' or (b.event = 'resolved' and b.result is not null) then b.result else s.result end,
            error = case when b.event in ('retried', 'failed', 'expired') then b.error
                         when b.event <> 'succeeded' then s.error end
       from before b

@@ -1,6 +1,6 @@
 -- Carries out a person's wish for a step or a run: cancelled, reopened or resolved. Raises when there is no such thing or
--- its state does not allow it. A step's number is digits, a run's id a UUID.
-create or replace function holdfast.wish(id text, event text, reason text)
+-- its state does not allow it. A step's number is digits, a run's id a UUID. `result` is what a resolved step is to give.
+create or replace function holdfast.wish(id text, event text, reason text, result jsonb default null)
 returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -12,6 +12,7 @@ declare
   answer text;
 begin
   perform holdfast.check_reason(wish.reason);
+  perform holdfast.check_size('a result', wish.result);
   if wish.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
      where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
@@ -21,7 +22,9 @@ begin
   end if;
   perform holdfast.act('user', session_user::text, wish.reason);
   if step.id is not null then
-    answer := holdfast.wish_for_step(step, wish.event);
+    answer := holdfast.wish_for_step(step, wish.event, wish.result);
+  elsif run.id is not null and wish.result is not null then
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
   elsif run.id is not null then
     answer := holdfast.wish_for_run(run, wish.event);
   else

@@ -1,5 +1,5 @@
 -- A person's wish for one step, which is locked. A run that had ended is reopened with its step.
-create or replace function holdfast.wish_for_step(step holdfast.steps, event text)
+create or replace function holdfast.wish_for_step(step holdfast.steps, event text, result jsonb default null)
 returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -23,7 +23,7 @@ begin
     perform holdfast.reopen_run(step.run_id, clock);
   end if;
   select m.* into moved
-    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, null, null, null)::holdfast.step_move]) m;
+    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, wish_for_step.result, null, null)::holdfast.step_move]) m;
   if wish_for_step.event = 'reopened' then
     perform holdfast.wake(array[step.queue]);
   end if;
