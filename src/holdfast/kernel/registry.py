@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from holdfast.errors import BadTask
 from holdfast.kernel import calls
@@ -13,9 +13,20 @@ from holdfast.kernel.call import Call
 from holdfast.kernel.signature import Signature
 
 
+class RetryLaw(Protocol):
+    """How failures of a kind are tried again, in the words of a face."""
+
+    face: ClassVar[str]
+
+    def definition(self, policy: str) -> Call[None]:
+        """Say it to the database under a name."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How failures are tried again: at most `limit` executions, waiting base, then `growth` times as long, …"""
+
+    face: ClassVar[str] = "work"
 
     limit: int = 3
     base: timedelta = timedelta(seconds=1)
@@ -23,6 +34,18 @@ class RetryPolicy:
     longest: timedelta = timedelta(hours=1)
     jitter: float = 0.1
     waits: tuple[timedelta, ...] = ()
+
+    def definition(self, policy: str) -> Call[None]:
+        """Say it to the database under a name."""
+        return calls.define_policy(
+            policy,
+            tries=self.limit,
+            waits=self.waits,
+            base=self.base,
+            growth=self.growth,
+            longest=self.longest,
+            jitter=self.jitter,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +58,7 @@ class Handler:
     is_async: bool
     uses_cpu: bool
     queue: str
-    retry: RetryPolicy | None
+    retry: RetryLaw | None
     lease: timedelta | None
     timeout: timedelta | None
 
@@ -43,17 +66,8 @@ class Handler:
         """Say to the database what steps of this kind get."""
         policy = None
         if self.retry is not None:
-            policy = f"work:{self.kind}"
-            law = self.retry
-            yield calls.define_policy(
-                policy,
-                tries=law.limit,
-                waits=law.waits,
-                base=law.base,
-                growth=law.growth,
-                longest=law.longest,
-                jitter=law.jitter,
-            )
+            policy = f"{self.retry.face}:{self.kind}"
+            yield self.retry.definition(policy)
         yield calls.define_kind(self.kind, queue=self.queue, policy=policy, lease=self.lease, timeout=self.timeout)
 
 
@@ -97,7 +111,7 @@ def _check(handler: Handler) -> None:
     for option, given in (("lease", handler.lease), ("timeout", handler.timeout)):
         if given is not None and given <= timedelta(0):
             raise BadTask(f"{name}: a {option} of {given} ends before it begins; take a longer one")
-    if handler.retry is not None:
+    if isinstance(handler.retry, RetryPolicy):
         _check_policy(name, handler.retry)
 
 
