@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from kernel.conftest import sound
+from worker.conftest import hf, log_lines
 
-import psycopg
-import pytest
-
-from holdfast import Holdfast
-from kernel.steps import violations
-
-
-@pytest.fixture
-def hf(dsn: str) -> Iterator[Holdfast]:
-    app = Holdfast(dsn)
-    yield app
-    app.close()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        assert violations(connection) == []
+__all__ = ["hf", "log_lines", "sound"]
