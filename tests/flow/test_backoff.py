@@ -267,6 +267,12 @@ def test_what_is_planned_is_executed_at_least_once(limit: int, retryable: bool, 
     assert StepRetry(limit, retryable=retryable).tries == tries
 
 
+def test_a_backoff_that_is_none_is_refused() -> None:
+    """T-93"""
+    with pytest.raises(BadTask, match=r"a backoff of \{'max_backoff_seconds': 5\} is none; take Backoff"):
+        StepRetry(3, {"max_backoff_seconds": 5})
+
+
 @pytest.mark.parametrize("limit", [-1, 2.5, True, 2**31, None])
 def test_a_limit_that_counts_nothing_is_refused(limit: Any) -> None:
     """C-51"""

@@ -1,1 +1,1 @@
-"""Workflows: steps that wait for steps."""
+"""Flows: steps that wait for steps. What users write down, and what they hold of what they started."""

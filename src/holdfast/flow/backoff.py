@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
-from typing import Any, ClassVar
+from typing import Any
 
 from holdfast.errors import BadTask
 from holdfast.kernel import calls
@@ -113,8 +113,6 @@ class Backoff:
 class StepRetry:
     """How failures of a flow's step are tried again: executions in all, and the waits between them."""
 
-    face: ClassVar[str] = "flow"
-
     limit: int = 3  # 0 counts as 1: what is planned is tried
     backoff: Backoff = field(default_factory=Backoff)
     retryable: bool = True
@@ -122,6 +120,9 @@ class StepRetry:
     def __post_init__(self) -> None:
         if not _is_count(self.limit):
             raise BadTask(f"a retry limit of {self.limit!r} counts no executions; take 3 for three of them")
+        given: Any = self.backoff
+        if not isinstance(given, Backoff):
+            raise BadTask(f"a backoff of {given!r} is none; take Backoff(max_backoff_seconds=60), say")
         self.definition("")  # so that a list that would be too long is refused here
 
     @property
