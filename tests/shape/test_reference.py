@@ -13,7 +13,7 @@ from holdfast import errors
 DB = Connection[Any]
 TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "sql.md").read_text("utf-8")
 # A default is what stands between two commas; one has a call in it.
-SIGNATURE = re.compile(r"^    ((?:holdfast|work)\.\w+)\(((?:[^()]|\(\))*)\)", re.MULTILINE)
+SIGNATURE = re.compile(r"^    ((?:holdfast|work|flow)\.\w+)\(((?:[^()]|\(\))*)\)", re.MULTILINE)
 EXAMPLE = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -23,7 +23,7 @@ def test_every_public_function_is_there_with_its_parameters(db: DB) -> None:
     public = db.execute(
         """select p.pronamespace::regnamespace || '.' || p.proname, coalesce(p.proargnames[:p.pronargs], '{}')
              from pg_proc p
-            where p.pronamespace = any ('{holdfast,work}'::regnamespace[])
+            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
               and exists (select from unnest(array['hf_producer', 'hf_worker', 'hf_reader', 'hf_operator']) r
                            where has_function_privilege(r, p.oid, 'execute'))"""
     )
