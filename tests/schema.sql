@@ -1237,7 +1237,8 @@ begin
     spread := round(seconds * law.jitter);
     seconds := greatest(1, seconds - spread + floor(backoff.chance * (2 * spread + 1)));
   elsif law.jitter > 0 then
-    seconds := trunc(seconds * (1 + law.jitter * (2 * backoff.chance::numeric - 1)), 3);
+    seconds := greatest(case when law.jitter_in_seconds and seconds >= 1 then 1 else 0 end,
+                        trunc(seconds * (1 + law.jitter * (2 * backoff.chance::numeric - 1)), 3));
   end if;
   return make_interval(secs => seconds::double precision);
 end
@@ -4371,9 +4372,11 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
              JOIN flow.definitions d ON (((d.name = r.name) AND (d.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text))))),
             LATERAL jsonb_array_elements(d.steps) t(value)
           WHERE ((r.id = n.run_id) AND ((t.value ->> 'name'::text) = n.name) AND ((t.value ->> 'skippable'::text))::boolean))) AS skippable,
-    (EXISTS ( SELECT
+    ((EXISTS ( SELECT
            FROM holdfast.runs r
-          WHERE ((r.id = n.run_id) AND ((r.input -> 'skip'::text) ? n.name)))) AS skipped,
+          WHERE ((r.id = n.run_id) AND ((r.input -> 'skip'::text) ? n.name)))) OR (EXISTS ( SELECT
+           FROM holdfast.note_keys k
+          WHERE ((k.step_id = s.id) AND (k.key = 'skipped'::text))))) AS skipped,
         CASE
             WHEN (s.state = 'error'::text) THEN COALESCE(s.failed_at, s.claimed_at)
             ELSE s.claimed_at
