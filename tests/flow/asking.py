@@ -1,4 +1,4 @@
-"""What the tests of the face's SQL ask: steps by name, readiness, context; and tasks brought to where a test wants them."""
+"""What tests of the face's SQL ask (steps by name, readiness, context), and how they bring tasks to where they want."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_a_step_that_is_over_cannot_be_adjusted(db: DB, a: int, task_id: UUID, e
         run(db, calls.resolve(str(task_id)))
 
     with pytest.raises(psycopg.Error) as refused:
-        adjust(db, a, retryable=True if end == "cancelled" else False)
+        adjust(db, a, retryable=end == "cancelled")
 
     assert refused.value.sqlstate == "RN010"
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-
 from kernel.steps import ids_by_name, node, start_flow
 
 DB = Connection[Any]

@@ -17,8 +17,8 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 
 # The manifest: what each role may call. A function that is not named here is for the kernel alone.
 READING = {
-    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "partitions_ahead", "policy_of", "run_results",
-    "step_results", "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
+    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "partitions_ahead", "policy_of",
+    "run_results", "step_results", "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
     "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",
     "flow.step_surroundings",
@@ -111,7 +111,8 @@ def test_a_function_that_acts_as_its_owner_pins_its_search_path(db: DB) -> None:
     unpinned = names(
         db,
         """select p.oid::regprocedure::text from pg_proc p join pg_language l on l.oid = p.prolang
-            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[]) and (p.prosecdef or l.lanname = 'plpgsql')
+            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
+              and (p.prosecdef or l.lanname = 'plpgsql')
               and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
     )
 

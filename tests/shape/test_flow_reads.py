@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from holdfast.kernel.db import run
 from holdfast.kernel import calls
+from holdfast.kernel.db import run
 from holdfast.models import Done, Retry, Settlement
 from holdfast.testing import Template
 from shape.crowd import furnish
@@ -22,7 +22,8 @@ DB = Connection[Any]
 # Beside it a crowd of tasks, each with three steps and a story.
 CROWD = """
 insert into holdfast.runs (id, machine, name, state, total, succeeded, created_at, finished_at)
-select ('00000000-0000-7000-8002-' || lpad(to_hex(r), 12, '0'))::uuid, 'flow.task', 'small', 'complete', 3, 3, now(), now()
+select ('00000000-0000-7000-8002-' || lpad(to_hex(r), 12, '0'))::uuid, 'flow.task', 'small', 'complete',
+       3, 3, now(), now()
   from generate_series(1, 20000) r;
 insert into holdfast.steps (id, machine, kind, state, last_event, run_id, created_at, finished_at)
 select 10000000 + 3 * r + k, 'flow.step', 'part', 'complete', 'succeeded',
@@ -54,7 +55,8 @@ def crowded(template: Template, request: pytest.FixtureRequest) -> Iterator[tupl
         plan.append({"kind": "c", "name": "c", "after": ["a"], "queue": "own"})
         (task_id,) = run(db, calls.start_run("flow.task", "order", "flow.step", steps=plan))
         a, b = run(db, calls.claim_steps("w", "own", batch=2))
-        run(db, calls.settle_steps([Settlement(a.step_id, a.lease_id, Done()), Settlement(b.step_id, b.lease_id, Retry())]))
+        outcomes = [Settlement(a.step_id, a.lease_id, Done()), Settlement(b.step_id, b.lease_id, Retry())]
+        run(db, calls.settle_steps(outcomes))
         yield db, task_id, a.step_id
 
 
