@@ -173,7 +173,7 @@ def _used() -> Meters:
     meters.settled("kind", "succeeded", 1)
     meters.took("kind", [1.0])
     meters.timed_out("kind")
-    meters.notified(True)
+    meters.notified(ok=True)
     meters.moved("startup", "connecting", 1)
     return meters
 

@@ -1,7 +1,7 @@
-"""Turns what workers do with steps of flows into events and decisions, in a thread beside them; asks no more than once a pass.
+"""Turns what workers do with steps of flows into events and decisions, in a thread beside them.
 
-A pass is a settled batch. What it decided for its tasks is asked in its own transaction, and that one answer serves every
-event and decision of the pass; the next settle asks anew. Where nobody listens none of this is wired.
+A pass is a settled batch. What it decided for its tasks is asked once, in its own transaction, and that answer serves
+every event and decision of the pass; the next settle asks anew. Where nobody listens none of this is wired.
 """
 
 from __future__ import annotations
@@ -53,13 +53,22 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
-    decision: Decision
+class Scene:
+    """Of which task something is told, when it happened, and who counts that it was told."""
+
+    task_id: UUID
+    at: datetime
     count: Count
 
 
+@dataclass(frozen=True, slots=True)
+class Handed:
+    decision: Decision
+    scene: Scene
+
+
 class Coordinator:
-    """Tells subscribers what becomes of tasks, hands what goes on to a strategy, and keeps a log of what was decided."""
+    """Tells subscribers what becomes of tasks, hands those that go on to a strategy, and keeps what was decided."""
 
     def __init__(self, subscribers: Subscribers, backoff_of: Callable[[Any], Backoff], door: Door) -> None:
         self.strategy: Strategy = Durable()
@@ -108,117 +117,109 @@ class Coordinator:
         steps = {step.step_id: step for step in note.steps}
         now = datetime.now(UTC)
         for task in self._door.make(calls.touched_tasks(note.worker, list(steps))):
-            self._tell_moves(task, note.worker, now, note.count, {"started"})
-            taken = {int(step_id): str(facts["name"]) for step_id, facts in task.steps.items()}
-            names = list(taken.values())
-            self._publish("workflow.viable_steps_discovered", now, task.task_id, None, note.count, steps=names)
-            for step_id, name in sorted(taken.items()):
+            scene = Scene(task.task_id, now, note.count)
+            started = [move for move in task.moves if move["event"] == "started"]  # others are for their settle to tell
+            self._tell_moves(scene, task, note.worker, started)
+            taken = sorted((int(step_id), str(facts["name"])) for step_id, facts in task.steps.items())
+            self._tell(scene, "workflow.viable_steps_discovered", steps=[name for _, name in taken])
+            for step_id, name in taken:
                 _keep(self._names, step_id, name)
-                said = _said(name, steps[step_id])
-                self._publish("step.execution_requested", now, task.task_id, step_id, note.count, **said)
+                self._tell(scene, "step.execution_requested", step_id, **_said(name, steps[step_id]))
 
     def _tell_begun(self, note: Begun) -> None:
         step = note.step
         name = self._names.get(step.step_id)
         if name is not None and step.run_id is not None:  # else it is no step of a flow
-            said = _said(name, step)
-            self._publish("step.before_handle", note.at, step.run_id, step.step_id, note.count, **said)
+            scene = Scene(step.run_id, note.at, note.count)
+            self._tell(scene, "step.before_handle", step.step_id, **_said(name, step))
 
     def _tell_ended(self, note: Ended) -> None:
         if note.tasks is None:
             raise LookupError("where the tasks stood by this settle was not answered; the journal has what happened")
         endings = {ending.step_id: ending for ending in note.endings}
         for task in note.tasks:
+            scene = Scene(task.task_id, task.at, note.count)
             for step_id, facts in task.steps.items():
                 ending = endings.get(int(step_id))
                 self._names.pop(int(step_id), None)
                 if ending is not None:
-                    self._tell_ending(task, ending, facts, note.count)
-            self._finalize(task, note)
+                    self._tell_ending(scene, ending, facts)
+            self._finalize(scene, task, note.worker)
 
-    def _tell_ending(self, task: SettledTask, ending: Ending, facts: dict[str, Any], count: Count) -> None:
+    def _tell_ending(self, scene: Scene, ending: Ending, facts: dict[str, Any]) -> None:
         said = _said(str(facts["name"]), ending)
-        budget = {"attempts": facts["attempts"], "retry_limit": facts["retry_limit"]}
-
-        def tell(name: str, **payload: Any) -> None:
-            self._publish(name, task.at, task.task_id, ending.step_id, count, **said, **payload)
-
+        failed = {**said, "execution_duration": ending.took, "error": _error(ending)}
+        budget = {**said, "attempts": facts["attempts"], "retry_limit": facts["retry_limit"]}
+        step_id = ending.step_id
         match ending.event:
             case "succeeded":
-                tell("step.completed", execution_duration=ending.took)
+                self._tell(scene, "step.completed", step_id, **said, execution_duration=ending.took)
             case "retried":
-                tell("step.failed", execution_duration=ending.took, error=_error(ending), will_retry=True)
-                tell("step.retry_requested", **budget)
-                due_at = datetime.fromisoformat(facts["next_retry_at"]) if facts["next_retry_at"] else task.at
-                if due_at > task.at:
-                    tell("step.backoff", next_retry_at=due_at, delay=due_at - task.at)
+                self._tell(scene, "step.failed", step_id, **failed, will_retry=True)
+                self._tell(scene, "step.retry_requested", step_id, **budget)
+                waits = _waits(facts)
+                if waits["delay"]:
+                    self._tell(scene, "step.backoff", step_id, **said, **waits)
             case "failed":
-                tell("step.failed", execution_duration=ending.took, error=_error(ending), will_retry=False)
+                self._tell(scene, "step.failed", step_id, **failed, will_retry=False)
                 if isinstance(ending.outcome, Retry):
-                    tell("step.max_retries_reached", **budget)
+                    self._tell(scene, "step.max_retries_reached", step_id, **budget)
 
-    def _finalize(self, task: SettledTask, note: Ended) -> None:
-        def tell(name: str, **payload: Any) -> None:
-            self._publish(name, task.at, task.task_id, None, note.count, **payload)
-
-        status = task.execution_status
+    def _finalize(self, scene: Scene, task: SettledTask, worker: str) -> None:
         if task.ready_steps == 0 and task.in_progress_steps == 0:
-            tell("workflow.no_viable_steps", execution_status=status)
-        tell("workflow.task_finalization_started", context={name: getattr(task, name) for name in _CONTEXT})
+            self._tell(scene, "workflow.no_viable_steps", execution_status=task.execution_status)
+        context = {name: getattr(task, name) for name in _CONTEXT}
+        self._tell(scene, "workflow.task_finalization_started", context=context)
         decision = decide(task, self._backoff_of(task), task.at)
         self.decisions.append(decision)
-        self._tell_moves(task, note.worker, task.at, note.count)
+        self._tell_moves(scene, task, worker, task.moves)
         said = {"action": decision.action, "delay": decision.delay, "reason": decision.reason}
-        tell("workflow.task_finalization_completed", execution_status=status, **said)
+        self._tell(scene, "workflow.task_finalization_completed", execution_status=decision.status, **said)
         if decision.action == "reenqueue":
-            self._handed.tell(Handed(decision, note.count), _unless_good(note.count))
+            self._handed.tell(Handed(decision, scene), _unless_good(scene.count))
 
     def _hand_on(self, handed: Handed) -> None:
-        decision = handed.decision
-        status = {"execution_status": decision.status}
-
-        def tell(name: str, **payload: Any) -> None:
-            now = datetime.now(UTC)
-            self._publish(f"workflow.task_reenqueue_{name}", now, decision.task_id, None, handed.count, **status, **payload)
-
-        tell("started")
+        decision, scene = handed.decision, handed.scene
+        status = decision.status
+        self._tell(scene, "workflow.task_reenqueue_started", execution_status=status)
         try:
             self.strategy.reenqueue(decision)
         except Exception as error:
-            tell("failed", error=f"{type(error).__name__}: {error}")
+            said = f"{type(error).__name__}: {error}"
+            self._tell(scene, "workflow.task_reenqueue_failed", execution_status=status, error=said)
             raise  # to be counted and logged
         if decision.delay:
-            tell("delayed", delay=decision.delay)
+            self._tell(scene, "workflow.task_reenqueue_delayed", execution_status=status, delay=decision.delay)
         else:
-            tell("requested")
+            self._tell(scene, "workflow.task_reenqueue_requested", execution_status=status)
 
-    def _tell_moves(
-        self, task: TouchedTask | SettledTask, worker: str, at: datetime, count: Count, events: set[str] | None = None
-    ) -> None:
+    def _tell_moves(self, scene: Scene, task: TouchedTask | SettledTask, worker: str, moves: list[Any]) -> None:
         """Tell how this worker moved the task itself, each move once: another worker's are that one's to tell."""
         key = worker, task.task_id
-        for move in task.moves:
-            if move["id"] <= self._told.get(key, 0) or (events is not None and move["event"] not in events):
+        for move in moves:
+            if move["id"] <= self._told.get(key, 0):
                 continue
             _keep(self._told, key, move["id"])
+            said: dict[str, Any] = dict(title_of(task))
             match move["state"]:
                 case "in_progress":
-                    self._publish("task.started", at, task.task_id, None, count, **title_of(task))
+                    self._tell(scene, "task.started", **said)
                 case "complete" if isinstance(task, SettledTask):
-                    done = {**title_of(task), "completed_steps": task.completed_steps}
-                    self._publish("task.completed", at, task.task_id, None, count, **done)
+                    self._tell(scene, "task.completed", **said, completed_steps=task.completed_steps)
                 case "error" if isinstance(task, SettledTask):
-                    said = {**title_of(task), "failed_steps": task.failed_steps}
-                    self._publish("task.failed", at, task.task_id, None, count, **said)
+                    self._tell(scene, "task.failed", **said, failed_steps=task.failed_steps)
 
-    def _publish(
-        self, name: str, at: datetime, task_id: UUID, step_id: int | None, count: Count, /, **payload: Any
-    ) -> None:
-        self._subscribers.publish(Event(name, at, task_id, step_id, payload), count)
+    def _tell(self, scene: Scene, name: str, step_id: int | None = None, /, **payload: Any) -> None:
+        self._subscribers.publish(Event(name, scene.at, scene.task_id, step_id, payload), scene.count)
 
 
 def _said(name: str, of: ClaimedStep | Ending) -> dict[str, Any]:
     return {"step": name, "kind": of.kind, "attempt": of.attempt}
+
+
+def _waits(facts: dict[str, Any]) -> dict[str, Any]:
+    failed_at, due_at = (datetime.fromisoformat(facts[name]) for name in ("failed_at", "next_retry_at"))
+    return {"next_retry_at": due_at, "delay": due_at - failed_at}
 
 
 def _error(ending: Ending) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from holdfast.errors import BadTask
@@ -14,23 +14,17 @@ from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed
 from holdfast.flow.handle import FlowRun
 from holdfast.flow.handlers import Maker
+from holdfast.flow.hub import Hub
 from holdfast.flow.node import After, Node, Step, limit_of, name_of, names_of, read_options
 from holdfast.flow.options import Title, check_step_name
 from holdfast.flow.start import Starter
 from holdfast.kernel.call import Call
-from holdfast.kernel.door import Door
-from holdfast.kernel.registry import Registry, RetryPolicy
+from holdfast.kernel.registry import RetryPolicy
 from holdfast.kernel.signature import Signature
 from holdfast.models import Json, Span
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Hub(Door, Protocol):
-    """The app, as a flow sees it."""
-
-    registry: Registry
 
 
 class Flow:
@@ -41,7 +35,8 @@ class Flow:
         self.nodes: dict[str, Node] = {}
         self._hub = hub
         self._context_type = context
-        self._maker = Maker(title, self.nodes, context, backoff or Backoff())
+        self.backoff = backoff or Backoff()
+        self._maker = Maker(title, self.nodes, context, self.backoff)
         self._signatures: dict[str, Signature] = {}
         hub.registry.also_say(self.definition)
 

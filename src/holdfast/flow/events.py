@@ -58,7 +58,7 @@ CATALOGUE: dict[str, Entry] = {
         {**_STEP, "attempts": int, "retry_limit": int | None},
     ),
     "step.backoff": Entry(
-        "It waits before that: not before `next_retry_at`, `delay` from now.",
+        "It waits before that until `next_retry_at`, for `delay` from its failure.",
         {**_STEP, "next_retry_at": datetime, "delay": timedelta},
     ),
     "step.max_retries_reached": Entry(

@@ -1,7 +1,7 @@
 """What is to become of a task after some of its steps were settled: told, not done. Pure, but for strategies.
 
-The rows are the queue: the settle that freed a step or let it wait has written when it is due, in its own transaction, and
-any worker goes on from there. So a decision says what the database holds, and when the next pass is due by it.
+The rows are the queue: the settle that freed a step or let it wait has written when it is due, in its own transaction,
+and any worker goes on from there. So a decision says what the database holds, and when the next pass is due by it.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._by_name: dict[str, list[Aside[Event]]] = {}
+        self._later: Aside[Callable[[], None]] = Aside(lambda tell: tell(), "telling")
 
     @property
     def are_there(self) -> bool:
@@ -28,7 +29,7 @@ class Subscribers:
         return bool(self._by_name)
 
     def add(self, name: str, function: Subscriber) -> Callable[[], None]:
-        """Have a function told of an event, or of all that a pattern such as `task.*` names; gives the way to end it."""
+        """Have a function told of an event, or of all that `task.*` names, say; gives the way to end it."""
         names = matching(CATALOGUE, name)
         if not names:
             near = difflib.get_close_matches(name, CATALOGUE, n=3, cutoff=0.5) or ["task.*", "step.*", "workflow.*"]
@@ -47,9 +48,14 @@ class Subscribers:
         """Publish an event that happened here and now."""
         self.publish(Event(name, datetime.now(UTC), task_id, step_id, payload))
 
+    def tell_later(self, tell: Callable[[], None]) -> None:
+        """Have something told that has to be looked up first, where anybody listens; returns at once."""
+        if self.are_there:
+            self._later.tell(tell, uncounted)
+
     def flush(self, seconds: float) -> None:
         """Wait until they are told, but not for ever."""
-        flush_all(self._asides(), seconds)
+        flush_all([self._later, *self._asides()], seconds)
 
     def _asides(self) -> list[Aside[Event]]:
         return list({id(each): each for asides in self._by_name.values() for each in asides}.values())

@@ -58,8 +58,7 @@ class Aside(Generic[T]):
                 return
             self._thread = threading.Thread(target=self._work, name=f"holdfast-{self._sort}", daemon=True)
             self._thread.start()
-        itself = weakref.ref(self)
-        atexit.register(lambda: (one := itself()) and one.flush(LAST_WORDS))
+        atexit.register(_flush_last, weakref.ref(self))
 
     def _work(self) -> None:
         with asyncio.Runner() as runner:
@@ -82,6 +81,11 @@ def flush_all(asides: Iterable[Aside[Any]], seconds: float) -> None:
     until = monotonic() + seconds
     for each in asides:
         each.flush(max(0.0, until - monotonic()))
+
+
+def _flush_last(itself: weakref.ref[Aside[Any]]) -> None:
+    if (aside := itself()) is not None:
+        aside.flush(LAST_WORDS)
 
 
 def uncounted(_ok: bool, /) -> None:

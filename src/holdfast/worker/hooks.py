@@ -50,8 +50,11 @@ class Hooks:
 
     def wire(self, worker: str, intake: Intake, settler: Settler, meters: Meters) -> None:
         """Let a worker tell. Where nobody listens nothing is wired, and it does nothing for it."""
-        count = meters.notified
         watcher = self.watcher
+
+        def count(ok: bool, /) -> None:
+            meters.notified(ok=ok)
+
         if watcher is not None:
             settler.asks = lambda step_ids: watcher.question(worker, step_ids)
             intake.claimed = lambda steps: watcher.claimed(worker, steps, count)

@@ -103,7 +103,7 @@ class Meters:
         """Count a blocked loop."""
         self._blocked.inc()
 
-    def notified(self, ok: bool, /) -> None:
+    def notified(self, *, ok: bool) -> None:
         """Count a notification."""
         self._hooks.labels("delivered" if ok else "failed").inc()
 

@@ -13,7 +13,7 @@ begin
   with meant as (
     select s.run_id,
            jsonb_object_agg(s.id, jsonb_build_object(
-             'name', n.name, 'attempts', s.failures, 'retry_limit', p.tries,
+             'name', n.name, 'attempts', s.failures, 'retry_limit', p.tries, 'failed_at', s.failed_at,
              'next_retry_at', case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end)) as steps
       from holdfast.steps s
       join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
