@@ -52,7 +52,8 @@ end;
 UNSAFE = ("fsync", "full_page_writes", "synchronous_commit")  # a test's database may be lost with the machine
 SETTLED = """
 select count(*) from holdfast.journal j
- where j.actor_kind = 'worker' and j.actor = %s and j.event not in ('claimed', 'released')
+ where j.actor_kind = 'worker' and j.actor = %s and j.step_id is not null
+   and j.event not in ('claimed', 'released', 'reopened')
 """
 
 
