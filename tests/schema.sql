@@ -1372,15 +1372,17 @@ $$;
 CREATE FUNCTION holdfast.check_new_edges() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
     AS $$
 declare
-  run_ids uuid[];
+  is_by_hand constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') = '';
   stray bigint;
   turn record;
   found_at bigint;
 begin
-  select array_agg(distinct b.run_id), min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null)
-    into run_ids, stray
+  select min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null) into stray
     from n
     left join holdfast.steps a on a.id = n.step_id
     left join holdfast.steps b on b.id = n.next_id;
@@ -1389,17 +1391,26 @@ begin
                             'an edge joins two steps of one run');
   end if;
   for turn in
-    select d.next_id as begins, array_agg(d.step_id) as ends
-      from holdfast.run_steps r join holdfast.edges d on d.next_id = r.step_id
-     where r.run_id = any (run_ids) and d.step_id > d.next_id
-     group by d.next_id
+    with recursive later (id) as (
+      select n.next_id from n where is_by_hand
+      union
+      select e.next_id from later l join holdfast.edges e on e.step_id = l.id
+    ),
+    turns as (
+      select n.step_id, n.next_id from n where n.step_id > n.next_id
+      union
+      select d.step_id, d.next_id
+        from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
+       where d.step_id in (select c.id from later c)
+    )
+    select t.next_id as begins, array_agg(t.step_id) as ends from turns t group by t.next_id
   loop
     with recursive reached (id) as (
       select turn.begins
       union
       select e.next_id from reached r join holdfast.edges e on e.step_id = r.id
     )
-    select r.id into found_at from reached r where r.id = any (turn.ends) limit 1;
+    select r.id into found_at from (select x.id from reached x intersect select unnest(turn.ends)) r limit 1;
     if found_at is not null then
       perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
                               'take one of the edges between them away');
@@ -1510,8 +1521,11 @@ begin
     select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
-  select coalesce(odd, min(s.name)) into odd
-    from jsonb_array_elements(check_plan.steps) p join holdfast.run_steps s on s.run_id = check_plan.run_id and s.name = p ->> 'name';
+  -- Name by name and by key: a run that is added to again and again would be read again and again.
+  select coalesce(odd, min(p ->> 'name')) into odd
+    from jsonb_array_elements(check_plan.steps) p
+   cross join lateral (
+     select from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = p ->> 'name' offset 0) there;
   if odd is not null then
     perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
   end if;
@@ -1524,9 +1538,10 @@ begin
             from jsonb_array_elements(check_plan.steps) p,
                  lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
           except
-          (select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null
-           union all
-           select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name is not null)) u
+          select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null) u
+    left join lateral (
+      select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = u.name offset 0) there on true
+   where there.name is null
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
