@@ -5,21 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import Any
 
 import probe
 import psycopg
-from driver import DSN, main, pace
+from driver import DSN, SHAPE, WIDTH, main, pace
 
 from holdfast import Ctx, Holdfast
 from holdfast.kernel import calls, db, migrate
 
 hf = Holdfast(DSN)
-MIDDLE = [f"middle {number}" for number in range(1, 6)]
-DIAMOND = [
-    {"kind": "noop", "name": "first"},
-    *({"kind": "noop", "name": name, "after": ["first"]} for name in MIDDLE),
-    {"kind": "noop", "name": "last", "after": MIDDLE},
-]
 
 
 if os.environ.get("BENCH_ACKNOWLEDGE") == "each":
@@ -63,10 +58,28 @@ def trickle(rate: float, seconds: float) -> None:
         noop.start(sent=now)
 
 
-def flow(n: int) -> None:
+def flow(n: int) -> dict[str, float]:
+    steps = plan()
     with psycopg.connect(DSN) as connection:
+        begun = time.perf_counter()
         for _ in range(n):
-            db.run(connection, calls.start_run("flow.task", "diamond", "flow.step", steps=DIAMOND))
+            db.run(connection, calls.start_run("flow.task", SHAPE, "flow.step", steps=steps))
+        connection.commit()
+        return {"seconds": time.perf_counter() - begun}
+
+
+def plan() -> list[dict[str, Any]]:
+    """List the steps of the shape that is asked for, each with those that it waits for."""
+    names = [f"step {number}" for number in range(WIDTH + 1)]
+    match SHAPE:
+        case "diamond":
+            middle = {name: names[:1] for name in names[1:-1]}
+            after = {names[0]: [], **middle, names[-1]: list(middle)}
+        case "fan":
+            after = {**{name: [] for name in names[:-1]}, names[-1]: names[:-1]}
+        case _:
+            after = {name: names[:place][-1:] for place, name in enumerate(names[:-1])}
+    return [{"kind": "noop", "name": name, "after": parents} for name, parents in after.items()]
 
 
 if __name__ == "__main__":
