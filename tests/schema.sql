@@ -135,6 +135,32 @@ CREATE TYPE holdfast.step_move AS (
 
 
 --
+-- Name: check_skip(jsonb, text[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.check_skip(steps jsonb, skip text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  odd constant text := (
+    select min(u.name)
+      from unnest(check_skip.skip) u (name)
+     where not exists (select from jsonb_array_elements(check_skip.steps) p
+                        where p ->> 'name' = u.name and (p ->> 'skippable')::boolean));
+begin
+  if odd is not null then
+    perform holdfast.refuse(
+      'RN005', format('step %s cannot be skipped', odd),
+      coalesce('these can: ' || (select string_agg(p ->> 'name', ', ') from jsonb_array_elements(check_skip.steps) p
+                                  where (p ->> 'skippable')::boolean),
+               'no step of the flow says that it may be skipped'));
+  end if;
+end
+$$;
+
+
+--
 -- Name: define_flow(text, jsonb, text, text, text, jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -160,6 +186,377 @@ end
 $$;
 
 
+SET default_tablespace = '';
+
+SET default_table_access_method = heap;
+
+--
+-- Name: runs; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.runs (
+    id uuid NOT NULL,
+    machine text NOT NULL,
+    name text NOT NULL,
+    state text NOT NULL,
+    last_event text,
+    moving text,
+    moved_until bigint DEFAULT 0 NOT NULL,
+    tenant text DEFAULT 'default'::text NOT NULL,
+    of_run uuid,
+    total integer DEFAULT 0 NOT NULL,
+    live integer DEFAULT 0 NOT NULL,
+    succeeded integer DEFAULT 0 NOT NULL,
+    failed integer DEFAULT 0 NOT NULL,
+    cancelled integer DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    input jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT counts_add_up CHECK (((live >= 0) AND (succeeded >= 0) AND (failed >= 0) AND (cancelled >= 0) AND ((((live + succeeded) + failed) + cancelled) <= total))),
+    CONSTRAINT moving_is_known CHECK ((moving = ANY (ARRAY['cancelled'::text, 'reopened'::text])))
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY holdfast.runs FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: finished_task_of(bigint); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.finished_task_of(step_id bigint) RETURNS holdfast.runs
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  task holdfast.runs;
+begin
+  select r.* into task
+    from holdfast.steps s join holdfast.runs r on r.id = s.run_id
+   where s.id = finished_task_of.step_id and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed))
+     for update of r;
+  if task.id is null then
+    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id), 'flow.steps lists them');
+  end if;
+  if task.finished_at is null then
+    perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
+                            'try a failed step of it again with holdfast.retry, or cancel the task first');
+  end if;
+  return task;
+end
+$$;
+
+
+--
+-- Name: initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT '0.1.0'::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  skipped constant jsonb := case when initialize_task.skip <> '{}' then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
+  task_id uuid;
+begin
+  if initialize_task.steps = '[]' then
+    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'a flow has at least one');
+  end if;
+  perform flow.check_skip(initialize_task.steps, initialize_task.skip);
+  task_id := holdfast.start_run(
+    'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
+    initialize_task.about || skipped || jsonb_build_object(
+      'context', initialize_task.context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
+    initialize_task.key, initialize_task.tenant);
+  if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
+    perform holdfast.act('api', session_user::text, 'skipped by request');
+    perform from holdfast.move_steps(array(
+      select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
+        from holdfast.run_steps n where n.run_id = task_id and n.name = any (initialize_task.skip)));
+    perform holdfast.act();
+  end if;
+  return task_id;
+end
+$$;
+
+
+--
+-- Name: edges; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.edges (
+    step_id bigint NOT NULL,
+    next_id bigint NOT NULL,
+    CONSTRAINT waits_for_another CHECK ((step_id <> next_id))
+);
+
+ALTER TABLE ONLY holdfast.edges FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: run_steps; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.run_steps (
+    run_id uuid NOT NULL,
+    step_id bigint NOT NULL,
+    name text
+);
+
+ALTER TABLE ONLY holdfast.run_steps FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: step_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+CREATE SEQUENCE holdfast.step_ids
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: steps; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.steps (
+    id bigint DEFAULT nextval('holdfast.step_ids'::regclass) NOT NULL,
+    due_at timestamp with time zone,
+    lease_until timestamp with time zone,
+    finished_at timestamp with time zone,
+    priority smallint DEFAULT 0 NOT NULL,
+    queue text DEFAULT 'default'::text NOT NULL,
+    last_event text,
+    tenant text DEFAULT 'default'::text NOT NULL,
+    kind text NOT NULL,
+    unique_key text,
+    parked_for text,
+    lease_id bigint,
+    run_id uuid,
+    attempt integer DEFAULT 0 NOT NULL,
+    machine text NOT NULL,
+    state text NOT NULL,
+    lease_owner text,
+    error jsonb,
+    created_at timestamp with time zone NOT NULL,
+    claimed_at timestamp with time zone,
+    parked_due_at timestamp with time zone,
+    failures integer DEFAULT 0 NOT NULL,
+    waits integer DEFAULT 0 NOT NULL,
+    policy text,
+    input jsonb DEFAULT '{}'::jsonb NOT NULL,
+    cursor jsonb,
+    result jsonb,
+    CONSTRAINT due_in_a_year_of_four_digits CHECK (((due_at >= '1900-01-01 00:00:00+00'::timestamp with time zone) AND (due_at <= '9999-01-01 00:00:00+00'::timestamp with time zone))),
+    CONSTRAINT due_only_when_free CHECK (((due_at IS NULL) OR ((lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
+    CONSTRAINT finished_holds_no_lease CHECK (((finished_at IS NULL) OR (lease_id IS NULL))),
+    CONSTRAINT input_is_small CHECK ((pg_column_size(input) <= 1048576)),
+    CONSTRAINT lease_is_whole CHECK ((((lease_id IS NULL) = (lease_until IS NULL)) AND ((lease_id IS NULL) = (lease_owner IS NULL)))),
+    CONSTRAINT parked_keeps_its_due_time CHECK (((parked_for IS DISTINCT FROM 'handler'::text) OR (parked_due_at IS NOT NULL))),
+    CONSTRAINT parked_only_when_free CHECK (((parked_due_at IS NULL) OR ((due_at IS NULL) AND (lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
+    CONSTRAINT priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
+    CONSTRAINT waits_are_counted CHECK ((waits >= 0))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
+
+ALTER TABLE ONLY holdfast.steps FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: plan_of_run(uuid, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) RETURNS jsonb
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ WITH kept AS (
+          SELECT n.step_id,
+             n.name
+            FROM holdfast.run_steps n
+           WHERE ((n.run_id = plan_of_run.run_id) AND (NOT (EXISTS ( SELECT
+                    FROM holdfast.run_steps f
+                   WHERE ((f.run_id = n.run_id) AND (f.step_id = ANY (plan_of_run.afresh)) AND (starts_with(n.name, (f.name || '['::text)) OR starts_with(n.name, (f.name || '.'::text))))))))
+         )
+  SELECT jsonb_agg((jsonb_strip_nulls(jsonb_build_object('name', k.name, 'kind', s.kind, 'queue', s.queue, 'priority', s.priority, 'policy', s.policy, 'after', ( SELECT jsonb_agg(p.name ORDER BY p.step_id) AS jsonb_agg
+            FROM (holdfast.edges e
+              JOIN kept p ON ((p.step_id = e.step_id)))
+           WHERE (e.next_id = s.id)))) || jsonb_build_object('input', s.input)) ORDER BY s.id) AS jsonb_agg
+    FROM (kept k
+      JOIN holdfast.steps s ON ((s.id = k.step_id)));
+END;
+
+
+--
+-- Name: result_in_run(uuid, text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.result_in_run(run_id uuid, name text) RETURNS jsonb
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (s.cursor ? 'mapped'::text) THEN ( SELECT COALESCE(jsonb_agg(COALESCE(i.result, 'null'::jsonb) ORDER BY i.id), '[]'::jsonb) AS "coalesce"
+                FROM ((holdfast.edges e
+                  JOIN holdfast.steps i ON ((i.id = e.step_id)))
+                  JOIN holdfast.run_steps m ON (((m.run_id = i.run_id) AND (m.step_id = i.id))))
+               WHERE ((e.next_id = s.id) AND starts_with(m.name, (n.name || '['::text))))
+             ELSE COALESCE(s.result, 'null'::jsonb)
+         END AS "coalesce"
+    FROM (holdfast.run_steps n
+      JOIN holdfast.steps s ON ((s.id = n.step_id)))
+   WHERE ((n.run_id = result_in_run.run_id) AND (n.name = result_in_run.name));
+END;
+
+
+--
+-- Name: retry_from(bigint, text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.retry_from(step_id bigint, reason text DEFAULT NULL::text) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  task holdfast.runs;
+  again bigint[];
+  afresh bigint[];
+  task_id uuid;
+begin
+  perform holdfast.check_reason(retry_from.reason);
+  task := flow.finished_task_of(retry_from.step_id);
+  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
+  task_id := holdfast.start_run(
+    task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
+    task.input || jsonb_build_object('retried_from', retry_from.step_id), null, task.tenant, task.id);
+  update holdfast.steps s  -- where a mapped step or a sub-flow stands; no move
+     set cursor = o.cursor
+    from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
+   where n.run_id = task_id and s.id = n.step_id and m.run_id = task.id and m.name = n.name
+     and o.id = m.step_id and o.cursor is not null and o.id <> all (afresh);
+  perform holdfast.act('user', session_user::text, coalesce(retry_from.reason, format('taken over from task %s', task.id)));
+  perform from holdfast.move_steps(array(
+    select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
+      from holdfast.run_steps n
+      join holdfast.run_steps m on m.run_id = task.id and m.name = n.name
+      join holdfast.steps o on o.id = m.step_id and o.finished_at is not null
+      join holdfast.machine_states t on t.machine = o.machine and t.state = o.state and t.outcome = 'succeeded'
+     where n.run_id = task_id and o.id <> all (again)));
+  perform holdfast.act();
+  return task_id;
+end
+$$;
+
+
+--
+-- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT NULL::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  definition flow.definitions;
+  missing text;
+begin
+  select d.* into definition from flow.definitions d
+   where d.namespace = start_task.namespace and d.name = start_task.name
+     and (start_task.version is null or d.version = start_task.version)
+   order by d.defined_at desc
+   limit 1;
+  if definition.name is null then
+    perform holdfast.refuse(
+      'RN004', format('there is no flow %s%s in namespace %s', start_task.name, ' of version ' || start_task.version, start_task.namespace),
+      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ') from flow.definitions d),
+               'none is defined: start a worker that serves it'));
+  end if;
+  select min(r.field) into missing
+    from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
+   where not start_task.context ? r.field;
+  if missing is not null then
+    perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
+                            'its definition''s context_schema says what it takes');
+  end if;
+  return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace, definition.version,
+                              start_task.key, start_task.tenant, start_task.skip, start_task.about);
+end
+$$;
+
+
+--
+-- Name: step_surroundings(bigint[], bigint[], text[], text[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) RETURNS TABLE(step_id bigint, version text, input jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $_$
+begin
+  return query
+  with held as materialized (
+    select h.id, h.run_id, h.input as own, r.input as request, substring(n.name from '^(.*)\.[^.]*$') as scope
+      from unnest(step_surroundings.step_ids) u (id)
+     cross join lateral (select s.id, s.run_id, s.input from holdfast.steps s where s.id = u.id offset 0) h
+     cross join lateral (select m.name from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
+     cross join lateral (select q.input from holdfast.runs q where q.id = h.run_id offset 0) r),
+  placed as materialized (  -- a sub-flow's steps have the context that the step which opened it made
+    select h.*, case when h.scope is null then h.request -> 'context' else (
+             select o.cursor -> 'context' from holdfast.run_steps n join holdfast.steps o on o.id = n.step_id
+              where n.run_id = h.run_id and n.name = h.scope) end as context
+      from held h),
+  found as (
+    select w.step_id, jsonb_object_agg(w.name, v.value) filter (where v.value is not null) as input
+      from unnest(step_surroundings.of_steps, step_surroundings.names, step_surroundings.sources) w (step_id, name, source)
+      join placed p on p.id = w.step_id
+     cross join lateral (
+       select case w.source
+                when 'context' then p.context -> w.name
+                when 'whole' then p.context
+                when 'own' then p.own -> w.name
+                when 'trace' then p.request -> 'trace'
+                else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
+     group by w.step_id)
+  select p.id, p.request ->> 'version', coalesce(f.input, '{}')
+    from placed p left join found f on f.step_id = p.id;
+end
+$_$;
+
+
+--
+-- Name: waiting_for(bigint); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.waiting_for(step_id bigint) RETURNS TABLE(id bigint, is_afresh boolean)
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ WITH RECURSIVE reached(id, is_afresh) AS (
+          SELECT waiting_for.step_id AS step_id,
+             true AS "?column?"
+         UNION
+          SELECT e.next_id,
+             (NOT (starts_with(p.name, (c.name || '['::text)) OR starts_with(p.name, (c.name || '.'::text))))
+            FROM ((((reached r_1
+              JOIN holdfast.edges e ON ((e.step_id = r_1.id)))
+              JOIN holdfast.steps s ON ((s.id = e.next_id)))
+              JOIN holdfast.run_steps p ON (((p.run_id = s.run_id) AND (p.step_id = r_1.id))))
+              JOIN holdfast.run_steps c ON (((c.run_id = s.run_id) AND (c.step_id = e.next_id))))
+         )
+  SELECT r.id,
+     bool_or(r.is_afresh) AS bool_or
+    FROM reached r
+   GROUP BY r.id;
+END;
+
+
 --
 -- Name: act(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
@@ -172,6 +569,39 @@ begin
   perform set_config('holdfast.actor_kind', act.kind, true),
           set_config('holdfast.actor', act.name, true),
           set_config('holdfast.reason', coalesce(act.reason, ''), true);
+end
+$$;
+
+
+--
+-- Name: add_awaited(bigint, bigint, jsonb, text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.add_awaited(step_id bigint, lease_id bigint, steps jsonb, awaited text[] DEFAULT NULL::text[]) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+  ids bigint[];
+begin
+  select s.* into step from holdfast.steps s where s.id = add_awaited.step_id and s.lease_id = add_awaited.lease_id for update;
+  if step.id is null or step.run_id is null or (allowed is not null and step.tenant <> all (allowed)) then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', add_awaited.step_id, add_awaited.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  perform holdfast.check_open_run(step.run_id, step.tenant);
+  perform holdfast.act('worker', step.lease_owner);
+  ids := holdfast.add_steps(step.run_id, step.machine, add_awaited.steps);
+  if add_awaited.awaited is not null then
+    ids := array(select n.step_id from holdfast.run_steps n
+                  where n.run_id = step.run_id and n.step_id = any (ids) and n.name = any (add_awaited.awaited));
+  end if;
+  update holdfast.steps s set waits = s.waits + cardinality(ids) where s.id = step.id;
+  insert into holdfast.edges select u.id, step.id from unnest(ids) u (id);
+  perform holdfast.act();
+  return cardinality(ids);
 end
 $$;
 
@@ -866,41 +1296,6 @@ end
 $_$;
 
 
-SET default_tablespace = '';
-
-SET default_table_access_method = heap;
-
---
--- Name: runs; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.runs (
-    id uuid NOT NULL,
-    machine text NOT NULL,
-    name text NOT NULL,
-    state text NOT NULL,
-    last_event text,
-    moving text,
-    moved_until bigint DEFAULT 0 NOT NULL,
-    tenant text DEFAULT 'default'::text NOT NULL,
-    of_run uuid,
-    total integer DEFAULT 0 NOT NULL,
-    live integer DEFAULT 0 NOT NULL,
-    succeeded integer DEFAULT 0 NOT NULL,
-    failed integer DEFAULT 0 NOT NULL,
-    cancelled integer DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    started_at timestamp with time zone,
-    finished_at timestamp with time zone,
-    input jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT counts_add_up CHECK (((live >= 0) AND (succeeded >= 0) AND (failed >= 0) AND (cancelled >= 0) AND ((((live + succeeded) + failed) + cancelled) <= total))),
-    CONSTRAINT moving_is_known CHECK ((moving = ANY (ARRAY['cancelled'::text, 'reopened'::text])))
-)
-WITH (fillfactor='50');
-
-ALTER TABLE ONLY holdfast.runs FORCE ROW LEVEL SECURITY;
-
-
 --
 -- Name: closing_event(holdfast.runs); Type: FUNCTION; Schema: holdfast; Owner: -
 --
@@ -944,65 +1339,6 @@ $$;
 
 
 --
--- Name: step_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
---
-
-CREATE SEQUENCE holdfast.step_ids
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
-
---
--- Name: steps; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.steps (
-    id bigint DEFAULT nextval('holdfast.step_ids'::regclass) NOT NULL,
-    due_at timestamp with time zone,
-    lease_until timestamp with time zone,
-    finished_at timestamp with time zone,
-    priority smallint DEFAULT 0 NOT NULL,
-    queue text DEFAULT 'default'::text NOT NULL,
-    last_event text,
-    tenant text DEFAULT 'default'::text NOT NULL,
-    kind text NOT NULL,
-    unique_key text,
-    parked_for text,
-    lease_id bigint,
-    run_id uuid,
-    attempt integer DEFAULT 0 NOT NULL,
-    machine text NOT NULL,
-    state text NOT NULL,
-    lease_owner text,
-    error jsonb,
-    created_at timestamp with time zone NOT NULL,
-    claimed_at timestamp with time zone,
-    parked_due_at timestamp with time zone,
-    failures integer DEFAULT 0 NOT NULL,
-    waits integer DEFAULT 0 NOT NULL,
-    policy text,
-    input jsonb DEFAULT '{}'::jsonb NOT NULL,
-    cursor jsonb,
-    result jsonb,
-    CONSTRAINT due_in_a_year_of_four_digits CHECK (((due_at >= '1900-01-01 00:00:00+00'::timestamp with time zone) AND (due_at <= '9999-01-01 00:00:00+00'::timestamp with time zone))),
-    CONSTRAINT due_only_when_free CHECK (((due_at IS NULL) OR ((lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
-    CONSTRAINT finished_holds_no_lease CHECK (((finished_at IS NULL) OR (lease_id IS NULL))),
-    CONSTRAINT input_is_small CHECK ((pg_column_size(input) <= 1048576)),
-    CONSTRAINT lease_is_whole CHECK ((((lease_id IS NULL) = (lease_until IS NULL)) AND ((lease_id IS NULL) = (lease_owner IS NULL)))),
-    CONSTRAINT parked_keeps_its_due_time CHECK (((parked_for IS DISTINCT FROM 'handler'::text) OR (parked_due_at IS NOT NULL))),
-    CONSTRAINT parked_only_when_free CHECK (((parked_due_at IS NULL) OR ((due_at IS NULL) AND (lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
-    CONSTRAINT priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
-    CONSTRAINT waits_are_counted CHECK ((waits >= 0))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
-
-ALTER TABLE ONLY holdfast.steps FORCE ROW LEVEL SECURITY;
-
-
---
 -- Name: is_live(holdfast.steps); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1028,19 +1364,6 @@ CREATE TABLE holdfast.machine_states (
     CONSTRAINT known_phase CHECK ((phase = ANY (ARRAY['shut'::text, 'open'::text, 'held'::text, 'over'::text, 'open_or_over'::text]))),
     CONSTRAINT over_has_an_outcome CHECK (((phase = ANY (ARRAY['over'::text, 'open_or_over'::text])) = (outcome IS NOT NULL)))
 );
-
-
---
--- Name: run_steps; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.run_steps (
-    run_id uuid NOT NULL,
-    step_id bigint NOT NULL,
-    name text
-);
-
-ALTER TABLE ONLY holdfast.run_steps FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -3441,19 +3764,6 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
 
 
 --
--- Name: edges; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.edges (
-    step_id bigint NOT NULL,
-    next_id bigint NOT NULL,
-    CONSTRAINT waits_for_another CHECK ((step_id <> next_id))
-);
-
-ALTER TABLE ONLY holdfast.edges FORCE ROW LEVEL SECURITY;
-
-
---
 -- Name: installed; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -4289,6 +4599,13 @@ GRANT USAGE ON SCHEMA work TO hf_operator;
 
 
 --
+-- Name: FUNCTION check_skip(steps jsonb, skip text[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.check_skip(steps jsonb, skip text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -4298,10 +4615,138 @@ GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, v
 
 
 --
+-- Name: TABLE runs; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.runs TO hf_producer;
+GRANT SELECT ON TABLE holdfast.runs TO hf_worker;
+GRANT SELECT ON TABLE holdfast.runs TO hf_reader;
+GRANT SELECT ON TABLE holdfast.runs TO hf_operator;
+
+
+--
+-- Name: FUNCTION finished_task_of(step_id bigint); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.finished_task_of(step_id bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+
+
+--
+-- Name: TABLE edges; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.edges TO hf_producer;
+GRANT SELECT ON TABLE holdfast.edges TO hf_worker;
+GRANT SELECT ON TABLE holdfast.edges TO hf_reader;
+GRANT SELECT ON TABLE holdfast.edges TO hf_operator;
+
+
+--
+-- Name: TABLE run_steps; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.run_steps TO hf_producer;
+GRANT SELECT ON TABLE holdfast.run_steps TO hf_worker;
+GRANT SELECT ON TABLE holdfast.run_steps TO hf_reader;
+GRANT SELECT ON TABLE holdfast.run_steps TO hf_operator;
+
+
+--
+-- Name: SEQUENCE step_ids; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_producer;
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_worker;
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_operator;
+
+
+--
+-- Name: TABLE steps; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.steps TO hf_producer;
+GRANT SELECT ON TABLE holdfast.steps TO hf_worker;
+GRANT SELECT ON TABLE holdfast.steps TO hf_reader;
+GRANT SELECT ON TABLE holdfast.steps TO hf_operator;
+
+
+--
+-- Name: FUNCTION plan_of_run(run_id uuid, afresh bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION result_in_run(run_id uuid, name text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.result_in_run(run_id uuid, name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.result_in_run(run_id uuid, name text) TO hf_producer;
+GRANT ALL ON FUNCTION flow.result_in_run(run_id uuid, name text) TO hf_worker;
+GRANT ALL ON FUNCTION flow.result_in_run(run_id uuid, name text) TO hf_reader;
+GRANT ALL ON FUNCTION flow.result_in_run(run_id uuid, name text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry_from(step_id bigint, reason text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.retry_from(step_id bigint, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.retry_from(step_id bigint, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION waiting_for(step_id bigint); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.waiting_for(step_id bigint) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION act(kind text, name text, reason text); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.act(kind text, name text, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION add_awaited(step_id bigint, lease_id bigint, steps jsonb, awaited text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.add_awaited(step_id bigint, lease_id bigint, steps jsonb, awaited text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.add_awaited(step_id bigint, lease_id bigint, steps jsonb, awaited text[]) TO hf_worker;
 
 
 --
@@ -4492,16 +4937,6 @@ REVOKE ALL ON FUNCTION holdfast.close_runs(ids uuid[], clock timestamp with time
 
 
 --
--- Name: TABLE runs; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.runs TO hf_producer;
-GRANT SELECT ON TABLE holdfast.runs TO hf_worker;
-GRANT SELECT ON TABLE holdfast.runs TO hf_reader;
-GRANT SELECT ON TABLE holdfast.runs TO hf_operator;
-
-
---
 -- Name: FUNCTION closing_event(run holdfast.runs); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -4513,25 +4948,6 @@ REVOKE ALL ON FUNCTION holdfast.closing_event(run holdfast.runs) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.count_new_steps(run_id uuid, ids bigint[], clock timestamp with time zone) FROM PUBLIC;
-
-
---
--- Name: SEQUENCE step_ids; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_producer;
-GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_worker;
-GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_operator;
-
-
---
--- Name: TABLE steps; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.steps TO hf_producer;
-GRANT SELECT ON TABLE holdfast.steps TO hf_worker;
-GRANT SELECT ON TABLE holdfast.steps TO hf_reader;
-GRANT SELECT ON TABLE holdfast.steps TO hf_operator;
 
 
 --
@@ -4553,16 +4969,6 @@ GRANT SELECT ON TABLE holdfast.machine_states TO hf_producer;
 GRANT SELECT ON TABLE holdfast.machine_states TO hf_worker;
 GRANT SELECT ON TABLE holdfast.machine_states TO hf_reader;
 GRANT SELECT ON TABLE holdfast.machine_states TO hf_operator;
-
-
---
--- Name: TABLE run_steps; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.run_steps TO hf_producer;
-GRANT SELECT ON TABLE holdfast.run_steps TO hf_worker;
-GRANT SELECT ON TABLE holdfast.run_steps TO hf_reader;
-GRANT SELECT ON TABLE holdfast.run_steps TO hf_operator;
 
 
 --
@@ -5201,16 +5607,6 @@ GRANT SELECT ON TABLE holdfast.dead_steps TO hf_producer;
 GRANT SELECT ON TABLE holdfast.dead_steps TO hf_worker;
 GRANT SELECT ON TABLE holdfast.dead_steps TO hf_reader;
 GRANT SELECT ON TABLE holdfast.dead_steps TO hf_operator;
-
-
---
--- Name: TABLE edges; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.edges TO hf_producer;
-GRANT SELECT ON TABLE holdfast.edges TO hf_worker;
-GRANT SELECT ON TABLE holdfast.edges TO hf_reader;
-GRANT SELECT ON TABLE holdfast.edges TO hf_operator;
 
 
 --

@@ -63,3 +63,11 @@ grant execute on function
   to hf_operator;
 grant execute on function work.claim_next_task(text, text[], text, interval), work.recover_expired_leases(int) to hf_worker;
 grant execute on function flow.define_flow(text, jsonb, text, text, text, jsonb) to hf_worker, hf_operator;
+grant execute on function
+  flow.initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb),
+  flow.start_task(text, jsonb, text, text, text, text, text[], jsonb)
+  to hf_producer, hf_worker, hf_operator;
+grant execute on function flow.step_surroundings(bigint[], bigint[], text[], text[]), flow.result_in_run(uuid, text)
+  to hf_producer, hf_worker, hf_reader, hf_operator;
+grant execute on function holdfast.add_awaited(bigint, bigint, jsonb, text[]) to hf_worker;
+grant execute on function flow.retry_from(bigint, text) to hf_operator;

@@ -1,0 +1,24 @@
+-- The task of a step, if the caller may act for it, it is a flow's and it is over.
+create or replace function flow.finished_task_of(step_id bigint)
+returns holdfast.runs
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  task holdfast.runs;
+begin
+  select r.* into task
+    from holdfast.steps s join holdfast.runs r on r.id = s.run_id
+   where s.id = finished_task_of.step_id and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed))
+     for update of r;
+  if task.id is null then
+    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id), 'flow.steps lists them');
+  end if;
+  if task.finished_at is null then
+    perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
+                            'try a failed step of it again with holdfast.retry, or cancel the task first');
+  end if;
+  return task;
+end
+$$;
