@@ -34,6 +34,7 @@ class Intake:
         self._pace = Pace(self.lanes.capacity, options.largest_batch)
         self._handlers = {h.kind: (h, self._lease(h), self.lanes.of(h)) for h in registry}
         self._kinds = registry.kinds()
+        self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
 
     @property
     def unfinished(self) -> int:
@@ -54,6 +55,7 @@ class Intake:
     async def claim(self, link: Link) -> Counter[str]:
         """Claim from one queue after the other until there is no room, and tell how many of which kind."""
         found: Counter[str] = Counter()
+        in_runs = False
         room = self.room()
         for queue in self._options.queues:
             sent_at = time.monotonic()
@@ -69,12 +71,14 @@ class Intake:
                 )
             )
             if steps:
+                in_runs = in_runs or any(step.run_id is not None for step in steps)
                 found.update([step.kind for step in steps])
                 failpoint("before_hand_out")
                 self._hand_out(steps, sent_at)
                 failpoint("after_hand_out")
             if found.total() >= room:
                 break
+        self.awaits_children = in_runs and found.total() < room and self._pace.is_at_once
         return found
 
     def ended(self, attempts: list[Attempt]) -> None:
