@@ -489,10 +489,32 @@ $$;
 
 
 --
--- Name: step_surroundings(bigint[], bigint[], text[], text[]); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: step_outcomes(uuid, text[]); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) RETURNS TABLE(step_id bigint, version text, input jsonb)
+CREATE FUNCTION flow.step_outcomes(task_id uuid, names text[] DEFAULT NULL::text[]) RETURNS TABLE(step_id bigint, name text, state text, outcome text, result jsonb, error jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+begin
+  return query
+  select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
+         case when s.finished_at is not null then flow.result_in_run(n.run_id, n.name) end, s.error
+    from holdfast.run_steps n
+    join holdfast.steps s on s.id = n.step_id
+    join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+   where n.run_id = step_outcomes.task_id and (step_outcomes.names is null or n.name = any (step_outcomes.names))
+   order by s.id;
+end
+$$;
+
+
+--
+-- Name: step_surroundings(bigint[], bigint[], text[], text[], text[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) RETURNS TABLE(step_id bigint, version text, input jsonb)
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -503,29 +525,32 @@ CREATE FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], nam
 begin
   return query
   with held as materialized (
-    select h.id, h.run_id, h.input as own, r.input as request, substring(n.name from '^(.*)\.[^.]*$') as scope
+    select h.id, h.run_id, h.input as own, r.input as request, n.name, substring(n.name from '^(.*)\.[^.]*$') as scope
       from unnest(step_surroundings.step_ids) u (id)
      cross join lateral (select s.id, s.run_id, s.input from holdfast.steps s where s.id = u.id offset 0) h
      cross join lateral (select m.name from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
      cross join lateral (select q.input from holdfast.runs q where q.id = h.run_id offset 0) r),
   placed as materialized (  -- a sub-flow's steps have the context that the step which opened it made
-    select h.*, case when h.scope is null then h.request -> 'context' else (
-             select o.cursor -> 'context' from holdfast.run_steps n join holdfast.steps o on o.id = n.step_id
-              where n.run_id = h.run_id and n.name = h.scope) end as context
+    select h.*, case when h.scope is null then h.request else (
+             select o.cursor from holdfast.run_steps n join holdfast.steps o on o.id = n.step_id
+              where n.run_id = h.run_id and n.name = h.scope) end as opening
       from held h),
   found as (
-    select w.step_id, jsonb_object_agg(w.name, v.value) filter (where v.value is not null) as input
-      from unnest(step_surroundings.of_steps, step_surroundings.names, step_surroundings.sources) w (step_id, name, source)
+    select w.step_id, jsonb_object_agg(w.argument, v.value) filter (where v.value is not null) as input
+      from unnest(step_surroundings.of_steps, step_surroundings.arguments, step_surroundings.names, step_surroundings.sources)
+             w (step_id, argument, name, source)
       join placed p on p.id = w.step_id
      cross join lateral (
        select case w.source
-                when 'context' then p.context -> w.name
-                when 'whole' then p.context
+                when 'context' then p.opening -> 'context' -> w.name
+                when 'whole' then p.opening -> 'context'
                 when 'own' then p.own -> w.name
+                when 'name' then to_jsonb(p.name)
                 when 'trace' then p.request -> 'trace'
+                when 'inner' then flow.result_in_run(p.run_id, concat(p.name, '.', w.name))
                 else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
      group by w.step_id)
-  select p.id, p.request ->> 'version', coalesce(f.input, '{}')
+  select p.id, p.opening ->> 'version', coalesce(f.input, '{}')
     from placed p left join found f on f.step_id = p.id;
 end
 $_$;
@@ -2676,6 +2701,25 @@ $$;
 
 
 --
+-- Name: run_results(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_results(run_ids uuid[]) RETURNS TABLE(run_id uuid, state text, outcome text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+begin
+  return query
+  select r.id, r.state, case when r.finished_at is not null then t.outcome end
+    from holdfast.runs r
+    join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
+   where r.id = any (run_results.run_ids);
+end
+$$;
+
+
+--
 -- Name: set_aside(bigint[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4717,14 +4761,25 @@ GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, 
 
 
 --
--- Name: FUNCTION step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION step_outcomes(task_id uuid, names text[]); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) TO hf_producer;
-GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) TO hf_worker;
-GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) TO hf_reader;
-GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], names text[], sources text[]) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.step_outcomes(task_id uuid, names text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.step_outcomes(task_id uuid, names text[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.step_outcomes(task_id uuid, names text[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.step_outcomes(task_id uuid, names text[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.step_outcomes(task_id uuid, names text[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) TO hf_operator;
 
 
 --
@@ -5314,6 +5369,17 @@ GRANT ALL ON FUNCTION holdfast.retire_worker(worker text) TO hf_worker;
 
 REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.retry(id text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION run_results(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
 
 
 --

@@ -15,6 +15,9 @@ from psycopg import AsyncConnection, Connection
 
 from holdfast import config, embedded
 from holdfast.errors import BadInput
+from holdfast.flow.define import Flow
+from holdfast.flow.flows import Flows
+from holdfast.flow.options import NAMESPACE, VERSION, Title
 from holdfast.kernel import db, migrate, pooled
 from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
@@ -39,6 +42,7 @@ class Holdfast:
 
     def __init__(self, dsn: str | None = None) -> None:
         self.registry = Registry()
+        self.flows = Flows()
         self.hooks = Hooks()
         self._dsn = None if dsn is None else config.to_writer(dsn)
         self._lock = threading.Lock()
@@ -96,6 +100,24 @@ class Holdfast:
         )
         self.registry.add(handler)
         return Task(handler, self)
+
+    def flow(
+        self,
+        name: str,
+        *,
+        namespace: str = NAMESPACE,
+        version: str = VERSION,
+        context: Any = None,
+        description: str | None = None,
+    ) -> Flow:
+        """Define a flow, whose steps are added with `@flow.step`; `context` is the type of what its start takes.
+
+        Without it the context is what the steps take. A new version stands beside those that the app still defines:
+        each run goes on with the handlers of its own, and with the newest where its own is gone.
+        """
+        flow = Flow(Title(name, namespace, version, description), self, context)
+        self.flows.add(flow)
+        return flow
 
     def on_ending(self, hook: Hook) -> Hook:
         """Have a function told what became of each step that a worker of this app settles; best effort."""

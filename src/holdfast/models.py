@@ -18,6 +18,7 @@ Event = Literal[
 ]  # fmt: skip
 ActorKind = Literal["worker", "api", "user", "scheduler", "system"]
 Level = Literal["debug", "info", "warn", "error"]
+RunOutcome = Literal["succeeded", "failed", "cancelled"]
 Law = Literal["exponential", "power"]  # of waits that no list names
 
 
@@ -47,6 +48,14 @@ class ClaimedStep(NamedTuple):
     cursor: Any
 
 
+class CompletedInput(NamedTuple):
+    """A step's input with what its handler wants beside it, as JSON text, and the version of what it is of."""
+
+    step_id: int
+    version: str | None
+    input: Any
+
+
 class SettledStep(NamedTuple):
     """What the database accepted: the event that moved a step, and where to."""
 
@@ -69,9 +78,18 @@ class StepResult:
 
     step_id: int
     state: str
-    outcome: Literal["succeeded", "failed", "cancelled"] | None
+    outcome: RunOutcome | None
     result: Any
     error: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run stands; the outcome is None while it is not over."""
+
+    run_id: UUID
+    state: str
+    outcome: RunOutcome | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from holdfast.errors import RefusedError
-from holdfast.kernel import calls
+from holdfast.kernel import calls, outcomes
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Level, SettledStep, Settlement
@@ -92,7 +92,7 @@ class Both:
     def settle(self, settlements: list[Settlement], *, as_json: bool = False, commits: bool = True) -> None:
         call = calls.settle_steps(settlements)
         if as_json:
-            call = Call("settle_steps", SettledStep, {"outcomes": Jsonb([calls.as_json(s) for s in settlements])})
+            call = Call("settle_steps", SettledStep, {"outcomes": Jsonb([outcomes.as_json(s) for s in settlements])})
         with self.database.person.transaction(force_rollback=not commits):
             settled = run(self.database.person, call)
         if commits:

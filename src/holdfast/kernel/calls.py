@@ -6,35 +6,28 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, assert_never
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from holdfast.kernel.arrays import Bigints, Jsons
 from holdfast.kernel.call import Call
+from holdfast.kernel.outcomes import as_json
 from holdfast.models import (
     ClaimedStep,
-    Continue,
     Done,
-    Fail,
     Json,
     Law,
     Level,
     LostLease,
-    Release,
-    Retry,
+    RunResult,
     SettledStep,
     Settlement,
-    Snooze,
-    Span,
     StepResult,
     Upkeep,
     Violation,
-    span,
 )
-
-_LONGEST = timedelta(days=36500)
 
 
 def start_task(
@@ -147,29 +140,26 @@ def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
     return Call("settle_batch", SettledStep, arguments)
 
 
-def as_json(settlement: Settlement) -> dict[str, Any]:
-    """Write a settlement as settle_steps' JSON has it."""
-    head = {"step_id": settlement.step_id, "lease_id": settlement.lease_id}
-    match settlement.outcome:
-        case Done(result):
-            return {**head, "outcome": "done", "result": json.loads(result) if isinstance(result, Json) else result}
-        case Retry(error, after):
-            return {**head, "outcome": "retry", "error": error, "retry_after": _span(after)}
-        case Fail(error):
-            return {**head, "outcome": "fail", "error": error}
-        case Snooze(after):
-            return {**head, "outcome": "snooze", "retry_after": _span(after)}
-        case Continue(cursor, was):
-            return {**head, "outcome": "continue", "cursor": cursor, "cursor_was": was}
-        case Release():
-            return {**head, "outcome": "release"}
-        case outcome:
-            assert_never(outcome)
-
-
 def step_results(step_ids: Sequence[int]) -> Call[StepResult]:
     """See what became of steps."""
     return Call("step_results", StepResult, {"step_ids": list(step_ids)})
+
+
+def run_results(run_ids: Sequence[UUID]) -> Call[RunResult]:
+    """See what became of runs."""
+    return Call("run_results", RunResult, {"run_ids": list(run_ids)})
+
+
+def add_awaited(
+    step_id: int, lease_id: int, steps: Sequence[dict[str, Any]], awaited: Sequence[str] | None = None
+) -> Call[int]:
+    """Plan steps that a held step is to wait for."""
+    named = None if awaited is None else list(awaited)
+    return Call(
+        "add_awaited",
+        int,
+        {"step_id": step_id, "lease_id": lease_id, "steps": Jsonb(list(steps)), "awaited": named},
+    )
 
 
 def rescue_steps(*, batch: int = 100) -> Call[SettledStep]:
@@ -285,8 +275,3 @@ def violations() -> Call[Violation]:
 
 def _jsonb(value: Any) -> Jsonb | Json:
     return value if isinstance(value, Json) else Jsonb(value)
-
-
-def _span(after: Span | None) -> str | None:
-    """Write a wait within what an interval can hold; the policy has its own, shorter bounds."""
-    return None if after is None else f"{min(span(after), _LONGEST).total_seconds()} s"

@@ -139,6 +139,10 @@ class Ctx:
         key = f"usage:{self.attempt}"
         self._make(calls.note(self.step_id, self.lease_id, "info", "usage", payload=amounts, key=key))
 
+    def skipped(self, why: str) -> None:
+        """Record, once, that there was nothing to do; the handler then returns as ever."""
+        self._make(calls.note(self.step_id, self.lease_id, "info", "skipped", payload={"why": why}, key="skipped"))
+
     def heartbeat(self) -> None:
         """Lengthen the lease now, and learn whether it is still ours. The worker renews it anyway."""
         desk = self._desk

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 from holdfast.errors import BadTask
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
+from holdfast.kernel.completion import Completes, Want
 from holdfast.kernel.signature import Signature
 
 
@@ -27,7 +29,11 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A function that serves a kind. Without a policy its exceptions are final; a lost worker is forgiven anyway."""
+    """A function that serves a kind. Without a policy its exceptions are final; a lost worker is forgiven anyway.
+
+    What it wants beside the step's own input is asked for with `completes`, once for all steps of a claim. Where a kind
+    has handlers of several versions, the version that the answer names chooses.
+    """
 
     kind: str
     function: Callable[..., Any]
@@ -38,6 +44,9 @@ class Handler:
     retry: RetryPolicy | None
     lease: timedelta | None
     timeout: timedelta | None
+    wants: tuple[Want, ...] = ()
+    completes: Completes | None = None
+    version: str | None = None
 
     def definitions(self) -> Iterator[Call[None]]:
         """Say to the database what steps of this kind get."""
@@ -58,32 +67,49 @@ class Handler:
 
 
 class Registry:
-    """Handlers by kind."""
+    """Handlers by kind, those of the version that was added last before the others; and what else is said of them."""
 
     def __init__(self) -> None:
-        self._handlers: dict[str, Handler] = {}
+        self._handlers: dict[str, dict[str | None, Handler]] = {}
+        self._sayings: list[Callable[[], Call[None]]] = []
 
     def add(self, handler: Handler) -> None:
-        """Register a handler; a kind has one."""
+        """Register a handler; a kind has one for each version."""
         _check(handler)
-        other = self._handlers.get(handler.kind)
+        versions = self._handlers.setdefault(handler.kind, {})
+        other = versions.pop(handler.version, None)
         if other is not None and other.function is not handler.function:
+            versions[handler.version] = other
             raise BadTask(
                 f"two handlers would serve {handler.kind}: {_place(other)} and {_place(handler)}; "
                 "give one of them another name, as in @hf.task(name=…)"
             )
-        self._handlers[handler.kind] = handler
+        versions[handler.version] = handler
+
+    def also_say(self, saying: Callable[[], Call[None]]) -> None:
+        """Have one more thing said to the database by each worker that connects."""
+        self._sayings.append(saying)
+
+    def sayings(self) -> Iterator[Call[None]]:
+        """All that a worker says to the database about what it serves."""
+        yield from chain.from_iterable(handler.definitions() for handler in self)
+        yield from (say() for say in self._sayings)
 
     def find(self, kind: str) -> Handler | None:
         """Give the handler of a kind."""
-        return self._handlers.get(kind)
+        versions = self.versions(kind)
+        return versions[-1] if versions else None
+
+    def versions(self, kind: str) -> tuple[Handler, ...]:
+        """Give all handlers of a kind, the last that was added last."""
+        return tuple(self._handlers.get(kind, {}).values())
 
     def kinds(self) -> list[str]:
         """List the kinds that are served."""
         return sorted(self._handlers)
 
     def __iter__(self) -> Iterator[Handler]:
-        return iter(self._handlers.values())
+        return (versions[-1] for versions in map(self.versions, list(self._handlers)))
 
 
 def _check(handler: Handler) -> None:

@@ -67,7 +67,8 @@ grant execute on function
   flow.initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb),
   flow.start_task(text, jsonb, text, text, text, text, text[], jsonb)
   to hf_producer, hf_worker, hf_operator;
-grant execute on function flow.step_surroundings(bigint[], bigint[], text[], text[]), flow.result_in_run(uuid, text)
+grant execute on function flow.step_surroundings(bigint[], bigint[], text[], text[], text[]), flow.result_in_run(uuid, text),
+  flow.step_outcomes(uuid, text[]), holdfast.run_results(uuid[])
   to hf_producer, hf_worker, hf_reader, hf_operator;
 grant execute on function holdfast.add_awaited(bigint, bigint, jsonb, text[]) to hf_worker;
 grant execute on function flow.retry_from(bigint, text) to hf_operator;

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from holdfast.errors import NotFound, RunCancelled, RunFailed, WaitTimedOut
+from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.kernel import calls
 from holdfast.kernel.door import Door
-from holdfast.models import Span, StepResult, span
+from holdfast.kernel.waiting import pauses
+from holdfast.models import Span, StepResult
 
 R = TypeVar("R")
-FIRST_LOOK = 0.01  # seconds between looks while waiting, growing
-LAST_LOOK = 0.5
 
 
 class Handle(Generic[R]):
@@ -40,7 +39,7 @@ class Handle(Generic[R]):
 
     def wait(self, timeout: Span | None = None) -> R:
         """Wait until it is over, and give its result; raises RunFailed, RunCancelled or WaitTimedOut."""
-        for pause in self._pauses(timeout):
+        for pause in pauses(timeout, f"step {self.id}"):
             found = self.look()
             if found.outcome is not None:
                 return self._result(found)
@@ -49,7 +48,7 @@ class Handle(Generic[R]):
 
     async def await_over(self, timeout: Span | None = None) -> R:
         """Wait as `wait` does."""
-        for pause in self._pauses(timeout):
+        for pause in pauses(timeout, f"step {self.id}"):
             found = await self.alook()
             if found.outcome is not None:
                 return self._result(found)
@@ -76,17 +75,6 @@ class Handle(Generic[R]):
         if not rows:
             raise NotFound(f"there is no step {self.id}; it was pruned, or is another tenant's")
         return rows[0]
-
-    def _pauses(self, timeout: Span | None) -> Iterator[float]:
-        until = None if timeout is None else time.monotonic() + span(timeout).total_seconds()
-        pause = FIRST_LOOK
-        while True:
-            yield pause if until is None else min(pause, max(0.0, until - time.monotonic()))
-            if until is not None and time.monotonic() >= until:
-                raise WaitTimedOut(
-                    f"step {self.id} is not over after {span(timeout or 0)}; it goes on: holdfast runs watch {self.id}"
-                )
-            pause = min(LAST_LOOK, pause * 1.5)
 
     def _result(self, found: StepResult) -> R:
         match found.outcome:

@@ -23,7 +23,7 @@ from uuid import UUID
 
 from holdfast.config import Config
 from holdfast.failpoints import failpoint
-from holdfast.kernel import calls
+from holdfast.kernel.outcomes import as_json
 from holdfast.kernel.registry import Handler, RetryPolicy
 from holdfast.kernel.signature import Signature
 from holdfast.models import ClaimedStep, Continue, Done, Fail, Json, Outcome, Retry, SettledStep, Snooze, Unreadable
@@ -139,7 +139,7 @@ def _serve(pipe: Connection, dsn: str) -> None:
         failpoint("before_attempt_apart")
         outcome = attempt(one)
         failpoint("after_attempt_apart")
-        said = None if outcome is None else calls.as_json(one.settlement(outcome))
+        said = None if outcome is None else as_json(one.settlement(outcome))
         pipe.send_bytes(json.dumps({"outcome": said, "settled": one.settled}).encode())
         failpoint("after_answer_apart")
 

@@ -6,7 +6,7 @@ import time
 from collections import Counter, defaultdict
 
 from holdfast.failpoints import failpoint
-from holdfast.kernel import calls
+from holdfast.kernel import calls, completion
 from holdfast.kernel.registry import Handler, Registry
 from holdfast.models import ClaimedStep
 from holdfast.worker.attempt import Attempt, Batch, Held
@@ -32,7 +32,11 @@ class Intake:
         self._held = held
         self._settler = settler
         self._pace = Pace(self.lanes.capacity, options.largest_batch)
-        self._handlers = {h.kind: (h, self._lease(h), self.lanes.of(h)) for h in registry}
+        self._handlers = {h.kind: h for h in registry}
+        self._versions = {kind: registry.versions(kind) for kind in registry.kinds()}
+        served = [h for versions in self._versions.values() for h in versions]
+        self._places = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}  # by identity: hashing one is slow
+        self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = registry.kinds()
         self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
 
@@ -74,7 +78,7 @@ class Intake:
                 in_runs = in_runs or any(step.run_id is not None for step in steps)
                 found.update([step.kind for step in steps])
                 failpoint("before_hand_out")
-                self._hand_out(steps, sent_at)
+                self._hand_out(await self._taken(steps, sent_at, link))
                 failpoint("after_hand_out")
             if found.total() >= room:
                 break
@@ -102,15 +106,38 @@ class Intake:
         self.lanes.close()
         self._desk.close()
 
-    def _hand_out(self, steps: list[ClaimedStep], sent_at: float) -> None:
+    async def _taken(self, steps: list[ClaimedStep], sent_at: float, link: Link) -> list[Attempt]:
+        """Begin an attempt for each step, its input completed where its handler wants more than that."""
         batch = Batch(len(steps), sent_at)
-        by_lane: defaultdict[Lane, list[Attempt]] = defaultdict(list)
+        asked = completion.question(steps, self._versions.__getitem__) if self._is_completed else None
+        if asked is None:
+            return [self._attempt(step, self._handlers[step.kind], batch) for step in steps]
+        try:
+            answers = {row.step_id: row for row in await link.make(asked)}
+        except BaseException:
+            for one in released([self._attempt(step, self._handlers[step.kind], batch) for step in steps]):
+                self._settler.ended(one)
+            raise
+        attempts = []
         for step in steps:
-            handler, lease, lane = self._handlers[step.kind]
-            one = self._held[step.lease_id] = Attempt(step, handler, self._desk, lease, batch)
+            handler = self._handlers[step.kind]
+            if (answer := answers.get(step.step_id)) is not None:
+                step, handler = completion.complete(step, answer, self._versions[step.kind])  # noqa: PLW2901
+            attempts.append(self._attempt(step, handler, batch))
+        return attempts
+
+    def _attempt(self, step: ClaimedStep, handler: Handler, batch: Batch) -> Attempt:
+        lease, _ = self._places[id(handler)]
+        one = self._held[step.lease_id] = Attempt(step, handler, self._desk, lease, batch)
+        return one
+
+    def _hand_out(self, attempts: list[Attempt]) -> None:
+        by_lane: defaultdict[Lane, list[Attempt]] = defaultdict(list)
+        for one in attempts:
+            _, lane = self._places[id(one.handler)]
             by_lane[lane].append(one)
-        for lane, attempts in by_lane.items():
-            lane.add(attempts)
+        for lane, taken in by_lane.items():
+            lane.add(taken)
 
     def _lease(self, handler: Handler) -> float:
         return (self._options.lease or handler.lease or DEFAULT_LEASE).total_seconds()

@@ -43,6 +43,7 @@ class Worker:
         self.is_ready = False  # connected, and schema and database as they must be
         self.stop_signals = 0
         self._registry = registry
+        self._sayings = list(registry.sayings())  # here: what makes no sense is told before the worker begins
         self.hooks = hooks or Hooks()
         self.held: Held = {}
         deadline = options.call_deadline.total_seconds()
@@ -149,9 +150,8 @@ class Worker:
             return
         self.is_ready = False
         await self._claims.open()
-        for handler in self._registry:
-            for definition in handler.definitions():
-                await self._claims.make(definition)
+        for saying in self._sayings:
+            await self._claims.make(saying)
         await self._claims.make(
             calls.enlist_worker(
                 self.options.identity,

@@ -28,13 +28,14 @@ class Lanes:
         cores = min(concurrency, os.cpu_count() or 1)
         self._processes = Threads("cpu", cores, ended, run_in_child(dsn))
         self._loop = Loop(concurrency, ended)
-        self._of = {handler.kind: self._choose(handler) for handler in registry}
         self.capacity = cores if all(handler.uses_cpu for handler in registry) else concurrency  # handlers at once
         self._log = log.get("loop")
 
     def of(self, handler: Handler) -> Lane:
         """Give the lane of a handler."""
-        return self._of[handler.kind]
+        if handler.uses_cpu:
+            return self._processes
+        return self._loop if handler.is_async else self._threads
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
         """Give back what was not begun, or of it what was claimed before a time."""
@@ -72,8 +73,3 @@ class Lanes:
         thread = self._loop.thread
         frame = sys._current_frames().get(thread.ident or 0) if thread is not None else None
         return "".join(traceback.format_stack(frame, limit=3)) if frame is not None else ""
-
-    def _choose(self, handler: Handler) -> Lane:
-        if handler.uses_cpu:
-            return self._processes
-        return self._loop if handler.is_async else self._threads

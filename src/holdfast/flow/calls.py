@@ -1,0 +1,98 @@
+"""One Python function for each SQL function of the schema `flow` that Python uses, giving a Call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from holdfast.kernel.arrays import Bigints
+from holdfast.kernel.call import Call
+from holdfast.kernel.completion import Wish
+from holdfast.models import CompletedInput, Json, RunOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """How a step of a task stands and what it gave; the outcome is None while it is not over."""
+
+    step_id: int
+    name: str
+    state: str
+    outcome: RunOutcome | None
+    result: Any
+    error: Any
+
+
+def define_flow(
+    name: str,
+    steps: Sequence[dict[str, Any]],
+    *,
+    namespace: str,
+    version: str,
+    description: str | None = None,
+    context_schema: dict[str, Any] | None = None,
+) -> Call[None]:
+    """Say what a flow looks like."""
+    schema = None if context_schema is None else Jsonb(context_schema)
+    title = {"name": name, "namespace": namespace, "version": version, "description": description}
+    return Call(
+        "define_flow", type(None), {**title, "steps": Jsonb(list(steps)), "context_schema": schema}, schema="flow"
+    )
+
+
+def initialize_task(
+    name: str,
+    steps: Json,
+    context: Json,
+    *,
+    namespace: str = "default",
+    version: str = "0.1.0",
+    key: str | None = None,
+    tenant: str = "default",
+    skip: Sequence[str] = (),
+    about: dict[str, Any] | None = None,
+) -> Call[UUID]:
+    """Start a task with its steps."""
+    title = {"name": name, "namespace": namespace, "version": version, "key": key, "tenant": tenant}
+    given = {"steps": steps, "context": context, "skip": list(skip), "about": Jsonb(about or {})}
+    return Call("initialize_task", UUID, {**title, **given}, schema="flow")
+
+
+def start_task(
+    name: str,
+    context: Any = None,
+    *,
+    namespace: str = "default",
+    version: str | None = None,
+    key: str | None = None,
+    tenant: str = "default",
+    skip: Sequence[str] = (),
+    about: dict[str, Any] | None = None,
+) -> Call[UUID]:
+    """Start a task by the definition that a worker said last."""
+    title = {"name": name, "namespace": namespace, "version": version, "key": key, "tenant": tenant}
+    given = {"context": Jsonb({} if context is None else context), "skip": list(skip), "about": Jsonb(about or {})}
+    return Call("start_task", UUID, {**title, **given}, schema="flow")
+
+
+def step_surroundings(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[CompletedInput]:
+    """Ask for what handlers want beside a step's own input."""
+    of_steps, arguments, names, sources = zip(*wishes, strict=True) if wishes else ((), (), (), ())
+    asked = {"arguments": list(arguments), "names": list(names), "sources": list(sources)}
+    ids = {"step_ids": Bigints(step_ids), "of_steps": Bigints(of_steps)}
+    return Call("step_surroundings", CompletedInput, {**ids, **asked}, keeps_json=True, schema="flow")
+
+
+def step_outcomes(task_id: UUID, names: Sequence[str] | None = None) -> Call[StepOutcome]:
+    """See how the steps of a task stand, and what they gave."""
+    named = None if names is None else list(names)
+    return Call("step_outcomes", StepOutcome, {"task_id": task_id, "names": named}, schema="flow")
+
+
+def retry_from(step_id: int, reason: str | None = None) -> Call[UUID]:
+    """Do a step of a finished task again, and all that waits for it, in a new task."""
+    return Call("retry_from", UUID, {"step_id": step_id, "reason": reason}, schema="flow")

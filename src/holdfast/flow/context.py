@@ -1,0 +1,110 @@
+"""The context of a flow: what a start takes and what its steps see, checked by types and kept as JSON."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NotRequired, Protocol, cast, runtime_checkable
+
+from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+from typing_extensions import TypedDict
+
+from holdfast.errors import BadTask, InputRefused
+from holdfast.kernel.signature import told
+from holdfast.models import Json
+
+
+@runtime_checkable
+class Context(Protocol):
+    """A check of contexts."""
+
+    def write(self, given: Any) -> Json:
+        """Check a context, and write it as JSON; raises InputRefused."""
+
+    def schema(self) -> dict[str, Any]:
+        """Describe it as JSON Schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the context as one step takes it."""
+
+    hint: Any
+    is_required: bool
+    step: str
+
+
+class Fields:
+    """What the steps of a flow take out of its context, put together as they are defined."""
+
+    def __init__(self, flow: str) -> None:
+        self._flow = flow
+        self._fields: dict[str, Field] = {}
+
+    def add(self, step: str, parameter: inspect.Parameter, hint: Any) -> None:
+        """Note that a step takes a field; refuse one that another step takes as something else."""
+        name, is_required = parameter.name, parameter.default is parameter.empty
+        other = self._fields.get(name)
+        if other is None or (other.hint is Any and hint is not Any):
+            self._fields[name] = Field(hint, is_required or (other is not None and other.is_required), step)
+            return
+        if hint is not Any and hint != other.hint:
+            raise BadTask(
+                f"{self._flow}: {name} of the context is {_words(other.hint)} in step {other.step} and {_words(hint)} "
+                f"in step {step}; take one type, or another name if it is the result of a step that {step} waits for"
+            )
+        if is_required and not other.is_required:
+            self._fields[name] = replace(other, is_required=True)
+
+    def typed(self) -> Any:
+        """Give the type of the whole context."""
+        types = {n: f.hint if f.is_required else NotRequired[f.hint] for n, f in self._fields.items()}
+        made = cast("Any", TypedDict)(f"{self._flow} context", types)
+        made.__pydantic_config__ = ConfigDict(extra="forbid")
+        return made
+
+
+class Typed:
+    """A context by its type: a pydantic model, a dataclass, a TypedDict, or what the steps take put together."""
+
+    def __init__(self, flow: str, hint: Any) -> None:
+        self._flow = flow
+        try:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(hint)
+        except PydanticSchemaGenerationError as error:
+            raise BadTask(
+                f"the context of flow {flow} cannot travel as JSON: {str(error).splitlines()[0]}; "
+                "take a pydantic model, a dataclass or plain JSON types"
+            ) from error
+
+    def write(self, given: Any) -> Json:
+        """Check a context, and write it as JSON."""
+        try:
+            return Json(self._adapter.dump_json(self._adapter.validate_python(given)).decode())
+        except ValidationError as error:
+            raise InputRefused(
+                f"flow {self._flow} cannot be started with that: {told(error)}; {self._usage()}"
+            ) from None
+        except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
+            raise InputRefused(f"flow {self._flow}: the context is no JSON: {error}; {self._usage()}") from None
+
+    def schema(self) -> dict[str, Any]:
+        """Describe it as JSON Schema."""
+        return self._adapter.json_schema()
+
+    def _usage(self) -> str:
+        fields = self.schema().get("properties", {})
+        return f"its context has ({', '.join(fields)})"
+
+
+def given_as(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Take a context as callers give it: as one value, or by the names of its fields."""
+    if len(args) > 1 or (args and kwargs):
+        raise InputRefused("a flow is started with its whole context, or with the context's fields by name; not both")
+    return args[0] if args else dict(kwargs)
+
+
+def _words(hint: Any) -> str:
+    return getattr(hint, "__name__", None) or str(hint)

@@ -1,0 +1,182 @@
+"""A flow as users write it down: its steps, what each waits for, and the ways to start it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from uuid import UUID
+
+from holdfast.errors import BadTask
+from holdfast.flow import calls, graph
+from holdfast.flow.context import Context, Typed
+from holdfast.flow.handle import FlowRun
+from holdfast.flow.handlers import Maker
+from holdfast.flow.node import After, Node, Step, limit_of, name_of, names_of, read_options
+from holdfast.flow.options import Title, check_step_name
+from holdfast.flow.start import Starter
+from holdfast.kernel.call import Call
+from holdfast.kernel.door import Door
+from holdfast.kernel.registry import Registry, RetryPolicy
+from holdfast.kernel.signature import Signature
+from holdfast.models import Json, Span
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Hub(Door, Protocol):
+    """The app, as a flow sees it."""
+
+    registry: Registry
+
+
+class Flow:
+    """Steps that wait for steps; a start makes a task of them, which workers carry out."""
+
+    def __init__(self, title: Title, hub: Hub, context: Any = None) -> None:
+        self.title = title
+        self.nodes: dict[str, Node] = {}
+        self._hub = hub
+        self._context_type = context
+        self._maker = Maker(title, self.nodes, context)
+        self._signatures: dict[str, Signature] = {}
+        hub.registry.also_say(self.definition)
+
+    def __repr__(self) -> str:
+        return f"<flow {self.title.name} {self.title.version}>"
+
+    @overload
+    def step(self, function: Callable[P, R], /) -> Step[P, R]: ...
+    @overload
+    def step(
+        self,
+        *,
+        name: str | None = None,
+        after: After = (),
+        each: Step[Any, Any] | str | None = None,
+        retry: int | RetryPolicy | None = None,
+        retryable: bool = True,
+        skippable: bool = False,
+        queue: str = "default",
+        when: Callable[..., Any] | None = None,
+        timeout: Span | None = None,
+        lease: Span | None = None,
+        cpu: bool = False,
+        priority: int = 0,
+        description: str | None = None,
+        config: dict[str, Any] | None = None,
+    ) -> Callable[[Callable[P, R]], Step[P, R]]: ...
+    def step(self, *functions: Callable[..., Any], **options: Any) -> Any:
+        """Add a step: `@order.step`, or `@order.step(after=reserve, retry=5)`.
+
+        A parameter that bears the name of a step in `after` gets its result, a parameter annotated `Ctx` the attempt,
+        every other one a field of the context. `each`: one step for each item of that step's list, taken as `item`.
+        `when`: a condition over the same names; where it does not hold the step is skipped. `retry` counts executions.
+        """
+        for function in functions:
+            return self._add(function)
+        return lambda given: self._add(given, **options)
+
+    def subflow(self, flow: Flow, **options: Any) -> Callable[[Callable[P, R]], Step[P, R]]:
+        """Add a step that is a flow of its own: the function, which takes what any step's does, gives its context.
+
+        Those that wait for the step get a dict: what the last steps of that flow gave, by name.
+        """
+        flow.plan  # noqa: B018 - whole from here on: its last steps are what this one will wait for
+        return lambda function: self._add(function, inner=flow, **options)
+
+    def start(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a task, with the whole context or with its fields by name."""
+        return self.options().start(*context, **fields)
+
+    async def astart(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a task, as `start` does."""
+        return await self.options().astart(*context, **fields)
+
+    def options(self, **options: Any) -> Starter:
+        """Give a way to start it with options.
+
+        `key`: the same key with the same context starts it once, for good. `skip`: names of skippable steps. `conn`:
+        inside your own transaction. `tenant`, and `tags`, `initiator`, `source_system` and `reason` for those who read.
+        """
+        return Starter(self, self._hub, **options)
+
+    def started(self, task_id: UUID | str) -> FlowRun:
+        """Take hold of a task that was started elsewhere, by its id."""
+        return FlowRun(UUID(str(task_id)), self._hub, self.read_result)
+
+    @functools.cached_property
+    def context(self) -> Context:
+        """The check of what a start is given."""
+        if isinstance(self._context_type, Context):
+            return self._context_type
+        return Typed(self.title.name, self._context_type or self._maker.fields.typed())
+
+    @functools.cached_property
+    def plan(self) -> list[dict[str, Any]]:
+        """The steps, each after those that it waits for."""
+        waits = self.waits()
+        return [self.nodes[name].planned() for name in graph.order(self.title.name, waits)]
+
+    @functools.cached_property
+    def written_plan(self) -> Json:
+        """The plan as JSON."""
+        return Json(json.dumps(self.plan))
+
+    def waits(self) -> dict[str, tuple[str, ...]]:
+        """Say what each step waits for."""
+        return {node.name: node.after for node in self.nodes.values()}
+
+    def pinned(self) -> dict[str, Any]:
+        """Say what a run of an outer flow keeps of this one from its start."""
+        return {"plan": self.plan, "version": self.title.version}
+
+    def definition(self) -> Call[None]:
+        """Say to the database what the flow looks like."""
+        title = self.title
+        return calls.define_flow(
+            title.name,
+            self.plan,
+            namespace=title.namespace,
+            version=title.version,
+            description=title.description,
+            context_schema=self.context.schema(),
+        )
+
+    def read_result(self, step: str, stored: Any) -> Any:
+        """Give what a step gave the type that its function says."""
+        signature, node = self._signatures.get(step), self.nodes.get(step)
+        if signature is None or stored is None or node is None or node.inner is not None:
+            return stored
+        return [signature.read_result(each) for each in stored] if node.each else signature.read_result(stored)
+
+    def _add(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        after: After = (),
+        each: Step[Any, Any] | str | None = None,
+        inner: Flow | None = None,
+        **given: Any,
+    ) -> Step[Any, Any]:
+        name = name or str(getattr(function, "__name__", ""))
+        check_step_name(self.title.name, name)
+        if name in self.nodes:
+            raise BadTask(f"flow {self.title.name} has a step {name} already; give one of them another name")
+        options = read_options(given)
+        source = None if each is None else name_of(each)
+        awaited = tuple(dict.fromkeys([*names_of(after), *([] if source is None else [source])]))
+        kind = self.title.kind(name) if source is None else f"{self.title.kind(name)}:each"
+        node = Node(name, awaited, options, limit_of(name, options), kind, source, inner)
+        graph.order(self.title.name, {**self.waits(), name: awaited})
+        if "plan" in self.__dict__:
+            raise BadTask(f"flow {self.title.name} was used before its step {name} was added; add all steps first")
+        handlers = self._maker.handlers(node, function)
+        for handler in handlers:
+            self._hub.registry.add(handler)
+        self.nodes[name] = node
+        self._signatures[name] = Signature(function)
+        return Step(name, handlers[-1], self._signatures[name])

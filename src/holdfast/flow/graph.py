@@ -1,0 +1,46 @@
+"""What waits for what: checked, and put in an order that can be gone by. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from holdfast.errors import BadTask
+
+Waits = Mapping[str, Sequence[str]]  # each step, and those that it waits for
+
+
+def order(flow: str, waits: Waits) -> list[str]:
+    """Put each step after those that it waits for; refuse what cannot be gone by, and name it."""
+    if not waits:
+        raise BadTask(f"flow {flow} has no steps; give it at least one, as in @{flow}.step")
+    for name, parents in waits.items():
+        for parent in parents:
+            _check_parent(flow, name, parent, waits)
+    try:
+        return list(TopologicalSorter(waits).static_order())
+    except CycleError as error:
+        circle = " → ".join(reversed(error.args[1]))
+        raise BadTask(f"steps of flow {flow} wait for each other: {circle}; take one of these edges away") from None
+
+
+def leaves(waits: Waits) -> list[str]:
+    """List the steps that no other waits for."""
+    awaited = {parent for parents in waits.values() for parent in parents}
+    return [name for name in waits if name not in awaited]
+
+
+def levels(flow: str, waits: Waits) -> dict[str, int]:
+    """Give each step the length of the longest way to it, from 0."""
+    found: dict[str, int] = {}
+    for name in order(flow, waits):
+        found[name] = 1 + max((found[parent] for parent in waits[name]), default=-1)
+    return found
+
+
+def _check_parent(flow: str, name: str, parent: str, waits: Waits) -> None:
+    if parent == name:
+        raise BadTask(f"step {name} of flow {flow} would wait for itself; take its own name out of `after`")
+    if parent not in waits:
+        known = ", ".join(waits)
+        raise BadTask(f"step {name} of flow {flow} waits for {parent}, which is not one of its steps; it has: {known}")

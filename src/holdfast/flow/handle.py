@@ -1,0 +1,134 @@
+"""What a caller holds of a task of a flow: its id, and ways to wait for it, read it and steer it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from holdfast.errors import NotFound, RunCancelled, RunFailed
+from holdfast.flow import calls
+from holdfast.flow.calls import StepOutcome
+from holdfast.kernel import calls as kernel
+from holdfast.kernel.door import Door
+from holdfast.kernel.waiting import pauses
+from holdfast.models import RunResult, Span
+
+ReadResult = Callable[[str, Any], Any]
+
+
+class FlowRun:
+    """A task that was started. Each way to use it has an async twin with an `a` before its name; that of `wait`, whose
+    name would be a keyword, is `await_over`.
+    """
+
+    def __init__(self, task_id: UUID, door: Door, read_result: ReadResult) -> None:
+        self.id = task_id
+        self._door = door
+        self._read_result = read_result
+
+    def __repr__(self) -> str:
+        return f"<task {self.id}>"
+
+    def look(self) -> RunResult:
+        """See how it stands now."""
+        return self._found(self._door.make(kernel.run_results([self.id])))
+
+    async def alook(self) -> RunResult:
+        """See how it stands now."""
+        return self._found(await self._door.amake(kernel.run_results([self.id])))
+
+    def wait(self, timeout: Span | None = None) -> dict[str, Any]:
+        """Wait until it is over, and give what its steps gave; raises RunFailed, RunCancelled or WaitTimedOut."""
+        for pause in pauses(timeout, f"task {self.id}"):
+            if (found := self.look()).outcome is not None:
+                return self._ended(found, self.steps())
+            time.sleep(pause)
+        raise AssertionError("not reached")
+
+    async def await_over(self, timeout: Span | None = None) -> dict[str, Any]:
+        """Wait as `wait` does."""
+        for pause in pauses(timeout, f"task {self.id}"):
+            if (found := await self.alook()).outcome is not None:
+                return self._ended(found, await self.asteps())
+            await asyncio.sleep(pause)
+        raise AssertionError("not reached")
+
+    def steps(self) -> list[StepOutcome]:
+        """See how its steps stand, in the order of the plan."""
+        return self._door.make(calls.step_outcomes(self.id))
+
+    async def asteps(self) -> list[StepOutcome]:
+        """See how its steps stand, in the order of the plan."""
+        return await self._door.amake(calls.step_outcomes(self.id))
+
+    def result(self, step: Any) -> Any:
+        """Give what one of its steps gave, as its function types it; None while that is not over."""
+        return self._result(step, self._door.make(calls.step_outcomes(self.id, [_name(step)])))
+
+    async def aresult(self, step: Any) -> Any:
+        """Give what one of its steps gave, as `result` does."""
+        return self._result(step, await self._door.amake(calls.step_outcomes(self.id, [_name(step)])))
+
+    def cancel(self, reason: str | None = None) -> None:
+        """Cancel it and all its steps; handlers that run are told."""
+        self._door.make(kernel.cancel(str(self.id), reason))
+
+    async def acancel(self, reason: str | None = None) -> None:
+        """Cancel it and all its steps; handlers that run are told."""
+        await self._door.amake(kernel.cancel(str(self.id), reason))
+
+    def retry(self, reason: str | None = None) -> None:
+        """Try its failed steps again, with a fresh budget."""
+        self._door.make(kernel.retry(str(self.id), reason))
+
+    async def aretry(self, reason: str | None = None) -> None:
+        """Try its failed steps again, with a fresh budget."""
+        await self._door.amake(kernel.retry(str(self.id), reason))
+
+    def resolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
+        """Say that a person has dealt with one of its steps, and what that is to have given."""
+        self._door.make(kernel.resolve(str(self._id_of(step)), reason, result))
+
+    def retry_from(self, step: Any, reason: str | None = None) -> FlowRun:
+        """Do a step again, now that the task is over, and all that waits for it: in a new task, which this gives."""
+        (task_id,) = self._door.make(calls.retry_from(self._id_of(step), reason))
+        return FlowRun(task_id, self._door, self._read_result)
+
+    def _id_of(self, step: Any) -> int:
+        return self._step(step, self._door.make(calls.step_outcomes(self.id, [_name(step)]))).step_id
+
+    def _result(self, step: Any, found: list[StepOutcome]) -> Any:
+        one = self._step(step, found)
+        return None if one.outcome is None else self._read_result(one.name, one.result)
+
+    def _step(self, step: Any, found: list[StepOutcome]) -> StepOutcome:
+        if not found:
+            raise NotFound(f"task {self.id} has no step {_name(step)}; its steps: holdfast flow show {self.id}")
+        return found[0]
+
+    def _found(self, rows: list[RunResult]) -> RunResult:
+        if not rows:
+            raise NotFound(f"there is no task {self.id}; it was pruned, or is another tenant's")
+        return rows[0]
+
+    def _ended(self, found: RunResult, steps: list[StepOutcome]) -> dict[str, Any]:
+        match found.outcome:
+            case "succeeded":
+                return {step.name: self._read_result(step.name, step.result) for step in steps}
+            case "cancelled":
+                raise RunCancelled(f"task {self.id} was cancelled; see why: holdfast flow show {self.id}")
+            case _:
+                said = "; ".join(f"step {s.name}: {_words(s.error)}" for s in steps if s.outcome == "failed")
+                raise RunFailed(f"task {self.id} failed: {said}; see its story: holdfast flow show {self.id}")
+
+
+def _name(step: Any) -> str:
+    return step if isinstance(step, str) else str(step.name)
+
+
+def _words(error: Any) -> str:
+    known = error if isinstance(error, dict) else {}
+    return f"{known.get('type', 'error')}: {known.get('message', '')}"

@@ -1,0 +1,92 @@
+"""The start of a flow's task, with options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+from uuid import UUID
+
+from holdfast import tracing
+from holdfast.flow import calls
+from holdfast.flow.context import Context, given_as
+from holdfast.flow.handle import FlowRun
+from holdfast.flow.options import Title
+from holdfast.kernel.call import Call
+from holdfast.kernel.door import Door
+from holdfast.models import Json
+
+
+class Startable(Protocol):
+    """A flow, as its start sees it."""
+
+    title: Title
+
+    @property
+    def context(self) -> Context:
+        """The check of what a start is given."""
+
+    @property
+    def written_plan(self) -> Json:
+        """Its steps."""
+
+    def read_result(self, step: str, stored: Any) -> Any:
+        """Give what a step gave its type."""
+
+
+class Starter:
+    """A flow with options for its start."""
+
+    def __init__(
+        self,
+        flow: Startable,
+        door: Door,
+        *,
+        key: str | None = None,
+        tenant: str = "default",
+        skip: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        initiator: str | None = None,
+        source_system: str | None = None,
+        reason: str | None = None,
+        conn: Any = None,
+    ) -> None:
+        self._flow = flow
+        self._door = door
+        self._key = key
+        self._tenant = tenant
+        self._skip = list(skip)
+        said = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
+        self._about = {name: value for name, value in said.items() if value}
+        self._conn = conn
+
+    def start(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a task, with the whole context or with its fields by name."""
+        (task_id,) = self._door.make(self._call(given_as(context, fields)), self._conn)
+        return self._run(task_id)
+
+    async def astart(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a task, as `start` does."""
+        (task_id,) = await self._door.amake(self._call(given_as(context, fields)), self._conn)
+        return self._run(task_id)
+
+    def _call(self, given: Any) -> Call[UUID]:
+        title = self._flow.title
+        return calls.initialize_task(
+            title.name,
+            self._flow.written_plan,
+            self._flow.context.write(given),
+            namespace=title.namespace,
+            version=title.version,
+            key=self._key,
+            tenant=self._tenant,
+            skip=self._skip,
+            about=self._about | self._traced(),
+        )
+
+    def _traced(self) -> dict[str, Any]:
+        """Let the trace go on in the handlers; not under a key, whose input has to be the same each time."""
+        carrier = None if self._key else tracing.carrier()
+        return {} if carrier is None else {"trace": carrier}
+
+    def _run(self, task_id: UUID) -> FlowRun:
+        return FlowRun(task_id, self._door, self._flow.read_result)

@@ -1,0 +1,71 @@
+"""What a handler wants beside its step's own input: asked for once a batch, and put together before the hand-out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from holdfast.kernel.call import Call
+from holdfast.models import ClaimedStep, CompletedInput
+
+if TYPE_CHECKING:
+    from holdfast.kernel.registry import Handler
+
+Source = Literal["context", "whole", "parent", "inner", "own", "trace", "name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """An argument, and where it comes from: under which name, out of what."""
+
+    argument: str
+    source: Source
+    name: str
+
+
+class Wish(NamedTuple):
+    """A want of one step."""
+
+    step_id: int
+    argument: str
+    name: str
+    source: Source
+
+
+Completes = Callable[[Sequence[int], Sequence[Wish]], Call[CompletedInput]]
+Versions = tuple["Handler", ...]
+
+
+def question(steps: Sequence[ClaimedStep], versions: Callable[[str], Versions]) -> Call[CompletedInput] | None:
+    """Ask for what the handlers of claimed steps want; None where none wants anything."""
+    asked: list[int] = []
+    wishes: list[Wish] = []
+    completes: Completes | None = None
+    for step in steps:
+        handlers = versions(step.kind)
+        if handlers[-1].completes is None or not (len(handlers) > 1 or handlers[0].wants):
+            continue
+        completes = handlers[-1].completes
+        asked.append(step.step_id)
+        for place, handler in enumerate(handlers):
+            prefix = "" if len(handlers) == 1 else _prefix(place)
+            wishes += [Wish(step.step_id, prefix + w.argument, w.name, w.source) for w in handler.wants]
+    return None if completes is None else completes(asked, wishes)
+
+
+def complete(step: ClaimedStep, answer: CompletedInput, handlers: Versions) -> tuple[ClaimedStep, Handler]:
+    """Put what came into a step's input, and choose its handler: that of the version, else the one added last."""
+    if len(handlers) == 1:
+        return step._replace(input=answer.input), handlers[0]
+    place = next((n for n, h in enumerate(handlers) if h.version == answer.version), len(handlers) - 1)
+    prefix = _prefix(place)
+    given = json.loads(answer.input)
+    own = {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+    return step._replace(input=json.dumps(own)), handlers[place]
+
+
+def _prefix(place: int) -> str:
+    """Keep apart what handlers of several versions call by one name."""
+    return f"{place}:"

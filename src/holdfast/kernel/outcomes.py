@@ -1,0 +1,36 @@
+"""Outcomes as settle_steps' JSON has them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any, assert_never
+
+from holdfast.models import Continue, Done, Fail, Json, Release, Retry, Settlement, Snooze, Span, span
+
+_LONGEST = timedelta(days=36500)
+
+
+def as_json(settlement: Settlement) -> dict[str, Any]:
+    """Write a settlement as settle_steps' JSON has it."""
+    head = {"step_id": settlement.step_id, "lease_id": settlement.lease_id}
+    match settlement.outcome:
+        case Done(result):
+            return {**head, "outcome": "done", "result": json.loads(result) if isinstance(result, Json) else result}
+        case Retry(error, after):
+            return {**head, "outcome": "retry", "error": error, "retry_after": _span(after)}
+        case Fail(error):
+            return {**head, "outcome": "fail", "error": error}
+        case Snooze(after):
+            return {**head, "outcome": "snooze", "retry_after": _span(after)}
+        case Continue(cursor, was):
+            return {**head, "outcome": "continue", "cursor": cursor, "cursor_was": was}
+        case Release():
+            return {**head, "outcome": "release"}
+        case outcome:
+            assert_never(outcome)
+
+
+def _span(after: Span | None) -> str | None:
+    """Write a wait within what an interval can hold; the policy has its own, shorter bounds."""
+    return None if after is None else f"{min(span(after), _LONGEST).total_seconds()} s"
