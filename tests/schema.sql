@@ -638,32 +638,33 @@ $$;
 CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) RETURNS bigint[]
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
+    AS $$
 declare
   clock constant timestamptz := holdfast.clock();
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
-  awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
+  outside text[];
+  outside_ids bigint[];
   ids bigint[];
   parents bigint[];
   children bigint[];
 begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  outside := holdfast.outside_names(add_steps.steps);
+  outside_ids := array(  -- by name, one by one: a join may read the whole run
+    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name) from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
   -- A parent that is being settled comes to its end first: it would not see the edge.
-  perform from holdfast.steps s
-    where s.id = any (array(select n.step_id from holdfast.run_steps n
-                             where n.run_id = add_steps.run_id and n.name = any (awaited))) order by s.id for share;
+  perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
       from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, n.name, t.outcome = 'succeeded' and s.finished_at is not null
-      from holdfast.run_steps n
-      join holdfast.steps s on s.id = n.step_id
-      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-     where n.run_id = add_steps.run_id and n.name = any (awaited))
+    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+      from unnest(outside, outside_ids) u (name, id)
+     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
     from planned p, lateral (
@@ -686,7 +687,7 @@ begin
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
 end
-$_$;
+$$;
 
 
 --
@@ -884,15 +885,16 @@ $$;
 CREATE FUNCTION holdfast.check_new_edges() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
     AS $$
 declare
-  run_ids uuid[];
   stray bigint;
   turn record;
   found_at bigint;
 begin
-  select array_agg(distinct b.run_id), min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null)
-    into run_ids, stray
+  select min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null) into stray
     from n
     left join holdfast.steps a on a.id = n.step_id
     left join holdfast.steps b on b.id = n.next_id;
@@ -901,9 +903,14 @@ begin
                             'an edge joins two steps of one run');
   end if;
   for turn in
+    with recursive later (id) as (
+      select n.next_id from n
+      union
+      select e.next_id from later l join holdfast.edges e on e.step_id = l.id
+    )
     select d.next_id as begins, array_agg(d.step_id) as ends
-      from holdfast.run_steps r join holdfast.edges d on d.next_id = r.step_id
-     where r.run_id = any (run_ids) and d.step_id > d.next_id
+      from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
+     where d.step_id in (select c.id from later c)
      group by d.next_id
   loop
     with recursive reached (id) as (
@@ -911,7 +918,7 @@ begin
       union
       select e.next_id from reached r join holdfast.edges e on e.step_id = r.id
     )
-    select r.id into found_at from reached r where r.id = any (turn.ends) limit 1;
+    select r.id into found_at from (select x.id from reached x intersect select unnest(turn.ends)) r limit 1;
     if found_at is not null then
       perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
                               'take one of the edges between them away');
@@ -1022,8 +1029,11 @@ begin
     select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
-  select coalesce(odd, min(s.name)) into odd
-    from jsonb_array_elements(check_plan.steps) p join holdfast.run_steps s on s.run_id = check_plan.run_id and s.name = p ->> 'name';
+  select coalesce(odd, min(p ->> 'name')) into odd
+    from jsonb_array_elements(check_plan.steps) p
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
+     -- One by one and by name, here and below: a join may read the whole run.
+     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = p ->> 'name') is not null;
   if odd is not null then
     perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
   end if;
@@ -1032,13 +1042,8 @@ begin
     perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
   end if;
   select coalesce(u.name, 'null') into odd
-    from (select a.name  -- by set: a join of ten thousand names each of them
-            from jsonb_array_elements(check_plan.steps) p,
-                 lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
-          except
-          (select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null
-           union all
-           select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name is not null)) u
+    from unnest(holdfast.outside_names(check_plan.steps)) u (name)
+   where (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = u.name) is null
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
@@ -2140,6 +2145,24 @@ begin
   return written;
 end
 $$;
+
+
+--
+-- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE(array_agg(u.name), '{}'::text[]) AS "coalesce"
+    FROM ( SELECT a.name
+            FROM jsonb_array_elements(outside_names.steps) p(value),
+             LATERAL jsonb_array_elements_text(COALESCE(NULLIF((p.value -> 'after'::text), 'null'::jsonb), '[]'::jsonb)) a(name)
+         EXCEPT
+          SELECT (q.value ->> 'name'::text)
+            FROM jsonb_array_elements(outside_names.steps) q(value)
+           WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
+END;
 
 
 --
@@ -5201,6 +5224,13 @@ REVOKE ALL ON FUNCTION holdfast.narrow_tenants(asked text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
 
 
 --
