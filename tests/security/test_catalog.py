@@ -16,7 +16,9 @@ DB = Connection[Any]
 RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 
 # The manifest: what each role may call. A function that is not named here is for the kernel alone.
-READING = {"allowed_tenants", "backoff", "chance", "clock", "is_live", "partitions_ahead", "step_results"}
+READING = {
+    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "partitions_ahead", "policy_of", "step_results",
+}  # fmt: skip
 STARTING = {"reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged"}
 WORKING = {
     "claim_steps",

@@ -70,7 +70,7 @@ def test_roles_that_another_uses_by_now_stay(owner):
     with psycopg.connect(owner, autocommit=True) as db:
         assert db.execute("select has_database_privilege('hf_owner', 'owned', 'create')").fetchone() == (True,)
         assert db.execute("select count(*) from pg_default_acl").fetchone() == (1,)
-        db.execute("set role hf_owner; drop schema holdfast, work cascade; reset role")
+        db.execute("set role hf_owner; drop schema holdfast, work, flow cascade; reset role")
         db.execute("alter default privileges for role hf_owner grant execute on functions to public")
         db.execute("revoke create on database owned from hf_owner")
     sweep(owner)
@@ -86,6 +86,15 @@ def test_nothing_of_the_original_is_changed(dsn):
 
     assert catalog(dsn) == before
     assert {name for name in before if not set(before[name]) <= set(during[name])} == set()
+
+
+def test_a_schema_of_a_face_goes_also_when_it_alone_was_made_before_the_kill(dsn, db):
+    with kernel.connect(dsn) as connection:
+        place.make(connection, NAME)
+    db.execute(f"create schema {NAME}_flow authorization hf_owner")
+
+    assert sweep(dsn) == [NAME]
+    assert not place.is_there(db, f"{NAME}_flow")
 
 
 def test_what_is_under_way_is_left_alone(dsn):

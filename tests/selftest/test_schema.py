@@ -11,19 +11,22 @@ from holdfast.selftest import place
 
 NAME = "holdfast_selftest_0123abcd"
 WORD = r"\mholdfast\M"  # PostgreSQL's way to say: as a whole word
+FACES = [f"{NAME}_{face}" for face in migrate.FACES]
 MENTIONS = f"""
 select 'function ' || p.proname from pg_proc p
- where p.pronamespace = (%(name)s::text)::regnamespace
-   and (pg_get_functiondef(p.oid) ~ '{WORD}' or pg_get_functiondef(p.oid) ~ '(?<![''"\\w.])work[.][a-z]')
+ where p.pronamespace = any (%(schemas)s::regnamespace[])
+   and (pg_get_functiondef(p.oid) ~ '{WORD}'
+        or pg_get_functiondef(p.oid) ~ '(?<![''"\\w.])({"|".join(migrate.FACES)})[.][a-z]')
 union all
 select 'view ' || c.relname from pg_class c
- where c.relnamespace = (%(name)s::text)::regnamespace and c.relkind = 'v' and pg_get_viewdef(c.oid) ~ '{WORD}'
+ where c.relnamespace = any (%(schemas)s::regnamespace[]) and c.relkind = 'v' and pg_get_viewdef(c.oid) ~ '{WORD}'
 union all
 select 'default of ' || d.adrelid::regclass from pg_attrdef d join pg_class c on c.oid = d.adrelid
- where c.relnamespace = (%(name)s::text)::regnamespace and pg_get_expr(d.adbin, d.adrelid) ~ '{WORD}'
+ where c.relnamespace = any (%(schemas)s::regnamespace[]) and pg_get_expr(d.adbin, d.adrelid) ~ '{WORD}'
 union all
 select 'policy ' || p.policyname from pg_policies p
- where p.schemaname::text = %(name)s::text and (p.qual ~ '{WORD}' or p.with_check ~ '{WORD}')
+ where p.schemaname::text::regnamespace = any (%(schemas)s::regnamespace[])
+   and (p.qual ~ '{WORD}' or p.with_check ~ '{WORD}')
 """
 OBJECTS = """
 select p.proname from pg_proc p where p.pronamespace = any (%(schemas)s::regnamespace[])
@@ -47,16 +50,23 @@ def named(connection, *schemas):
     return {name for (name,) in connection.execute(OBJECTS, {"schemas": list(schemas)})}
 
 
-def mentions(connection, name):
-    return {line for (line,) in connection.execute(MENTIONS, {"name": name})}
+def mentions(connection, *schemas):
+    return {line for (line,) in connection.execute(MENTIONS, {"schemas": list(schemas)})}
 
 
 def test_the_copy_has_all_that_the_original_has_and_never_names_it(db, copy):
-    original = named(db, "holdfast", "work") - {"test_clock", "test_clock_pkey"}
+    original = named(db, "holdfast") - {"test_clock", "test_clock_pkey"}
 
     assert named(db, copy) == original | {"effects", "found_before"}
-    assert mentions(db, copy) == set()
+    assert mentions(db, copy, *FACES) == set()
     assert {line.split()[0] for line in mentions(db, "holdfast")} == {"function", "view", "default", "policy"}
+
+
+def test_each_face_has_a_schema_of_its_own_in_the_copy(db, copy):
+    assert {face: named(db, f"{copy}_{face}") for face in migrate.FACES} == {
+        face: named(db, face) for face in migrate.FACES
+    }
+    assert all(named(db, *FACES))
 
 
 def test_what_is_started_in_the_copy_is_in_the_copy_alone(dsn, db, copy):
@@ -100,9 +110,11 @@ def test_no_other_name_is_taken(name, monkeypatch):
         ("set search_path = pg_catalog, holdfast, pg_temp", "set search_path = pg_catalog, X, pg_temp"),
         ("select pg_notify('holdfast', q)", "select pg_notify('X', q)"),
         ("select current_setting('holdfast.actor', true)", "select current_setting('X.actor', true)"),
-        ("create schema if not exists work", "create schema if not exists X"),
-        ("grant usage on schema holdfast, work to hf_worker", "grant usage on schema X, X to hf_worker"),
-        ("select t.* from work.tasks t where m = 'work.task'", "select t.* from X.tasks t where m = 'work.task'"),
+        ("create schema if not exists work", "create schema if not exists X_work"),
+        ("comment on schema flow is 'work of a flow'", "comment on schema X_flow is 'work of a flow'"),
+        ("grant usage on schema holdfast, work, flow to w", "grant usage on schema X, X_work, X_flow to w"),
+        ("select t.* from work.tasks t where m = 'work.task'", "select t.* from X_work.tasks t where m = 'work.task'"),
+        ("select from flow.steps s join holdfast.steps k", "select from X_flow.steps s join X.steps k"),
         ("listen holdfast_12345678", "listen holdfast_12345678"),
     ],
 )

@@ -132,10 +132,7 @@ select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, t.
   from (select holdfast.clock() as now) c,
        holdfast.step_list s
   join holdfast.steps b on b.id = s.id
-  join holdfast.machines m on m.machine = s.machine
-  left join holdfast.policies o on o.policy = b.policy
-  left join holdfast.kinds k on k.kind = s.kind
-  left join holdfast.policies p on p.policy = coalesce(o.policy, k.policy, m.policy)
+  left join lateral holdfast.policy_of(b.policy, s.kind, s.machine) p on true
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
   left join holdfast.queues q on q.queue = s.queue
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id

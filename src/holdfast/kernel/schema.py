@@ -1,7 +1,8 @@
 """The schema that this process works in: `holdfast`, unless the process is part of a self-test.
 
 Every statement is written for `holdfast` and sent as it is written. A self-test installs the same kernel a second time,
-in a schema of its own; only there do connections get a cursor that puts the other name into what they send.
+in a schema of its own, and each face in one beside it; only there do connections get a cursor that puts the other
+names into what they send.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ VARIABLE = "HOLDFAST_SELF_TEST_SCHEMA"
 _FACES = rb"(?:work|flow|rules|ingest|ops)"
 _KERNEL = re.compile(rb"\bholdfast\b")
 # The faces' own objects move along. Behind a quote such a word is the name of a machine ('work.task'): that stays.
-_OF_A_FACE = re.compile(rb"(?<!['\"\w.])" + _FACES + rb"\.(?=[a-z_])")
-_FACE = re.compile(rb"(\bschema (?:if not exists |holdfast, )?)" + _FACES + rb"\b")
+_OF_A_FACE = re.compile(rb"(?<!['\"\w.])(" + _FACES + rb")(?=\.[a-z_])")
+_NAMED_SCHEMAS = re.compile(rb"\bschema (?:if not exists )?\w+(?:, \w+)*")
+_FACE = re.compile(rb"\b(" + _FACES + rb")\b")
 
 
 def _checked(name: str) -> str:
@@ -73,8 +75,9 @@ def reworded(query: Any, connection: Any = None) -> bytes:
 
 @lru_cache(maxsize=1000)
 def _reworded(statement: bytes, to: bytes) -> bytes:
-    statement = _FACE.sub(rb"\g<1>" + to, statement)
-    return _KERNEL.sub(to, _OF_A_FACE.sub(to + b".", statement))
+    face = to + rb"_\g<1>"
+    statement = _NAMED_SCHEMAS.sub(lambda named: _FACE.sub(face, named[0]), statement)
+    return _KERNEL.sub(to, _OF_A_FACE.sub(face, statement))
 
 
 class Renaming(Cursor[Any]):

@@ -1,5 +1,7 @@
 """Where a self-test happens: a schema of its own, made in one transaction with a record of all that came with it.
 
+The faces' schemas bear its name before their own (`holdfast_selftest_0a1b2c3d_flow`), and come and go with it.
+
 The record says what has to be undone besides the schema, so that the next self-test can remove what a killed one left
 behind. One lock for the whole database tells whether a self-test is under way.
 """
@@ -32,6 +34,12 @@ OWNED = "select n.nspname from pg_catalog.pg_namespace n where n.nspowner = pg_c
 LEFT = r"""
 select n.nspname from pg_catalog.pg_namespace n
  where n.nspname ~ '^holdfast_selftest_[0-9a-f]{8}$' and n.nspowner = pg_catalog.to_regrole('hf_owner')
+ order by 1
+"""
+WITH_ITS_FACES = """
+select n.nspname from pg_catalog.pg_namespace n
+ where (n.nspname = %(name)s::text or starts_with(n.nspname, %(name)s::text || '_'))
+   and n.nspowner = pg_catalog.to_regrole('hf_owner')
  order by 1
 """
 BEFORE = """
@@ -155,19 +163,21 @@ def sweep(connection: Connection[Any]) -> list[str]:
 
 def _remove(connection: Connection[Any], name: str) -> None:
     connection.execute(ENDED, [name])
+    schemas = [schema for (schema,) in connection.execute(WITH_ITS_FACES, {"name": name})]
     try:
         with connection.transaction():
             connection.execute("set local client_min_messages = warning; set local lock_timeout = '10s'")
             connection.execute("set local role hf_owner")
             record = sql.SQL("select * from {}.found_before").format(sql.Identifier(name))
             before = Before._make(connection.execute(record).fetchall()[0])
-            connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))
+            named = sql.SQL(", ").join(map(sql.Identifier, schemas))
+            connection.execute(sql.SQL("drop schema {} cascade").format(named))
             connection.execute("reset role")
             _undo(connection, before)
     except psycopg.Error as error:
         raise DatabaseError(
             f"the schema {name} of a self-test could not be removed: {error.diag.message_primary or error}; "
-            f"remove it as its owner: drop schema {name} cascade"
+            f"remove it as its owner: drop schema {', '.join(schemas)} cascade"
         ) from error
     if Path(before.folder).name == name:
         shutil.rmtree(before.folder, ignore_errors=True)

@@ -38,7 +38,8 @@ grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edge
   to hf_producer, hf_worker, hf_reader, hf_operator;
 
 grant execute on function holdfast.allowed_tenants(), holdfast.clock(), holdfast.chance(), holdfast.partitions_ahead(),
-  holdfast.backoff(text, int, double precision), holdfast.is_live(holdfast.steps), holdfast.step_results(bigint[])
+  holdfast.backoff(text, int, double precision), holdfast.is_live(holdfast.steps),
+  holdfast.is_due(holdfast.steps, timestamptz), holdfast.policy_of(text, text, text), holdfast.step_results(bigint[])
   to hf_producer, hf_worker, hf_reader, hf_operator;
 grant execute on function
   holdfast.start_task(text, jsonb, text, text, text, timestamptz, int, text), holdfast.start_tasks(jsonb),
@@ -72,3 +73,9 @@ grant execute on function flow.step_surroundings(bigint[], bigint[], text[], tex
   to hf_producer, hf_worker, hf_reader, hf_operator;
 grant execute on function holdfast.add_awaited(bigint, bigint, jsonb, text[]) to hf_worker;
 grant execute on function flow.retry_from(bigint, text) to hf_operator;
+grant execute on function
+  flow.get_step_readiness_status(uuid, bigint[]), flow.get_step_readiness_status_batch(uuid[], bigint[]),
+  flow.get_task_execution_context(uuid), flow.get_task_execution_context_batch(uuid[]), flow.calculate_dependency_levels(uuid),
+  flow.get_system_health_counts(), flow.states_from_history(uuid)
+  to hf_producer, hf_worker, hf_reader, hf_operator;
+grant execute on function flow.adjust_step(bigint, int, boolean, numeric), flow.safe_transition_to(bigint, text, text) to hf_operator;

@@ -1,8 +1,9 @@
 -- Takes steps through the events given for them, each fenced by the lease it is expected to be under (null: none), and
 -- answers with what moved. All that hangs on it is done here: the columns that go with the new state, waiting children,
--- the run's counts and its closing. The caller has announced the actor (holdfast.act). A step whose machine has no such
--- move, but has `started` and the move after that, makes both; one that has neither is left out.
-create or replace function holdfast.move_steps(moves holdfast.step_move[])
+-- the run's counts and its closing. The caller has announced the actor (holdfast.act), and says by which clock it reckoned the
+-- due times. A step whose machine has no such move, but has `started` and the move after that, makes both; one that has
+-- neither is left out.
+create or replace function holdfast.move_steps(moves holdfast.step_move[], clock timestamptz default holdfast.clock())
 returns setof holdfast.settled_step
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -12,7 +13,6 @@ set enable_mergejoin = off
 set enable_seqscan = off
 as $$
 declare
-  clock constant timestamptz := holdfast.clock();
   deltas holdfast.run_delta[];
   parents bigint[];
   moved holdfast.settled_step[];
@@ -36,11 +36,12 @@ begin
            lease_owner = case when b.phase = 'held' then s.lease_owner end,
            lease_until = case when b.phase = 'held' then s.lease_until end,
            due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
-           finished_at = case when b.is_over then clock end,
+           finished_at = case when b.is_over then move_steps.clock end,
            parked_due_at = null, parked_for = null,
            failures = case when b.event in ('retried', 'failed', 'expired') then s.failures + 1
                            when b.event in ('continued', 'reopened') then 0
                            else s.failures end,
+           failed_at = case when b.event in ('retried', 'failed', 'expired') then move_steps.clock else s.failed_at end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
            result = case when b.event = 'succeeded' or (b.event = 'resolved' and b.result is not null) then b.result else s.result end,
            error = case when b.event in ('retried', 'failed', 'expired') then b.error
@@ -59,9 +60,9 @@ begin
     from after a;
   if deltas is not null then
     if parents is not null then
-      deltas := deltas || holdfast.free_children(parents, clock);
+      deltas := deltas || holdfast.free_children(parents, move_steps.clock);
     end if;
-    perform holdfast.tally_runs(deltas, clock);
+    perform holdfast.tally_runs(deltas, move_steps.clock);
   end if;
   return query select m.* from unnest(moved) m;
 end

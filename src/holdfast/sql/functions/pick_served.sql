@@ -18,7 +18,8 @@ begin
     select array_agg(w.id), max(w.due_at) into seen, last_due
       from (select d.id, d.due_at
               from holdfast.steps d
-             where d.queue = pick_served.queue and d.priority = pick_served.priority and d.due_at <= pick_served.clock
+             where d.queue = pick_served.queue and d.priority = pick_served.priority
+               and holdfast.is_due(d, pick_served.clock)
                and (d.due_at, d.id) > (reached.due_at, reached.id)
              order by d.due_at, d.id
              limit size) w;
@@ -27,7 +28,7 @@ begin
       select d.id
         from holdfast.steps d
        where d.id = any (seen)
-         and d.due_at + interval '0' <= pick_served.clock  -- not bare: the index of due steps would answer it
+         and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
          and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
          and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
        order by d.due_at, d.id

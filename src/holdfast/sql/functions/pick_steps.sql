@@ -26,7 +26,7 @@ begin
                    (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
                    and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants)) as is_served
               from holdfast.steps d
-             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and d.due_at <= pick_steps.clock
+             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
                and (d.due_at, d.id) > (after.due_at, after.id)
              order by d.due_at, d.id
              limit pick_steps.wanted

@@ -33,10 +33,7 @@ begin
            null)::holdfast.step_move)
     into moves
     from holdfast.steps s
-    join holdfast.machines c on c.machine = s.machine
-    left join holdfast.policies own on own.policy = s.policy
-    left join holdfast.kinds k on k.kind = s.kind
-    join holdfast.policies p on p.policy = coalesce(own.policy, k.policy, c.policy)
+   cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
     lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
@@ -44,7 +41,7 @@ begin
    where s.id = any (picked);
   perform holdfast.act('system', 'rescue');
   return query
-  select m.* from holdfast.move_steps(moves) m
+  select m.* from holdfast.move_steps(moves, clock) m
    where allowed is null
       or exists (select from holdfast.steps s where s.id = m.step_id and s.tenant = any (allowed));
   perform holdfast.hold_back(moves, clock);

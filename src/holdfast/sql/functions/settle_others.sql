@@ -24,10 +24,7 @@ begin
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
       select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
-    join holdfast.machines c on c.machine = s.machine
-    left join holdfast.policies own on own.policy = s.policy
-    left join holdfast.kinds k on k.kind = s.kind
-    join holdfast.policies p on p.policy = coalesce(own.policy, k.policy, c.policy),
+    cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
                when 'continue' then holdfast.too_large('cursor', o.cursor)
@@ -43,7 +40,7 @@ begin
   if moves is null then
     return;
   end if;
-  settled := array(select m from holdfast.move_steps(moves) m);
+  settled := array(select m from holdfast.move_steps(moves, settle_others.clock) m);
   if cardinality(settled) < cardinality(moves) then
     insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
     select settle_others.clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'error',

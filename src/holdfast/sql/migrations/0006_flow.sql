@@ -14,6 +14,21 @@ create table flow.definitions (
   primary key (namespace, name, version)
 );
 
+-- What the face's functions answer with.
+create type flow.step_readiness as (
+  step_id bigint, task_id uuid, name text, current_state text, dependencies_satisfied boolean, retry_eligible boolean,
+  ready_for_execution boolean, last_failure_at timestamptz, next_retry_at timestamptz, total_parents int, completed_parents int,
+  attempts int, retry_limit int, backoff_request_seconds numeric, last_attempted_at timestamptz,
+  processed boolean, in_process boolean, retryable boolean);
+create type flow.task_execution_context as (
+  task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint,
+  in_progress_steps bigint, completed_steps bigint, failed_steps bigint, ready_steps bigint, blocked_steps bigint,
+  execution_status text, recommended_action text, completion_percentage numeric, health_status text,
+  earliest_retry_at timestamptz);
+
+-- When its last try failed: its backoff counts from then. Null, as it is for most, it costs nothing.
+alter table holdfast.steps add column failed_at timestamptz;
+
 -- Who calls them with the parameters of before finds the new ones, which take more.
 -- squawk-ignore ban-drop-function
 drop function if exists holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval);
@@ -23,3 +38,5 @@ drop function if exists holdfast.resolve(text, text);
 drop function if exists holdfast.wish(text, text, text);
 -- squawk-ignore ban-drop-function
 drop function if exists holdfast.wish_for_step(holdfast.steps, text);
+-- squawk-ignore ban-drop-function
+drop function if exists holdfast.move_steps(holdfast.step_move[]);

@@ -1,0 +1,24 @@
+-- The name of a policy that is as `policy` but gives that many tries (null: any number); it is made where there is none.
+create or replace function flow.policy_with_tries(policy text, tries int)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries$', '');
+  named constant text := format('%s with %s tries', like_it, coalesce(policy_with_tries.tries::text, 'any'));
+begin
+  if exists (select from holdfast.policies p where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries) then
+    return like_it;
+  end if;
+  insert into holdfast.policies as o
+    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+  select named, policy_with_tries.tries, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    from holdfast.policies p where p.policy = like_it
+  on conflict on constraint policies_pkey do update
+    set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
+        jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds, longest_retry_after = excluded.longest_retry_after
+    where o is distinct from excluded;  -- what it was made like has changed since
+  return named;
+end
+$$;

@@ -1,0 +1,18 @@
+-- A flow's step that the caller may act for, locked.
+create or replace function flow.step_to_change(step_id bigint)
+returns holdfast.steps
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = step_to_change.step_id and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed)) for update;
+  if step.id is null then
+    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id), 'flow.steps lists them');
+  end if;
+  return step;
+end
+$$;

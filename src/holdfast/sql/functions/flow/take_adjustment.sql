@@ -1,0 +1,29 @@
+-- The update trigger of flow.steps: carries out a change of retry_limit, retryable and backoff_request_seconds, for who may adjust
+-- steps; all else is refused. A limit or a flag set to null is the default's, a backoff set to null is 2 ^ attempts seconds, at most 30.
+create or replace function flow.take_adjustment()
+returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  adjustable constant text[] := '{retry_limit,retryable,backoff_request_seconds}';
+  odd constant text := (
+    select string_agg(n.key, ', ' order by n.key)
+      from jsonb_each(to_jsonb(new) - adjustable) n
+     where n.value is distinct from to_jsonb(old) -> n.key);
+begin
+  if odd is not null then
+    raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
+      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by holdfast.resolve, end it with '
+             'holdfast.cancel; of a step retry_limit, retryable and backoff_request_seconds may be set';
+  end if;
+  perform flow.adjust_step(
+    old.step_id,
+    case when new.retry_limit is distinct from old.retry_limit then coalesce(
+      new.retry_limit, (select p.tries from holdfast.policy_of(null, null, 'flow.step') p)) end,
+    case when new.retryable is distinct from old.retryable then coalesce(new.retryable, true) end,
+    case when new.backoff_request_seconds is distinct from old.backoff_request_seconds then coalesce(
+      new.backoff_request_seconds, extract(epoch from holdfast.backoff('flow.sql', old.attempts))) end);
+  return new;
+end
+$$;
