@@ -1378,6 +1378,7 @@ CREATE FUNCTION holdfast.check_new_edges() RETURNS trigger
     SET enable_seqscan TO 'off'
     AS $$
 declare
+  is_by_hand constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') = '';
   stray bigint;
   turn record;
   found_at bigint;
@@ -1392,14 +1393,18 @@ begin
   end if;
   for turn in
     with recursive later (id) as (
-      select n.next_id from n
+      select n.next_id from n where is_by_hand
       union
       select e.next_id from later l join holdfast.edges e on e.step_id = l.id
+    ),
+    turns as (
+      select n.step_id, n.next_id from n where n.step_id > n.next_id
+      union
+      select d.step_id, d.next_id
+        from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
+       where d.step_id in (select c.id from later c)
     )
-    select d.next_id as begins, array_agg(d.step_id) as ends
-      from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
-     where d.step_id in (select c.id from later c)
-     group by d.next_id
+    select t.next_id as begins, array_agg(t.step_id) as ends from turns t group by t.next_id
   loop
     with recursive reached (id) as (
       select turn.begins

@@ -1,6 +1,7 @@
--- The edges' INSERT trigger: an edge joins two steps of one run, and no cycle is made. Ids are given out in the order of the
--- plan, so an edge normally leads to a higher id; each cycle has an edge that does not, and only from those it is looked for. A
--- new cycle goes through a new edge, so all its steps come after one: the rest of the run is not read.
+-- The edges' INSERT trigger: an edge joins two steps of one run, and no cycle is made. Ids are given out in the order of the plan, so
+-- an edge normally leads to a higher id; each cycle has an edge that does not, and only from those it is looked for. What the
+-- kernel inserts has a new step at one end at least, so a new cycle turns back at one of the new edges. By hand it may turn back
+-- at an old one, which then comes after a new edge: the rest of the run is not read.
 create or replace function holdfast.check_new_edges()
 returns trigger
 language plpgsql
@@ -10,6 +11,7 @@ set enable_mergejoin = off
 set enable_seqscan = off
 as $$
 declare
+  is_by_hand constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') = '';
   stray bigint;
   turn record;
   found_at bigint;
@@ -24,14 +26,18 @@ begin
   end if;
   for turn in
     with recursive later (id) as (
-      select n.next_id from n
+      select n.next_id from n where is_by_hand
       union
       select e.next_id from later l join holdfast.edges e on e.step_id = l.id
+    ),
+    turns as (
+      select n.step_id, n.next_id from n where n.step_id > n.next_id
+      union
+      select d.step_id, d.next_id
+        from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
+       where d.step_id in (select c.id from later c)
     )
-    select d.next_id as begins, array_agg(d.step_id) as ends
-      from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
-     where d.step_id in (select c.id from later c)
-     group by d.next_id
+    select t.next_id as begins, array_agg(t.step_id) as ends from turns t group by t.next_id
   loop
     with recursive reached (id) as (
       select turn.begins
