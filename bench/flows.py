@@ -11,6 +11,8 @@ from hot_loop import load
 WAIT = 600.0
 LABELS = {1: "1 process", 2: "2 processes"}
 IN_TURN = "in turn"  # steps that could run beside each other, one after the other
+TAKING = "with context and results"  # steps that take a field of the context and what their parents gave
+TAKES = {"BENCH_TAKES": "1"}
 NO_STEPS = "it has no steps that wait for steps"
 LACKS = {"celery+redis": "its chords need a store of results, and none is set up here"}
 
@@ -26,7 +28,8 @@ class Flows:
     @property
     def steps(self) -> int:
         """How many handlers they call."""
-        return self.runs * {"diamond": 7, "chain": self.width}.get(self.shape, self.width + 1)
+        beside = {"chain": 0, "map": 2}.get(self.shape, 1)  # a map has the step before it, and the one after
+        return self.runs * (self.width + beside)
 
 
 def able(bench: Bench) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench import Bench
 from engines import Engine
-from flows import IN_TURN, LABELS, Flows, able, drain, is_fast
+from flows import IN_TURN, LABELS, TAKES, TAKING, Flows, able, drain, is_fast
 
 NAME = "diamonds"
 TITLE = "Steps that wait for steps: diamonds of seven"
@@ -24,6 +24,9 @@ def measure(bench: Bench) -> None:
                     what = label if place == 0 else f"{label}, {shape}"
                     value = drain(bench, engine, flows, processes)
                     bench.record(engine, what, number, value, "steps/s", n=flows.steps, shape=shape)
+            if engine.name == "holdfast":
+                value = drain(bench, engine, flows, **TAKES)
+                bench.record(engine, f"{LABELS[1]}, {TAKING}", number, value, "steps/s", n=flows.steps)
 
 
 def size(bench: Bench, engine: Engine) -> int:

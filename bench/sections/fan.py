@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bench import Bench
 from engines import Engine
-from flows import IN_TURN, LABELS, Flows, able, drain, is_fast
+from flows import IN_TURN, LABELS, TAKES, TAKING, Flows, able, drain, is_fast
 
 NAME = "fan"
 TITLE = "One flow of many steps beside each other, and a join"
 SHAPES = {"absurd": (IN_TURN,), "dbos": ("fan", IN_TURN)}  # absurd's steps run in turn inside a task, always
+MAPS: dict[str, dict[str, str]] = {f"{LABELS[1]}, a map": {}, f"{LABELS[1]}, a map {TAKING}": TAKES}
 QUICK = ("holdfast", "baseline", "absurd")
 
 
@@ -23,6 +24,12 @@ def measure(bench: Bench) -> None:
                     what = label if place == 0 else f"{label}, {shape}"
                     value = drain(bench, engine, flows, processes)
                     bench.record(engine, what, number, value, "steps/s", n=flows.steps, shape=shape)
+            if engine.name == "holdfast":
+                for what, more in MAPS.items():
+                    flows = Flows("map", 1, width(bench, engine))
+                    bench.record(
+                        engine, what, number, drain(bench, engine, flows, **more), "steps/s", n=flows.steps, shape="map"
+                    )
 
 
 def width(bench: Bench, engine: Engine) -> int:

@@ -25,4 +25,4 @@ def measure(bench: Bench) -> None:
                 bench.record(engine, label, number, rate(bench, engine, dsn, flows), "steps/s", n=flows.steps)
                 if seconds is not None:
                     cost = MICROSECONDS * seconds / flows.steps
-                    bench.record(engine, f"start, {label}", number, cost, "µs/step", n=flows.steps)
+                    bench.record(engine, f"start, {label}", number, cost, "us/step", n=flows.steps)

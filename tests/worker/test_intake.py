@@ -12,6 +12,7 @@ from holdfast import Holdfast
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import events
+from holdfast.worker import pace
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import new_identity
 from holdfast.worker.pace import Pace
@@ -71,12 +72,12 @@ def test_a_pace_that_took_too_much_begins_again() -> None:
 
 
 @pytest.mark.parametrize(("took", "is_at_once"), [(0.001, True), (0.02, True), (0.021, False)])
-def test_a_pace_knows_whether_a_batch_was_through_at_once(took: float, is_at_once: bool) -> None:  # noqa: FBT001
+def test_a_pace_knows_whether_a_batch_was_through_at_once(took: float, is_at_once: bool) -> None:
     """T-12: only then is it worth waiting for what it frees."""
-    pace = Pace(10, 100)
-    pace.batch_ended(1, took)
+    learning = Pace(10, 100)
+    learning.batch_ended(1, took)
 
-    assert pace.is_at_once is is_at_once
+    assert learning.is_at_once is is_at_once
 
 
 def chain(db: DB, length: int, kind: str = "link") -> str:
@@ -87,28 +88,17 @@ def chain(db: DB, length: int, kind: str = "link") -> str:
     return str(run_id)
 
 
-@pytest.mark.parametrize("is_at_once", [True, False])
+@pytest.mark.parametrize("at_once", [pace.AT_ONCE, -1.0])
 def test_what_a_settle_frees_is_claimed_without_a_poll_or_a_hint(
-    hf: Holdfast,
-    db: DB,
-    is_at_once: bool,  # noqa: FBT001
+    hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch, at_once: float
 ) -> None:
-    """T-12: children of its own steps, by a worker that hears no hints and would look again in five minutes."""
+    """T-12: by a worker that hears no hints and would look again in five minutes, however long its batches take."""
+    monkeypatch.setattr(pace, "AT_ONCE", at_once)
     hf.task(name="link")(lambda: None)
     run_id = chain(db, 20)
 
-    with working(hf, listens=False, poll_min=seconds(300), poll_max=seconds(300)) as worker:
-        if not is_at_once:
-            worker.intake._pace = Late(10, 10)
+    with working(hf, listens=False, poll_min=seconds(300), poll_max=seconds(300)):
         until(lambda: value(db, f"select state from holdfast.runs where id = '{run_id}'") == "complete", "the end")
-
-
-class Late(Pace):
-    """A pace to which no batch is through at once."""
-
-    def batch_ended(self, size: int, took: float) -> None:
-        """Learn nothing."""
-        self.is_at_once = False
 
 
 @pytest.mark.parametrize(
@@ -119,7 +109,7 @@ def test_children_are_waited_for_only_where_nothing_else_is_due(
     db: DB,
     runs: int,
     tasks: int,
-    is_awaited: bool,  # noqa: FBT001
+    is_awaited: bool,
 ) -> None:
     """T-12: a claim of three that brought less, and a step of a run among it."""
     link = hf.task(name="link")(lambda: None)
