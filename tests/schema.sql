@@ -263,6 +263,8 @@ CREATE FUNCTION flow.calculate_dependency_levels(task_id uuid) RETURNS TABLE(ste
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 begin
   return query
@@ -619,8 +621,8 @@ begin
            else 'wait_for_dependencies' end,
          coalesce(round(100.0 * c.completed / nullif(c.total, 0), 2), 100.00),
          case when c.total = 0 then 'unknown'
-              when c.blocked > 0 and c.ready = 0 and c.in_progress = 0 then 'blocked'
-              when c.failed > 0 then 'recovering'
+              when e.status = 'blocked_by_failures' then 'blocked'
+              when c.failed > 0 and e.status <> 'all_complete' then 'recovering'
               else 'healthy' end,
          c.earliest_retry_at
     from counted c,
@@ -1030,6 +1032,9 @@ begin
     raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
       hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by holdfast.resolve, end it with '
              'holdfast.cancel; of a step retry_limit, retryable and backoff_request_seconds may be set';
+  end if;
+  if new is not distinct from old then
+    return new;
   end if;
   perform flow.adjust_step(
     old.step_id,
@@ -4400,11 +4405,11 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
              JOIN flow.definitions d ON (((d.name = r.name) AND (d.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text))))),
             LATERAL jsonb_array_elements(d.steps) t(value)
           WHERE ((r.id = n.run_id) AND ((t.value ->> 'name'::text) = n.name) AND ((t.value ->> 'skippable'::text))::boolean))) AS skippable,
-    ((EXISTS ( SELECT
+    ((s.state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) AND ((EXISTS ( SELECT
            FROM holdfast.runs r
           WHERE ((r.id = n.run_id) AND ((r.input -> 'skip'::text) ? n.name)))) OR (EXISTS ( SELECT
            FROM holdfast.note_keys k
-          WHERE ((k.step_id = s.id) AND (k.key = 'skipped'::text))))) AS skipped,
+          WHERE ((k.step_id = s.id) AND (k.key = 'skipped'::text)))))) AS skipped,
         CASE
             WHEN (s.state = 'error'::text) THEN COALESCE(s.failed_at, s.claimed_at)
             ELSE s.claimed_at

@@ -128,6 +128,8 @@ class Intake:
 
     def _attempt(self, step: ClaimedStep, handler: Handler, batch: Batch) -> Attempt:
         lease, _ = self._places[id(handler)]
+        if handler.constants is not None:
+            step = completion.with_constants(step, handler.constants)
         one = self._held[step.lease_id] = Attempt(step, handler, self._desk, lease, batch)
         return one
 
