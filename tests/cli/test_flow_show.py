@@ -47,7 +47,7 @@ def test_a_step_in_backoff_says_when_it_is_tried_again(cli, found, db):
 
     assert (row[0], row[1], row[2]) == ("↻ reserve", "error", "1/3")
     assert row[3].startswith("again in 9.9") or row[3] == "again in 10 min"
-    assert row[7] == "ConnectionError: no line"
+    assert row[6] == "ConnectionError: no line"
     assert (page["failed"], page["execution_status"]) == ([], "waiting_for_dependencies")
     assert page["why"].startswith("step reserve: tried again in")
     assert page["earliest_retry_at"] is not None
@@ -62,7 +62,8 @@ def test_a_task_under_way_says_who_has_its_step(cli, db):
 
     assert "why         step reserve: worker-9 has it" in screen
     assert "processing, healthy: wait_for_completion" in screen
-    assert "▶ reserve\tin_progress\t1/3\theld\t" in screen
+    assert "▶ reserve\tin_progress\t1/3\t" in screen
+    assert "so far\tworker-9\t" in screen
     assert f"  holdfast flow cancel {task_id}" in screen
 
 
