@@ -263,6 +263,8 @@ CREATE FUNCTION flow.calculate_dependency_levels(task_id uuid) RETURNS TABLE(ste
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 begin
   return query
@@ -619,8 +621,8 @@ begin
            else 'wait_for_dependencies' end,
          coalesce(round(100.0 * c.completed / nullif(c.total, 0), 2), 100.00),
          case when c.total = 0 then 'unknown'
-              when c.blocked > 0 and c.ready = 0 and c.in_progress = 0 then 'blocked'
-              when c.failed > 0 then 'recovering'
+              when e.status = 'blocked_by_failures' then 'blocked'
+              when c.failed > 0 and e.status <> 'all_complete' then 'recovering'
               else 'healthy' end,
          c.earliest_retry_at
     from counted c,
@@ -856,6 +858,28 @@ $$;
 
 
 --
+-- Name: settled_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint, in_progress_steps bigint, completed_steps bigint, failed_steps bigint, ready_steps bigint, blocked_steps bigint, execution_status text, recommended_action text, completion_percentage numeric, health_status text, earliest_retry_at timestamp with time zone, at timestamp with time zone, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  return query
+  with touched as materialized (
+    select t.task_id, t.steps, t.moves from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t)
+  select c.*, clock, t.steps, t.moves
+    from flow.get_task_execution_context_batch(array(select t.task_id from touched t)) c
+    join touched t on t.task_id = c.task_id
+   order by c.task_id;
+end
+$$;
+
+
+--
 -- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -980,7 +1004,11 @@ begin
                 when 'own' then p.own -> w.name
                 when 'name' then to_jsonb(p.name)
                 when 'trace' then p.request -> 'trace'
-                when 'inner' then flow.result_in_run(p.run_id, concat(p.name, '.', w.name))
+                when 'inner' then (
+                  select jsonb_object_agg(substr(m.name, length(p.name) + 2), flow.result_in_run(p.run_id, m.name))
+                    from holdfast.edges e
+                    join holdfast.run_steps m on m.run_id = p.run_id and m.step_id = e.step_id
+                   where e.next_id = p.id and starts_with(m.name, concat(p.name, '.')))
                 else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
      group by w.step_id)
   select p.id, p.opening ->> 'version', coalesce(f.input, '{}')
@@ -1031,6 +1059,9 @@ begin
       hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by holdfast.resolve, end it with '
              'holdfast.cancel; of a step retry_limit, retryable and backoff_request_seconds may be set';
   end if;
+  if new is not distinct from old then
+    return new;
+  end if;
   perform flow.adjust_step(
     old.step_id,
     case when new.retry_limit is distinct from old.retry_limit then coalesce(
@@ -1039,6 +1070,40 @@ begin
     case when new.backoff_request_seconds is distinct from old.backoff_request_seconds then coalesce(
       new.backoff_request_seconds, extract(epoch from holdfast.backoff('flow.sql', old.attempts))) end);
   return new;
+end
+$$;
+
+
+--
+-- Name: touched_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+begin
+  return query
+  with meant as (
+    select s.run_id,
+           jsonb_object_agg(s.id, jsonb_build_object(
+             'name', n.name, 'attempts', s.failures, 'retry_limit', p.tries, 'failed_at', s.failed_at,
+             'next_retry_at', case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end)) as steps
+      from holdfast.steps s
+      join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
+      left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step'
+     group by s.run_id)
+  select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
+         coalesce((select jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id)
+                     from holdfast.journal j
+                    where j.run_id = r.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = touched_tasks.worker), '[]')
+    from meant m
+    join holdfast.runs r on r.id = m.run_id
+   order by r.id;
 end
 $$;
 
@@ -1125,32 +1190,33 @@ $$;
 CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) RETURNS bigint[]
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
+    AS $$
 declare
   clock constant timestamptz := holdfast.clock();
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
-  awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
+  outside text[];
+  outside_ids bigint[];
   ids bigint[];
   parents bigint[];
   children bigint[];
 begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  outside := holdfast.outside_names(add_steps.steps);
+  outside_ids := array(  -- by name, one by one: a join may read the whole run
+    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name) from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
   -- A parent that is being settled comes to its end first: it would not see the edge.
-  perform from holdfast.steps s
-    where s.id = any (array(select n.step_id from holdfast.run_steps n
-                             where n.run_id = add_steps.run_id and n.name = any (awaited))) order by s.id for share;
+  perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
       from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, n.name, t.outcome = 'succeeded' and s.finished_at is not null
-      from holdfast.run_steps n
-      join holdfast.steps s on s.id = n.step_id
-      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-     where n.run_id = add_steps.run_id and n.name = any (awaited))
+    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+      from unnest(outside, outside_ids) u (name, id)
+     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
     from planned p, lateral (
@@ -1173,7 +1239,7 @@ begin
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
 end
-$_$;
+$$;
 
 
 --
@@ -1372,15 +1438,17 @@ $$;
 CREATE FUNCTION holdfast.check_new_edges() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
     AS $$
 declare
-  run_ids uuid[];
+  is_by_hand constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') = '';
   stray bigint;
   turn record;
   found_at bigint;
 begin
-  select array_agg(distinct b.run_id), min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null)
-    into run_ids, stray
+  select min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null) into stray
     from n
     left join holdfast.steps a on a.id = n.step_id
     left join holdfast.steps b on b.id = n.next_id;
@@ -1389,17 +1457,26 @@ begin
                             'an edge joins two steps of one run');
   end if;
   for turn in
-    select d.next_id as begins, array_agg(d.step_id) as ends
-      from holdfast.run_steps r join holdfast.edges d on d.next_id = r.step_id
-     where r.run_id = any (run_ids) and d.step_id > d.next_id
-     group by d.next_id
+    with recursive later (id) as (
+      select n.next_id from n where is_by_hand
+      union
+      select e.next_id from later l join holdfast.edges e on e.step_id = l.id
+    ),
+    turns as (
+      select n.step_id, n.next_id from n where n.step_id > n.next_id
+      union
+      select d.step_id, d.next_id
+        from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
+       where d.step_id in (select c.id from later c)
+    )
+    select t.next_id as begins, array_agg(t.step_id) as ends from turns t group by t.next_id
   loop
     with recursive reached (id) as (
       select turn.begins
       union
       select e.next_id from reached r join holdfast.edges e on e.step_id = r.id
     )
-    select r.id into found_at from reached r where r.id = any (turn.ends) limit 1;
+    select r.id into found_at from (select x.id from reached x intersect select unnest(turn.ends)) r limit 1;
     if found_at is not null then
       perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
                               'take one of the edges between them away');
@@ -1510,8 +1587,11 @@ begin
     select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
-  select coalesce(odd, min(s.name)) into odd
-    from jsonb_array_elements(check_plan.steps) p join holdfast.run_steps s on s.run_id = check_plan.run_id and s.name = p ->> 'name';
+  select coalesce(odd, min(p ->> 'name')) into odd
+    from jsonb_array_elements(check_plan.steps) p
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
+     -- One by one and by name, here and below: a join may read the whole run.
+     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = p ->> 'name') is not null;
   if odd is not null then
     perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
   end if;
@@ -1520,13 +1600,8 @@ begin
     perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
   end if;
   select coalesce(u.name, 'null') into odd
-    from (select a.name  -- by set: a join of ten thousand names each of them
-            from jsonb_array_elements(check_plan.steps) p,
-                 lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
-          except
-          (select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null
-           union all
-           select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name is not null)) u
+    from unnest(holdfast.outside_names(check_plan.steps)) u (name)
+   where (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = u.name) is null
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
@@ -1933,6 +2008,9 @@ begin
   if coalesce(define_policy.policy, '') = '' or define_policy.policy in (
        select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
+  end if;
+  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
   end if;
   insert into holdfast.policies as p
     (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
@@ -2639,6 +2717,24 @@ begin
   return written;
 end
 $$;
+
+
+--
+-- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE(array_agg(u.name), '{}'::text[]) AS "coalesce"
+    FROM ( SELECT a.name
+            FROM jsonb_array_elements(outside_names.steps) p(value),
+             LATERAL jsonb_array_elements_text(COALESCE(NULLIF((p.value -> 'after'::text), 'null'::jsonb), '[]'::jsonb)) a(name)
+         EXCEPT
+          SELECT (q.value ->> 'name'::text)
+            FROM jsonb_array_elements(outside_names.steps) q(value)
+           WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
+END;
 
 
 --
@@ -4372,11 +4468,11 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
              JOIN flow.definitions d ON (((d.name = r.name) AND (d.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text))))),
             LATERAL jsonb_array_elements(d.steps) t(value)
           WHERE ((r.id = n.run_id) AND ((t.value ->> 'name'::text) = n.name) AND ((t.value ->> 'skippable'::text))::boolean))) AS skippable,
-    ((EXISTS ( SELECT
+    ((s.state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) AND ((EXISTS ( SELECT
            FROM holdfast.runs r
           WHERE ((r.id = n.run_id) AND ((r.input -> 'skip'::text) ? n.name)))) OR (EXISTS ( SELECT
            FROM holdfast.note_keys k
-          WHERE ((k.step_id = s.id) AND (k.key = 'skipped'::text))))) AS skipped,
+          WHERE ((k.step_id = s.id) AND (k.key = 'skipped'::text)))))) AS skipped,
         CASE
             WHEN (s.state = 'error'::text) THEN COALESCE(s.failed_at, s.claimed_at)
             ELSE s.claimed_at
@@ -5580,6 +5676,17 @@ GRANT ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason
 
 
 --
+-- Name: FUNCTION settled_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_operator;
+
+
+--
 -- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -5634,6 +5741,17 @@ REVOKE ALL ON FUNCTION flow.step_to_change(step_id bigint) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION flow.take_adjustment() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION touched_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_operator;
 
 
 --
@@ -6066,6 +6184,13 @@ REVOKE ALL ON FUNCTION holdfast.narrow_tenants(asked text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
 
 
 --

@@ -202,7 +202,7 @@ def calling_in_a_flow(hf: Holdfast, db: DB, stub: Stub, backoff: Backoff) -> int
 def test_a_step_waits_as_long_as_the_server_asks_up_to_its_cap(
     hf: Holdfast, db: DB, clock: Clock, stub: Stub, header: str, wait: int
 ) -> None:
-    """T-122, T-113, T-115: 429 with Retry-After 30 gives a backoff of 30"""
+    """T-122, T-113, T-114, T-115: 429 with Retry-After 30 gives backoff_request_seconds of 30"""
     stub.answers(429, Retry_After=header)
     now = clock.freeze()
     step_id = calling_in_a_flow(hf, db, stub, Backoff())
@@ -210,6 +210,7 @@ def test_a_step_waits_as_long_as_the_server_asks_up_to_its_cap(
     burst(hf)
 
     assert column(db, step_id, "due_at") == now + seconds(wait)
+    assert value(db, "select backoff_request_seconds from flow.steps where step_id = %s", step_id) == wait
     assert error_of(db, step_id)["message"] == "GET 127.0.0.1 answered 429"
 
 
