@@ -43,7 +43,8 @@ class Holdfast:
     Nothing is connected, and no server started, before the first use.
     """
 
-    def __init__(self, dsn: str | None = None) -> None:
+    def __init__(self, dsn: str | None = None, *, backoff: Backoff | None = None) -> None:
+        self.backoff = backoff or Backoff()  # of flows that say none of their own
         self.registry = Registry()
         self.flows = Flows()
         self.hooks = Hooks()
@@ -120,7 +121,7 @@ class Holdfast:
         each run goes on with the handlers of its own, and with the newest where its own is gone. `backoff` says how
         long its failed steps wait.
         """
-        flow = Flow(Title(name, namespace, version, description), self, context, backoff)
+        flow = Flow(Title(name, namespace, version, description), self, context, backoff or self.backoff)
         self.flows.add(flow)
         self.registry.also_say(flow.definition)
         return flow
