@@ -982,7 +982,11 @@ begin
                 when 'own' then p.own -> w.name
                 when 'name' then to_jsonb(p.name)
                 when 'trace' then p.request -> 'trace'
-                when 'inner' then flow.result_in_run(p.run_id, concat(p.name, '.', w.name))
+                when 'inner' then (
+                  select jsonb_object_agg(substr(m.name, length(p.name) + 2), flow.result_in_run(p.run_id, m.name))
+                    from holdfast.edges e
+                    join holdfast.run_steps m on m.run_id = p.run_id and m.step_id = e.step_id
+                   where e.next_id = p.id and starts_with(m.name, concat(p.name, '.')))
                 else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
      group by w.step_id)
   select p.id, p.opening ->> 'version', coalesce(f.input, '{}')
@@ -1953,6 +1957,9 @@ begin
   if coalesce(define_policy.policy, '') = '' or define_policy.policy in (
        select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
+  end if;
+  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
   end if;
   insert into holdfast.policies as p
     (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
