@@ -856,6 +856,28 @@ $$;
 
 
 --
+-- Name: settled_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint, in_progress_steps bigint, completed_steps bigint, failed_steps bigint, ready_steps bigint, blocked_steps bigint, execution_status text, recommended_action text, completion_percentage numeric, health_status text, earliest_retry_at timestamp with time zone, at timestamp with time zone, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  return query
+  with touched as materialized (
+    select t.task_id, t.steps, t.moves from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t)
+  select c.*, clock, t.steps, t.moves
+    from flow.get_task_execution_context_batch(array(select t.task_id from touched t)) c
+    join touched t on t.task_id = c.task_id
+   order by c.task_id;
+end
+$$;
+
+
+--
 -- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -1039,6 +1061,40 @@ begin
     case when new.backoff_request_seconds is distinct from old.backoff_request_seconds then coalesce(
       new.backoff_request_seconds, extract(epoch from holdfast.backoff('flow.sql', old.attempts))) end);
   return new;
+end
+$$;
+
+
+--
+-- Name: touched_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+begin
+  return query
+  with meant as (
+    select s.run_id,
+           jsonb_object_agg(s.id, jsonb_build_object(
+             'name', n.name, 'attempts', s.failures, 'retry_limit', p.tries, 'failed_at', s.failed_at,
+             'next_retry_at', case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end)) as steps
+      from holdfast.steps s
+      join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
+      left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step'
+     group by s.run_id)
+  select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
+         coalesce((select jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id)
+                     from holdfast.journal j
+                    where j.run_id = r.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = touched_tasks.worker), '[]')
+    from meant m
+    join holdfast.runs r on r.id = m.run_id
+   order by r.id;
 end
 $$;
 
@@ -5595,6 +5651,17 @@ GRANT ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason
 
 
 --
+-- Name: FUNCTION settled_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_operator;
+
+
+--
 -- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -5649,6 +5716,17 @@ REVOKE ALL ON FUNCTION flow.step_to_change(step_id bigint) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION flow.take_adjustment() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION touched_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_operator;
 
 
 --
