@@ -80,9 +80,9 @@ What to watch:
 EVENTS = """\
 # Events
 
-What subscribers to flows are told: [watch flows](../guides/flow-events.md). An event has `name`, `at`, `task_id`, `step_id` (None unless its name begins with
-`step.`) and `payload`, whose fields stand here with their types. `step` is the step's name in its task, such as `charge`, `ship[3]` or `bill.send`;
-`attempt` counts its executions from 1.
+What subscribers to flows are told: [watch flows](../guides/flow-events.md). An event has `name`, `at`, `task_id`,
+`step_id` (None unless its name begins with `step.`) and `payload`, whose fields stand here with their types. `step` is
+the step's name in its task, such as `charge`, `ship[3]` or `bill.send`; `attempt` counts its executions from 1.
 """
 STATES: LiteralString = """
 select machine, state, phase, coalesce(outcome, ''), is_initial from holdfast.machine_states
