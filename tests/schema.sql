@@ -750,7 +750,8 @@ begin
     spread := round(seconds * law.jitter);
     seconds := greatest(1, seconds - spread + floor(backoff.chance * (2 * spread + 1)));
   elsif law.jitter > 0 then
-    seconds := trunc(seconds * (1 + law.jitter * (2 * backoff.chance::numeric - 1)), 3);
+    seconds := greatest(case when law.jitter_in_seconds and seconds >= 1 then 1 else 0 end,
+                        trunc(seconds * (1 + law.jitter * (2 * backoff.chance::numeric - 1)), 3));
   end if;
   return make_interval(secs => seconds::double precision);
 end

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection, Connection
 
 from holdfast import config, embedded
 from holdfast.errors import BadInput
+from holdfast.flow.backoff import Backoff
 from holdfast.flow.define import Flow
 from holdfast.flow.flows import Flows
 from holdfast.flow.options import NAMESPACE, VERSION, Title
@@ -108,14 +109,16 @@ class Holdfast:
         namespace: str = NAMESPACE,
         version: str = VERSION,
         context: Any = None,
+        backoff: Backoff | None = None,
         description: str | None = None,
     ) -> Flow:
         """Define a flow, whose steps are added with `@flow.step`; `context` is the type of what its start takes.
 
         Without it the context is what the steps take. A new version stands beside those that the app still defines:
-        each run goes on with the handlers of its own, and with the newest where its own is gone.
+        each run goes on with the handlers of its own, and with the newest where its own is gone. `backoff` says how
+        long its failed steps wait.
         """
-        flow = Flow(Title(name, namespace, version, description), self, context)
+        flow = Flow(Title(name, namespace, version, description), self, context, backoff)
         self.flows.add(flow)
         return flow
 

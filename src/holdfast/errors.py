@@ -20,6 +20,10 @@ HoldfastError
 │   ├── RunFailed           what was waited for failed
 │   ├── RunCancelled        what was waited for was cancelled
 │   └── WaitTimedOut        what was waited for is not over yet
+├── OutsideError            what an outside system answered a handler; it says itself whether the step is tried again
+│   ├── RateLimited         asked to come back later; tried again, no sooner than it said
+│   ├── Unavailable         it could not answer; tried again
+│   └── Rejected            it will not have it, now or later; failed for good
 └── DatabaseError           the database could not be used at all
     ├── BadAddress          the DSN cannot be read
     ├── Unreachable         no server answered
@@ -35,6 +39,8 @@ HoldfastError
 """
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 
 class HoldfastError(Exception):
@@ -124,6 +130,26 @@ class RunCancelled(TaskError):
 
 class WaitTimedOut(TaskError):
     exit_code = 8
+
+
+class OutsideError(HoldfastError):
+    exit_code = 1
+
+
+class RateLimited(OutsideError):
+    """`retry_after` is what the system asked for; a bare number is seconds, and without it the policy says when."""
+
+    def __init__(self, message: str, *, retry_after: timedelta | float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(OutsideError):
+    pass
+
+
+class Rejected(OutsideError):
+    pass
 
 
 class DatabaseError(HoldfastError):

@@ -71,6 +71,14 @@ def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast,
     assert (found["killed"], found["started"], found["failed"]) == (1, 300, 1)
     assert found["rescued"] >= 1
     assert [line["state"] for line in found["story"]][:4] == ["pending", "running", "pending", "running"]
+    order = found["order"]
+    assert (order["parcels"], order["card_tried_again"], order["Retry-After_kept"], order["resolved_by_hand"]) == (
+        4,
+        1,
+        1,
+        1,
+    )
+    assert (order["done_twice"], order["complete"]) == (0, 1)
     assert "killed with -9: worker-" in ran.stderr
     assert "taken over: " in ran.stderr
     assert "is stopped again" in ran.stderr
@@ -86,7 +94,7 @@ def test_a_server_that_was_running_is_left_running_and_the_report_names_commands
     assert embedded.status(home).running
     assert "\nlost\t0\t✓\t" in ran.stdout
     commands = [line.split("  ")[1] for line in ran.stdout.partition("Look further:\n")[2].splitlines()]
-    assert len(commands) == 5
+    assert len(commands) == 7
     for command in commands:
         assert holdfast(*shlex.split(command)[1:]).returncode in {0, 9}, command
 
@@ -106,7 +114,7 @@ def test_a_demo_that_is_interrupted_stops_its_workers_and_says_what_stays(home):
 
     assert demo.returncode == 130, said
     assert "stay queued" in said
-    assert "go on with them: holdfast worker --app holdfast.demo.tasks:hf --queue demo-" in said
+    assert "go on with them: holdfast worker --app holdfast.demo.orders:hf --queue demo-" in said
     assert workers_of(home) == []
 
 

@@ -10,6 +10,7 @@ import pytest
 from holdfast.demo import figures, load, story
 from holdfast.demo.judge import Evidence, gather, judge
 from holdfast.demo.load import Load
+from holdfast.demo.order_play import Told, judged
 from holdfast.demo.story import Move
 from holdfast.demo.tasks import HOPELESS
 from holdfast.kernel import calls
@@ -122,3 +123,18 @@ def test_the_kinds_make_up_what_was_asked_for(count):
     assert sum(shares.values()) == len(kinds) == count
     assert shares[HOPELESS] >= 1
     assert {kind: kinds.count(kind) for kind in shares} == shares
+
+
+def test_an_order_that_did_not_go_as_it_must_is_found():
+    fine = Told(parcels=4, retried=1, waited=1.01, resolved=1, twice=0)
+
+    assert all(finding.holds for finding in judged(fine, "complete"))
+    for found in (
+        judged(replace(fine, parcels=3), "complete"),
+        judged(replace(fine, retried=0), "complete"),
+        judged(replace(fine, waited=0.4), "complete"),
+        judged(replace(fine, resolved=0), "complete"),
+        judged(replace(fine, twice=1), "complete"),
+        judged(fine, "error"),
+    ):
+        assert [finding.holds for finding in found].count(False) == 1

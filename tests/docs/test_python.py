@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import re
@@ -11,6 +12,7 @@ from typing import get_overloads
 import holdfast
 from docs.pages import DOCS
 from holdfast import Continue, Ctx, Fail, Holdfast, Retry, RetryPolicy, Snooze, errors
+from holdfast.flow.backoff import Backoff
 from holdfast.work.define import Task
 from holdfast.work.handle import Handle
 
@@ -64,6 +66,20 @@ def test_each_field_of_a_policy_is_explained() -> None:
     fields = {field.name for field in dataclasses.fields(RetryPolicy)}
 
     assert fields == set(re.findall(r"^\| `(\w+)` \|", TEXT.partition("## Retry policies")[2].partition("##")[0], re.M))
+
+
+def test_each_attribute_of_a_backoff_is_explained_with_its_default() -> None:
+    """T-93, T-127"""
+    guide = (DOCS / "guides" / "flow-backoff.md").read_text("utf-8").partition("## ")[0]
+    backoff = dataclasses.asdict(Backoff())
+    told = {name: default.replace("`", "") for name, default in re.findall(r"^\| `(\w+)` \| (.*?) \|", guide, re.M)}
+    delays = ", ".join(str(delay) for delay in backoff.pop("reenqueue_delays").values())
+
+    assert told.pop("reenqueue_delays") == delays
+    assert {name: ast.literal_eval(default) for name, default in told.items()} == {
+        **backoff,
+        "default_backoff_seconds": list(backoff["default_backoff_seconds"]),
+    }
 
 
 def test_each_error_that_waiting_raises_is_there() -> None:

@@ -6,6 +6,7 @@ import time
 from dataclasses import asdict, dataclass
 from datetime import UTC
 from typing import Any
+from uuid import UUID
 
 import typer
 from psycopg import Connection
@@ -16,15 +17,16 @@ from holdfast.cli.render import data, data_json, data_table, say
 from holdfast.cli.settings import load as load_settings
 from holdfast.config import Config
 from holdfast.crew import Terms, crew
-from holdfast.demo import load, story
+from holdfast.demo import load, orders, story
 from holdfast.demo.figures import added, read
-from holdfast.demo.judge import Evidence, Verdict, gather, judge
+from holdfast.demo.judge import Evidence, Finding, Verdict, gather, judge
 from holdfast.demo.load import Load
+from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play
 from holdfast.kernel import db, migrate
 
 CHECK_FAILED, INTERRUPTED = 9, 130
-APP = "holdfast.demo.tasks:hf"
+APP = "holdfast.demo.orders:hf"
 CONCURRENCY = 8
 SHORTEST_PLAY = 3.0  # seconds: longer than a lease runs, so that the others are still at work when it ends
 LONGEST_TASK = 0.5
@@ -39,7 +41,19 @@ class Played:
     verdict: Verdict
     lines: list[story.Line]
     chosen: Evidence | None
+    order: UUID
+    ordered: list[Finding]
     seconds: float
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All figures, of the tasks and of the order."""
+        return [*self.verdict.findings(), *self.ordered]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every figure is what it must be."""
+        return all(finding.holds for finding in self.findings)
 
 
 def show(*, tasks: int, workers: int, as_json: bool) -> None:
@@ -52,7 +66,7 @@ def show(*, tasks: int, workers: int, as_json: bool) -> None:
             _report_json(played)
         else:
             _report(played)
-    raise typer.Exit(0 if played.verdict.holds else CHECK_FAILED)
+    raise typer.Exit(0 if played.holds else CHECK_FAILED)
 
 
 def _migrate(connection: Connection[Any], settings: Config, dsn: str) -> None:
@@ -68,12 +82,19 @@ def _played(dsn: str, connection: Connection[Any], count: int, size: int) -> Pla
     queue = load.new_queue()
     seconds = min(LONGEST_TASK, SHORTEST_PLAY * size * CONCURRENCY / count)
     started = load.start(connection, queue, count, seconds)
+    order: OrderPlay | None = None
     try:
-        with crew(Terms(dsn, APP, CONCURRENCY, "holdfast demo", {})) as aboard, showing(started, size) as show:
+        with crew(Terms(dsn, APP, CONCURRENCY, "holdfast demo", {})) as aboard, showing(started, size) as see:
             for _ in range(size):
-                aboard.hire(queue)
+                aboard.hire(queue, orders.QUEUE)
             play = Play(connection, started, aboard)
-            play.run(show)
+            for scene in play.run():
+                see(scene)
+                if scene.killed is not None:
+                    order = order or OrderPlay(connection, started.until)
+                    order.see_to_it()
+            order = order or OrderPlay(connection, started.until)
+            order.wait()
     except KeyboardInterrupt:
         _say_what_stays(connection, started)
         raise typer.Exit(INTERRUPTED) from None
@@ -82,11 +103,12 @@ def _played(dsn: str, connection: Connection[Any], count: int, size: int) -> Pla
     chosen = story.choose(evidence)
     lines = [] if chosen is None else story.tell(connection, chosen.step_id)
     verdict = judge(started, evidence, killed=0 if killed is None else 1)
-    return Played(started, evidence, verdict, lines, chosen, time.monotonic() - began_at)
+    seconds = time.monotonic() - began_at
+    return Played(started, evidence, verdict, lines, chosen, order.task_id, order.findings(), seconds)
 
 
 def _report(played: Played) -> None:
-    rows = [(one.what, f"{one.count:,}", one.mark, one.meaning) for one in played.verdict.findings()]
+    rows = [(one.what, f"{one.count:,}", one.mark, one.meaning) for one in played.findings]
     data("")
     data_table(("", "count", "", "must be"), rows, styles={"✓": "bold green", "✗": "bold red"})
     if played.chosen is not None:
@@ -102,10 +124,12 @@ def _report(played: Played) -> None:
 
 
 def _report_json(played: Played) -> None:
-    figures = {**asdict(played.verdict), "holds": played.verdict.holds, "seconds": round(played.seconds, 1)}
+    figures = {**asdict(played.verdict), "holds": played.holds, "seconds": round(played.seconds, 1)}
+    ordered = {one.what.removeprefix("order: ").replace(" ", "_"): one.count for one in played.ordered}
     told = [{"at": line.at, "state": line.state, "what": line.what} for line in played.lines]
     shown = None if played.chosen is None else str(played.chosen.step_id)
-    data_json({**figures, "queue": played.load.queue, "story_of": shown, "story": told})
+    order = {"id": str(played.order), **ordered}
+    data_json({**figures, "queue": played.load.queue, "order": order, "story_of": shown, "story": told})
 
 
 def _commands(played: Played) -> list[tuple[str, str]]:
@@ -113,6 +137,8 @@ def _commands(played: Played) -> list[tuple[str, str]]:
     shown = played.chosen or played.evidence[0]
     return [
         (f"holdfast runs show {shown.step_id}", "one task's whole story"),
+        (f"holdfast flow show {played.order}", "the order: its steps, and what became of each"),
+        (f"holdfast flow graph {played.order}", "the same as a picture"),
         (f"holdfast dlq report --queue {played.load.queue}", "what failed for good, and why"),
         ("holdfast workers", "who is there; the killed one was seen last when it was killed"),
         ("holdfast db psql -c 'table holdfast.queue_list'", "what waits where"),

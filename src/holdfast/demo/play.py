@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,8 +67,8 @@ class Play:
         self._pace = Rate()
         self.killed: Killed | None = None
 
-    def run(self, show: Callable[[Scene], None]) -> None:
-        """Go on until all tasks are over, or nothing changes any more."""
+    def run(self) -> Iterator[Scene]:
+        """Go on until all tasks are over, or nothing changes any more, scene by scene."""
         last: tuple[Standing, ...] = ()
         changed_at = time.monotonic()
         while True:
@@ -77,7 +77,7 @@ class Play:
             whole = figures.added(kinds)
             self._see_to_the_killing(whole)
             seconds = time.monotonic() - self._began_at
-            show(Scene(kinds, seconds, self._pace.at(seconds, whole.over), self.killed))
+            yield Scene(kinds, seconds, self._pace.at(seconds, whole.over), self.killed)
             if kinds != last:
                 last, changed_at = kinds, time.monotonic()
             if whole.over >= whole.total or time.monotonic() - changed_at > PATIENCE:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from holdfast.errors import BadTask
 from holdfast.flow import calls, graph
+from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed
 from holdfast.flow.handle import FlowRun
 from holdfast.flow.handlers import Maker
@@ -35,12 +36,12 @@ class Hub(Door, Protocol):
 class Flow:
     """Steps that wait for steps; a start makes a task of them, which workers carry out."""
 
-    def __init__(self, title: Title, hub: Hub, context: Any = None) -> None:
+    def __init__(self, title: Title, hub: Hub, context: Any = None, backoff: Backoff | None = None) -> None:
         self.title = title
         self.nodes: dict[str, Node] = {}
         self._hub = hub
         self._context_type = context
-        self._maker = Maker(title, self.nodes, context)
+        self._maker = Maker(title, self.nodes, context, backoff or Backoff())
         self._signatures: dict[str, Signature] = {}
         hub.registry.also_say(self.definition)
 
@@ -56,7 +57,7 @@ class Flow:
         name: str | None = None,
         after: After = (),
         each: Step[Any, Any] | str | None = None,
-        retry: int | RetryPolicy | None = None,
+        retry: int | RetryPolicy | StepRetry | None = None,
         retryable: bool = True,
         skippable: bool = False,
         queue: str = "default",
@@ -73,7 +74,8 @@ class Flow:
 
         A parameter that bears the name of a step in `after` gets its result, a parameter annotated `Ctx` the attempt,
         every other one a field of the context. `each`: one step for each item of that step's list, taken as `item`.
-        `when`: a condition over the same names; where it does not hold the step is skipped. `retry` counts executions.
+        `when`: a condition over the same names; where it does not hold the step is skipped. `retry` counts executions;
+        a StepRetry or a RetryPolicy says too how long it waits between them, else the flow's backoff does.
         """
         for function in functions:
             return self._add(function)

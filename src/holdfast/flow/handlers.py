@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.errors import BadTask
 from holdfast.flow import calls, expand, graph
+from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.calling import Parameters, conditional
 from holdfast.flow.context import Fields
 from holdfast.flow.node import Node
 from holdfast.flow.options import Title
 from holdfast.kernel.completion import Want
-from holdfast.kernel.registry import Handler, RetryPolicy
+from holdfast.kernel.registry import Handler, RetryLaw, RetryPolicy
 from holdfast.kernel.signature import Signature
 
 
 class Maker:
     """Makes the handlers of one flow."""
 
-    def __init__(self, title: Title, nodes: Mapping[str, Node], context_type: Any) -> None:
+    def __init__(self, title: Title, nodes: Mapping[str, Node], context_type: Any, backoff: Backoff) -> None:
         self.fields = Fields(title.name)
         self._title = title
         self._nodes = nodes
         self._context_type = context_type
+        self._backoff = backoff
 
     def handlers(self, node: Node, function: Callable[..., Any]) -> list[Handler]:
         """Make the handlers of a step: of its planned row, and of what that plans in its turn."""
@@ -50,12 +53,13 @@ class Maker:
             is_async=inspect.iscoroutinefunction(function),
             uses_cpu=options.cpu and kind == self._title.kind(node.name),
             queue=options.queue,
-            retry=_law(node),
+            retry=_law(node, self._backoff),
             lease=options.lease,
             timeout=options.timeout,
             wants=tuple(self._want(node, name, each) for name, each in Parameters(function).named.items()),
             completes=calls.step_surroundings,
             version=self._title.version,
+            face="flow",
         )
 
     def _want(self, node: Node, name: str, parameter: inspect.Parameter) -> Want:
@@ -95,6 +99,8 @@ def _guarded(function: Callable[..., Any], node: Node) -> Any:
     return function if condition is None else conditional(function, condition, node.name)
 
 
-def _law(node: Node) -> RetryPolicy:
-    limit = node.limit if node.options.retryable else 1
-    return RetryPolicy(limit=limit)
+def _law(node: Node, backoff: Backoff) -> RetryLaw:
+    law, retryable = node.options.retry, node.options.retryable
+    if isinstance(law, (RetryPolicy, StepRetry)):
+        return law if retryable else replace(law, limit=1)
+    return StepRetry(node.limit, backoff, retryable)

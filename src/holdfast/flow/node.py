@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from holdfast.errors import BadTask
+from holdfast.flow.backoff import StepRetry
 from holdfast.flow.options import StepOptions
 from holdfast.kernel.registry import Handler, RetryPolicy
 from holdfast.kernel.signature import Signature
@@ -92,7 +93,7 @@ def read_options(given: dict[str, Any]) -> StepOptions:
 
 
 def limit_of(name: str, options: StepOptions) -> int:
-    limit = options.retry.limit if isinstance(options.retry, RetryPolicy) else options.retry
+    limit = options.retry.limit if isinstance(options.retry, (RetryPolicy, StepRetry)) else options.retry
     if limit is not None and limit < 0:
         raise BadTask(f"step {name}: {limit} executions are none; take at least 1")
     return LIMIT if limit is None else max(1, limit)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast.errors import BadTask
+from holdfast.flow.backoff import StepRetry
 from holdfast.kernel.registry import RetryPolicy
 
 NAMESPACE = "default"
@@ -42,7 +43,7 @@ class Title:
 class StepOptions:
     """What a step says of itself."""
 
-    retry: int | RetryPolicy | None = None
+    retry: int | RetryPolicy | StepRetry | None = None
     retryable: bool = True
     skippable: bool = False
     queue: str = "default"

@@ -6,13 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.errors import BadTask
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.completion import Completes, Want
 from holdfast.kernel.signature import Signature
+
+
+class RetryLaw(Protocol):
+    """How failures of a kind are tried again, in the words of a face."""
+
+    def definition(self, policy: str) -> Call[None]:
+        """Say it to the database under a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,18 @@ class RetryPolicy:
     longest: timedelta = timedelta(hours=1)
     jitter: float = 0.1
     waits: tuple[timedelta, ...] = ()
+
+    def definition(self, policy: str) -> Call[None]:
+        """Say it to the database under a name."""
+        return calls.define_policy(
+            policy,
+            tries=self.limit,
+            waits=self.waits,
+            base=self.base,
+            growth=self.growth,
+            longest=self.longest,
+            jitter=self.jitter,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +60,20 @@ class Handler:
     is_async: bool
     uses_cpu: bool
     queue: str
-    retry: RetryPolicy | None
+    retry: RetryLaw | None
     lease: timedelta | None
     timeout: timedelta | None
     wants: tuple[Want, ...] = ()
     completes: Completes | None = None
     version: str | None = None
+    face: str = "work"
 
     def definitions(self) -> Iterator[Call[None]]:
         """Say to the database what steps of this kind get."""
         policy = None
         if self.retry is not None:
-            policy = f"work:{self.kind}"
-            law = self.retry
-            yield calls.define_policy(
-                policy,
-                tries=law.limit,
-                waits=law.waits,
-                base=law.base,
-                growth=law.growth,
-                longest=law.longest,
-                jitter=law.jitter,
-            )
+            policy = f"{self.face}:{self.kind}"
+            yield self.retry.definition(policy)
         yield calls.define_kind(self.kind, queue=self.queue, policy=policy, lease=self.lease, timeout=self.timeout)
 
 
@@ -123,7 +134,7 @@ def _check(handler: Handler) -> None:
     for option, given in (("lease", handler.lease), ("timeout", handler.timeout)):
         if given is not None and given <= timedelta(0):
             raise BadTask(f"{name}: a {option} of {given} ends before it begins; take a longer one")
-    if handler.retry is not None:
+    if isinstance(handler.retry, RetryPolicy):
         _check_policy(name, handler.retry)
 
 

@@ -14,7 +14,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from pydantic import ValidationError
 
 from holdfast import tracing
-from holdfast.errors import LeaseLost, ReadOnly, Unreachable
+from holdfast.errors import LeaseLost, RateLimited, ReadOnly, Rejected, Unavailable, Unreachable
 from holdfast.kernel.signature import TRACE, ResultRefused, told
 from holdfast.kernel.transaction import AnswerLost
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
@@ -122,7 +122,7 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
         case Retry() | Fail() | Snooze() | Continue():
             return _said(one, error)
         case LeaseLost() | Interrupted() | asyncio.CancelledError() if one.is_timed_out and not one.is_lost:
-            return _failure(one, described(TimeoutError(f"it took longer than {one.handler.timeout}")))
+            return _failure(one, TimeoutError(f"it took longer than {one.handler.timeout}"))
         case LeaseLost():
             return None
         case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
@@ -135,7 +135,7 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
         case ResultRefused():
             return Fail({"type": "ResultRefused", "message": clean(str(error))})
         case _:
-            return _failure(one, described(error))
+            return _failure(one, error)
 
 
 def _is_of_the_database(one: Attempt, error: BaseException) -> bool:
@@ -151,9 +151,16 @@ def _is_of_the_database(one: Attempt, error: BaseException) -> bool:
     return False
 
 
-def _failure(one: Attempt, error: dict[str, Any]) -> Outcome:
-    """An exception is final unless the task has a policy of its own."""
-    return Fail(error) if one.handler.retry is None else Retry(error)
+def _failure(one: Attempt, error: BaseException) -> Outcome:
+    """An exception is final unless the task has a policy of its own, or an outside system's answer says what to do."""
+    match error:
+        case RateLimited():
+            return _said(one, Retry(error, error.retry_after))
+        case Unavailable():
+            return Retry(described(error))
+        case Rejected():
+            return Fail(described(error))
+    return Fail(described(error)) if one.handler.retry is None else Retry(described(error))
 
 
 def _said(one: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Outcome:

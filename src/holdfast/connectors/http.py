@@ -1,0 +1,140 @@
+"""Calls of outside systems over HTTP, for handlers: an answer that is no success becomes an error that says what to do.
+
+    http.call("POST", "https://pay.example/charges", json={"order": 41}, key="charge:41").json()
+
+Of a request only method, host and path are ever told: queries, headers and bodies may be secrets.
+"""
+
+from __future__ import annotations
+
+import json as text_as_json
+import logging
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+from holdfast.connectors.retry_after import http_date, retry_after
+from holdfast.errors import RateLimited, Rejected, Unavailable
+
+try:
+    import httpx2
+except ImportError as error:
+    raise ImportError("holdfast.connectors.http needs httpx2; pip install 'holdfast[http]'") from error
+
+TIMEOUT = timedelta(seconds=30)
+BUSY = {429, 503}
+PASSING = {408, 425}  # the server's side of a connection that was slow, or too early
+NOT_MODIFIED = 304
+for library in ("httpx2", "httpcore2"):  # at DEBUG and INFO they write headers and addresses
+    logging.getLogger(library).setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a server answered; names of headers are found in any case."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+    def json(self) -> Any:
+        """Read the body as JSON."""
+        return text_as_json.loads(self.body)
+
+
+def call(
+    method: str,
+    url: str,
+    *,
+    json: Any = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: timedelta | float = TIMEOUT,
+    key: str | None = None,
+) -> Response:
+    """Make a request, and give the answer if it is a success.
+
+    429 and 503 raise RateLimited with the Retry-After that came; other 5xx, 408, 425 and a broken connection raise
+    Unavailable; all else raises Rejected. Redirects are not followed. `key` is sent as Idempotency-Key: take one that
+    is the same for each attempt of a step.
+    """
+    place, options = _place(method, url), _options(json, headers, key)
+    try:
+        # A client for each call: no cookie and no half-closed connection of one step comes to another.
+        with httpx2.Client(verify=_certificates(), timeout=_seconds(timeout)) as client:
+            return _judged(place, client.request(method, url, **options))
+    except (httpx2.InvalidURL, httpx2.RequestError) as error:
+        _refuse(place, error)
+
+
+async def acall(
+    method: str,
+    url: str,
+    *,
+    json: Any = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: timedelta | float = TIMEOUT,
+    key: str | None = None,
+) -> Response:
+    """Make a request, as `call` does."""
+    place, options = _place(method, url), _options(json, headers, key)
+    try:
+        async with httpx2.AsyncClient(verify=_certificates(), timeout=_seconds(timeout)) as client:
+            return _judged(place, await client.request(method, url, **options))
+    except (httpx2.InvalidURL, httpx2.RequestError) as error:
+        _refuse(place, error)
+
+
+@lru_cache
+def _certificates() -> ssl.SSLContext:
+    """Read the machine's certificates once: it takes longer than most calls."""
+    return httpx2.create_ssl_context()
+
+
+def _options(json: Any, headers: Mapping[str, str] | None, key: str | None) -> dict[str, Any]:
+    sent = dict(headers or {})
+    if key is not None:
+        sent["Idempotency-Key"] = key
+    return {"headers": sent} if json is None else {"headers": sent, "json": json}
+
+
+def _seconds(timeout: timedelta | float) -> float:
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+
+
+def _judged(place: str, answer: httpx2.Response) -> Response:
+    status = answer.status_code
+    told = f"{place} answered {status}"
+    if answer.is_success or status == NOT_MODIFIED:
+        return Response(status, answer.headers, answer.content)
+    if status in BUSY:
+        # By the server's own clock where it tells it: a date of theirs means little by ours.
+        now = http_date(answer.headers.get("Date")) or datetime.now(UTC)
+        raise RateLimited(told, retry_after=retry_after(answer.headers.get("Retry-After"), now))
+    if answer.is_server_error or status in PASSING:
+        raise Unavailable(told)
+    if answer.is_redirect:
+        raise Rejected(f"{told}, a redirect; call the address that it leads to")
+    raise Rejected(told)
+
+
+def _refuse(place: str, error: httpx2.InvalidURL | httpx2.RequestError) -> NoReturn:
+    """Say what went wrong, without the error itself where it may quote what was sent or what came."""
+    sort = type(error).__name__
+    match error:
+        case httpx2.NetworkError() | httpx2.TimeoutException():
+            raise Unavailable(f"{place}: {sort}: {error}") from None
+        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+            raise Rejected(f"{place}: {sort}; mend the address or the headers") from None
+    raise Unavailable(f"{place}: {sort}") from None
+
+
+def _place(method: str, url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise Rejected(f"{method}: there is no such address; mend the address") from None
+    return f"{method} {parts.hostname}{parts.path}"

@@ -1,0 +1,229 @@
+"""How long a failed step of a flow waits: what can be configured, the formulas, and the policy it becomes in SQL."""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from typing import Any
+
+from holdfast.errors import BadTask
+from holdfast.kernel import calls
+from holdfast.kernel.call import Call
+
+LONGEST_SECONDS = 10**9  # some thirty years; an interval holds more, and nobody waits for it
+LONGEST_LIST = 1000
+FALLBACK_SECONDS = Decimal(30)  # the law of the preset flow.sql: 2 ^ n seconds, and no more than these
+_POWERS = Context(prec=17)  # as many digits as PostgreSQL's power() gives at least
+_SWITCHES = ("jitter_enabled", "enabled", "monotonic", "bypass")
+
+
+@dataclass(frozen=True, slots=True)
+class ReenqueueDelays:
+    """When a task is looked at again, in seconds, by what its steps are doing."""
+
+    has_ready_steps: float = 0
+    waiting_for_dependencies: float = 45
+    processing: float = 10
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            _check_number(f"reenqueue_delays.{each.name}", getattr(self, each.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How failed steps are spread over time, in seconds; frozen, so that flows may share one.
+
+    After failure n the wait is the nth of `default_backoff_seconds`, beyond them n ^ `backoff_multiplier` in whole
+    seconds, at most `max_backoff_seconds`, which bounds a Retry-After too; then up to `jitter_max_percentage` more or
+    less of it. With `monotonic` no wait is shorter than the one before it. Not `enabled`: the database's own 2, 4, 8, …
+    30 seconds. `bypass` waits for nothing: for tests.
+    """
+
+    default_backoff_seconds: Sequence[float] = (1, 2, 4, 8, 16, 32)
+    max_backoff_seconds: float = 300
+    backoff_multiplier: float = 2.0
+    jitter_enabled: bool = True
+    jitter_max_percentage: float = 0.1
+    reenqueue_delays: ReenqueueDelays = field(default_factory=ReenqueueDelays)
+    default_reenqueue_delay: float = 30
+    buffer_seconds: float = 5
+    enabled: bool = True
+    monotonic: bool = False
+    bypass: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+        object.__setattr__(self, "default_backoff_seconds", tuple(self.default_backoff_seconds))
+        if self.enabled and not self.bypass and not self.monotonic:
+            _warn_of_shrinking(self)
+
+    def calculate_backoff_seconds(self, attempt_number: int, chance: float | None = None) -> float:
+        """Tell the wait after a failure, as the database has it; `chance`, from 0 up to 1, is drawn unless given."""
+        if attempt_number <= 0 or self.bypass:
+            return 0
+        if not self.enabled:
+            return float(min(Decimal(2) ** min(attempt_number, 100), FALLBACK_SECONDS))
+        drawn = random.random() if chance is None else chance  # noqa: S311 - it spreads waits, and guards nothing
+        wait = self.base_backoff_seconds(attempt_number)
+        return float(_spread(wait, self.jitter, drawn) if self.jitter else wait)
+
+    def base_backoff_seconds(self, attempt_number: int) -> Decimal:
+        """Tell the wait before jitter."""
+        listed = self.default_backoff_seconds
+        if attempt_number <= len(listed):
+            wait = _exact(listed[attempt_number - 1])
+        else:
+            wait = _whole_power(attempt_number, self.backoff_multiplier)
+        if self.monotonic and listed:
+            wait = max(wait, _exact(max(listed[:attempt_number])))
+        return min(wait, _exact(self.max_backoff_seconds))
+
+    def reenqueue_delay(self, status: str, earliest_retry_in: float | None = None) -> float:
+        """Tell in how many seconds a task of that execution status is looked at again.
+
+        `earliest_retry_in`: seconds until the first of its failed steps may be tried again, where one waits for that.
+        """
+        delays = self.reenqueue_delays
+        match status:
+            case "has_ready_steps":
+                delay = delays.has_ready_steps
+            case "waiting_for_dependencies" if earliest_retry_in is not None:
+                delay = max(0, earliest_retry_in) + self.buffer_seconds
+            case "waiting_for_dependencies":
+                delay = delays.waiting_for_dependencies + self.buffer_seconds
+            case "processing":
+                delay = delays.processing + self.buffer_seconds
+            case _:
+                delay = self.default_reenqueue_delay
+        return min(delay, self.max_backoff_seconds)
+
+    @property
+    def jitter(self) -> float:
+        """The share that a wait may be longer or shorter by."""
+        return self.jitter_max_percentage if self.jitter_enabled else 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepRetry:
+    """How failures of a flow's step are tried again: executions in all, and the waits between them."""
+
+    limit: int = 3  # 0 counts as 1: what is planned is tried
+    backoff: Backoff = field(default_factory=Backoff)
+    retryable: bool = True
+
+    def __post_init__(self) -> None:
+        if not _is_count(self.limit):
+            raise BadTask(f"a retry limit of {self.limit!r} counts no executions; take 3 for three of them")
+        given: Any = self.backoff
+        if not isinstance(given, Backoff):
+            raise BadTask(f"a backoff of {given!r} is none; take Backoff(max_backoff_seconds=60), say")
+        self.definition("")  # so that a list that would be too long is refused here
+
+    @property
+    def tries(self) -> int:
+        """How often it is executed at most."""
+        return max(1, self.limit) if self.retryable else 1
+
+    def definition(self, policy: str) -> Call[None]:
+        """Say it to the database under a name."""
+        backoff = self.backoff
+        server = timedelta(seconds=0 if backoff.bypass else backoff.max_backoff_seconds)
+        if backoff.bypass or not backoff.enabled:
+            base, longest = (0, 0) if backoff.bypass else (2, int(FALLBACK_SECONDS))
+            return calls.define_policy(
+                policy, tries=self.tries, base=timedelta(seconds=base), longest=timedelta(seconds=longest), jitter=0,
+                longest_retry_after=server,
+            )  # fmt: skip
+        return calls.define_policy(
+            policy, tries=self.tries, waits=self._waits(), base=timedelta(0), growth=backoff.backoff_multiplier,
+            law="power", longest=server, jitter=backoff.jitter, jitter_in_seconds=True, longest_retry_after=server,
+        )  # fmt: skip
+
+    def _waits(self) -> list[timedelta]:
+        """List the waits that the power law does not give: beyond the list too, until it is past the list's longest."""
+        backoff = self.backoff
+        listed = backoff.default_backoff_seconds
+        if not backoff.monotonic or not listed:
+            return [timedelta(seconds=seconds) for seconds in listed]
+        waits: list[timedelta] = []
+        top = min(max(map(_exact, listed)), _exact(backoff.max_backoff_seconds))
+        for failure in range(1, self.tries):
+            if failure > len(listed) and _whole_power(failure, backoff.backoff_multiplier) >= top:
+                break
+            if failure > LONGEST_LIST:
+                raise BadTask(
+                    f"monotonic: {self.limit} executions by a backoff_multiplier of {backoff.backoff_multiplier} need "
+                    f"more than {LONGEST_LIST} waits; take a larger backoff_multiplier or a lower limit"
+                )
+            waits.append(timedelta(seconds=float(backoff.base_backoff_seconds(failure))))
+        return waits
+
+
+def _exact(seconds: float) -> Decimal:
+    """Read seconds as an interval holds them: to the microsecond."""
+    return Decimal(timedelta(seconds=seconds) // timedelta(microseconds=1)) / 10**6
+
+
+def _whole_power(attempt_number: int, multiplier: float) -> Decimal:
+    return Decimal(int(_POWERS.power(Decimal(attempt_number), Decimal(str(multiplier)))))
+
+
+def _spread(wait: Decimal, jitter: float, chance: float) -> Decimal:
+    """Move a wait up or down by chance: whole seconds by whole ones, others by milliseconds; none below a second."""
+    with localcontext(prec=60):
+        share = Decimal(str(jitter))
+        if wait == int(wait) and wait >= 1:
+            reach = (wait * share).quantize(Decimal(1), ROUND_HALF_UP)
+            return max(Decimal(1), wait - reach + math.floor(chance * float(2 * reach + 1)))
+        drawn = Decimal(f"{chance:.15g}")  # PostgreSQL's cast of a double
+        moved = wait * (1 + share * (2 * drawn - 1))
+        return max(Decimal(int(wait >= 1)), Decimal(int(moved * 1000)) / 1000)
+
+
+def _check(given: Backoff) -> None:
+    listed: Any = given.default_backoff_seconds
+    if isinstance(listed, str) or not isinstance(listed, Sequence) or len(listed) > LONGEST_LIST:
+        raise BadTask(f"default_backoff_seconds is no list of at most {LONGEST_LIST} numbers; take [1, 2, 4], say")
+    for place, seconds in enumerate(listed):
+        _check_number(f"default_backoff_seconds[{place}]", seconds)
+    for name in ("max_backoff_seconds", "default_reenqueue_delay", "buffer_seconds"):
+        _check_number(name, getattr(given, name))
+    if given.max_backoff_seconds == 0:
+        raise BadTask("max_backoff_seconds of 0 would let nothing wait; take bypass=True for tests, else a longer one")
+    _check_number("backoff_multiplier", given.backoff_multiplier, most=100)
+    _check_number("jitter_max_percentage", given.jitter_max_percentage, most=1)
+    if not isinstance(given.reenqueue_delays, ReenqueueDelays):
+        raise BadTask("reenqueue_delays is no ReenqueueDelays; take ReenqueueDelays(processing=5)")
+    for name in _SWITCHES:
+        if not isinstance(getattr(given, name), bool):
+            raise BadTask(f"{name} of {getattr(given, name)!r} is neither on nor off; take True or False")
+
+
+def _is_count(given: Any) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**31
+
+
+def _check_number(name: str, given: Any, *, most: float = LONGEST_SECONDS) -> None:
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if not is_number or not 0 <= given <= most:
+        raise BadTask(f"{name} of {given!r} makes no sense; take a number from 0 to {most}")
+
+
+def _warn_of_shrinking(given: Backoff) -> None:
+    listed = len(given.default_backoff_seconds)
+    if listed == 0:
+        return
+    last, beyond = given.base_backoff_seconds(listed), given.base_backoff_seconds(listed + 1)
+    if beyond < last:
+        warnings.warn(
+            f"after {listed} failures the wait shrinks from {last} s to {beyond} s, "
+            f"{listed + 1} to the power of a backoff_multiplier of {given.backoff_multiplier}; "
+            "take a larger backoff_multiplier, a longer default_backoff_seconds, or monotonic=True",
+            stacklevel=4,
+        )
