@@ -59,6 +59,57 @@ COMMENT ON SCHEMA work IS 'Holdfast: single tasks, in the words of the leased wo
 
 
 --
+-- Name: step_readiness; Type: TYPE; Schema: flow; Owner: -
+--
+
+CREATE TYPE flow.step_readiness AS (
+	step_id bigint,
+	task_id uuid,
+	name text,
+	current_state text,
+	dependencies_satisfied boolean,
+	retry_eligible boolean,
+	ready_for_execution boolean,
+	last_failure_at timestamp with time zone,
+	next_retry_at timestamp with time zone,
+	total_parents integer,
+	completed_parents integer,
+	attempts integer,
+	retry_limit integer,
+	backoff_request_seconds numeric,
+	last_attempted_at timestamp with time zone,
+	processed boolean,
+	in_process boolean,
+	retryable boolean
+);
+
+
+--
+-- Name: task_execution_context; Type: TYPE; Schema: flow; Owner: -
+--
+
+CREATE TYPE flow.task_execution_context AS (
+	task_id uuid,
+	name text,
+	namespace text,
+	version text,
+	state text,
+	total_steps bigint,
+	pending_steps bigint,
+	in_progress_steps bigint,
+	completed_steps bigint,
+	failed_steps bigint,
+	ready_steps bigint,
+	blocked_steps bigint,
+	execution_status text,
+	recommended_action text,
+	completion_percentage numeric,
+	health_status text,
+	earliest_retry_at timestamp with time zone
+);
+
+
+--
 -- Name: claimed_step; Type: TYPE; Schema: holdfast; Owner: -
 --
 
@@ -135,6 +186,193 @@ CREATE TYPE holdfast.step_move AS (
 
 
 --
+-- Name: adjust_step(bigint, integer, boolean, numeric); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.adjust_step(step_id bigint, retry_limit integer DEFAULT NULL::integer, retryable boolean DEFAULT NULL::boolean, backoff_request_seconds numeric DEFAULT NULL::numeric) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  step holdfast.steps := flow.step_to_change(adjust_step.step_id);
+  law constant holdfast.policies := (select p from holdfast.policy_of(step.policy, step.kind, step.machine) p);
+  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit, adjust_step.retryable);
+  waits_again constant boolean := step.state = 'error' and (tries is null or step.failures < tries)
+    and (step.finished_at is null or coalesce(step.failures >= law.tries, false) or coalesce(adjust_step.retryable, false));
+  retry_at timestamptz;
+begin
+  perform flow.check_adjustment(step, waits_again, adjust_step.backoff_request_seconds);
+  if waits_again and step.finished_at is not null then
+    perform holdfast.act('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.reopen_run(step.run_id, clock);
+    perform holdfast.act();
+  end if;
+  if waits_again then
+    step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
+    retry_at := coalesce(
+      step.failed_at + make_interval(secs => adjust_step.backoff_request_seconds::float), step.due_at, step.parked_due_at,
+      step.failed_at + holdfast.backoff(law.policy, step.failures));
+  end if;
+  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
+     set policy = case when tries is distinct from law.tries then flow.policy_with_tries(law.policy, tries) else s.policy end,
+         finished_at = case when s.state <> 'error' then null when not waits_again then coalesce(s.finished_at, clock) end,
+         failed_at = step.failed_at,
+         due_at = case when s.state <> 'error' then s.due_at when s.parked_due_at is null then retry_at end,
+         parked_due_at = case when s.state <> 'error' then s.parked_due_at when s.parked_due_at is not null then retry_at end,
+         parked_for = case when s.state <> 'error' or waits_again then s.parked_for end
+   where s.id = step.id;
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  values (clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, 'info', format('adjusted by %s', session_user),
+          jsonb_strip_nulls(jsonb_build_object(
+            'retry_limit', adjust_step.retry_limit, 'retryable', adjust_step.retryable,
+            'backoff_request_seconds', adjust_step.backoff_request_seconds, 'actor', session_user)));
+  perform holdfast.wake(array[step.queue]);
+end
+$$;
+
+
+--
+-- Name: adjusted_tries(integer, integer, boolean); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer, retryable boolean) RETURNS integer
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if adjusted_tries.retry_limit < 0 then
+    perform holdfast.refuse('RN005', format('a retry limit of %s makes no sense', adjusted_tries.retry_limit),
+                            'it counts executions, the first included');
+  end if;
+  return case
+    when not adjusted_tries.retryable then 1
+    when adjusted_tries.retry_limit is not null then greatest(1, adjusted_tries.retry_limit)
+    when adjusted_tries.retryable and adjusted_tries.tries = 1 then (
+      select p.tries from holdfast.policy_of(null, null, 'flow.step') p)
+    else adjusted_tries.tries end;
+end
+$$;
+
+
+--
+-- Name: calculate_dependency_levels(uuid); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.calculate_dependency_levels(task_id uuid) RETURNS TABLE(step_id bigint, name text, dependency_level integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+begin
+  return query
+  with recursive reached (id, level) as (
+    select n.step_id, 0 from holdfast.run_steps n
+     where n.run_id = calculate_dependency_levels.task_id
+       and not exists (select from holdfast.edges e where e.next_id = n.step_id)
+    union  -- not all: a step is met once at each level, not once on each way
+    select e.next_id, r.level + 1 from reached r join holdfast.edges e on e.step_id = r.id)
+  select n.step_id, n.name, max(r.level)
+    from reached r
+    join holdfast.run_steps n on n.run_id = calculate_dependency_levels.task_id and n.step_id = r.id
+   group by n.step_id, n.name
+   order by max(r.level), n.step_id;
+end
+$$;
+
+
+--
+-- Name: step_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+CREATE SEQUENCE holdfast.step_ids
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+SET default_tablespace = '';
+
+SET default_table_access_method = heap;
+
+--
+-- Name: steps; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.steps (
+    id bigint DEFAULT nextval('holdfast.step_ids'::regclass) NOT NULL,
+    due_at timestamp with time zone,
+    lease_until timestamp with time zone,
+    finished_at timestamp with time zone,
+    priority smallint DEFAULT 0 NOT NULL,
+    queue text DEFAULT 'default'::text NOT NULL,
+    last_event text,
+    tenant text DEFAULT 'default'::text NOT NULL,
+    kind text NOT NULL,
+    unique_key text,
+    parked_for text,
+    lease_id bigint,
+    run_id uuid,
+    attempt integer DEFAULT 0 NOT NULL,
+    machine text NOT NULL,
+    state text NOT NULL,
+    lease_owner text,
+    error jsonb,
+    created_at timestamp with time zone NOT NULL,
+    claimed_at timestamp with time zone,
+    parked_due_at timestamp with time zone,
+    failures integer DEFAULT 0 NOT NULL,
+    waits integer DEFAULT 0 NOT NULL,
+    policy text,
+    input jsonb DEFAULT '{}'::jsonb NOT NULL,
+    cursor jsonb,
+    result jsonb,
+    failed_at timestamp with time zone,
+    CONSTRAINT due_in_a_year_of_four_digits CHECK (((due_at >= '1900-01-01 00:00:00+00'::timestamp with time zone) AND (due_at <= '9999-01-01 00:00:00+00'::timestamp with time zone))),
+    CONSTRAINT due_only_when_free CHECK (((due_at IS NULL) OR ((lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
+    CONSTRAINT finished_holds_no_lease CHECK (((finished_at IS NULL) OR (lease_id IS NULL))),
+    CONSTRAINT input_is_small CHECK ((pg_column_size(input) <= 1048576)),
+    CONSTRAINT lease_is_whole CHECK ((((lease_id IS NULL) = (lease_until IS NULL)) AND ((lease_id IS NULL) = (lease_owner IS NULL)))),
+    CONSTRAINT parked_keeps_its_due_time CHECK (((parked_for IS DISTINCT FROM 'handler'::text) OR (parked_due_at IS NOT NULL))),
+    CONSTRAINT parked_only_when_free CHECK (((parked_due_at IS NULL) OR ((due_at IS NULL) AND (lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
+    CONSTRAINT priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
+    CONSTRAINT waits_are_counted CHECK ((waits >= 0))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
+
+ALTER TABLE ONLY holdfast.steps FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: check_adjustment(holdfast.steps, boolean, numeric); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if step.finished_at is not null and step.state <> 'error' then
+    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is tried again', step.id, step.state),
+                            'flow.retry_from does a step of a finished task again, in a new task');
+  end if;
+  if check_adjustment.backoff_request_seconds is not null and not check_adjustment.waits_again then
+    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
+                            'a backoff is set on a step that failed and will be tried again');
+  end if;
+  if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
+    perform holdfast.refuse('RN005', format('a backoff of %s seconds makes no sense', check_adjustment.backoff_request_seconds),
+                            'from 0 to a hundred years');
+  end if;
+end
+$$;
+
+
+--
 -- Name: check_skip(jsonb, text[]); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -185,10 +423,6 @@ begin
 end
 $$;
 
-
-SET default_tablespace = '';
-
-SET default_table_access_method = heap;
 
 --
 -- Name: runs; Type: TABLE; Schema: holdfast; Owner: -
@@ -245,6 +479,160 @@ begin
                             'try a failed step of it again with holdfast.retry, or cancel the task first');
   end if;
   return task;
+end
+$$;
+
+
+--
+-- Name: get_step_readiness_status(uuid, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.get_step_readiness_status(task_id uuid, step_ids bigint[] DEFAULT NULL::bigint[]) RETURNS SETOF flow.step_readiness
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query
+  select b.*
+    from flow.get_step_readiness_status_batch(array[get_step_readiness_status.task_id], get_step_readiness_status.step_ids) b;
+end
+$$;
+
+
+--
+-- Name: get_step_readiness_status_batch(uuid[], bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[] DEFAULT NULL::bigint[]) RETURNS SETOF flow.step_readiness
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  return query
+  select f.step_id, f.task_id, f.name, f.state, h.waits = 0,
+         (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and coalesce(f.next_retry_at <= clock, true),
+         coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false),
+         f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit, f.backoff_request_seconds,
+         f.last_attempted_at, f.processed, f.in_process, f.retryable
+    from unnest(get_step_readiness_status_batch.task_ids) u (id)
+    join holdfast.runs r on r.id = u.id
+    join flow.steps f on f.task_id = r.id
+    join holdfast.steps h on h.id = f.step_id
+    left join holdfast.queues q on q.queue = h.queue
+   cross join lateral (
+     select count(*)::int as total, (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
+       from holdfast.edges e left join holdfast.steps s on s.id = e.step_id
+      where e.next_id = h.id) p
+   where get_step_readiness_status_batch.step_ids is null or f.step_id = any (get_step_readiness_status_batch.step_ids)
+   order by f.task_id, f.step_id;
+end
+$$;
+
+
+--
+-- Name: get_system_health_counts(); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.get_system_health_counts() RETURNS TABLE(total_tasks bigint, pending_tasks bigint, in_progress_tasks bigint, complete_tasks bigint, error_tasks bigint, cancelled_tasks bigint, resolved_tasks bigint, total_steps bigint, pending_steps bigint, in_progress_steps bigint, complete_steps bigint, error_steps bigint, cancelled_steps bigint, ready_steps bigint, retryable_error_steps bigint, exhausted_retry_steps bigint, in_backoff_steps bigint, connections integer, max_connections integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  -- Only a cancelled task whose steps are still being moved has due ones.
+  ended constant uuid[] := array(select r.id from holdfast.runs r where r.moving = 'cancelled');
+begin
+  return query
+  with tasks as (
+    select count(*) as total, count(*) filter (where r.state = 'pending') as pending,
+           count(*) filter (where r.state = 'in_progress') as in_progress, count(*) filter (where r.state = 'complete') as complete,
+           count(*) filter (where r.state = 'error') as error, count(*) filter (where r.state = 'cancelled') as cancelled,
+           count(*) filter (where r.state = 'resolved_manually') as resolved, coalesce(sum(r.total), 0)::bigint as steps,
+           coalesce(sum(r.succeeded), 0)::bigint as succeeded, coalesce(sum(r.failed), 0)::bigint as failed,
+           coalesce(sum(r.cancelled), 0)::bigint as dropped
+      from holdfast.runs r where r.machine = 'flow.task'),
+  due as (
+    select count(*) filter (where s.state = 'error') as retryable,
+           count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
+           count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and s.run_id <> all (ended)) as ready
+      from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
+     where s.due_at is not null and s.machine = 'flow.step'),
+  parked as (
+    select count(*) filter (where s.state = 'error') as retryable
+      from holdfast.steps s where s.parked_for is not null and s.parked_due_at is not null and s.machine = 'flow.step'),
+  held as (
+    select count(*) as total from holdfast.steps s where s.lease_until is not null and s.machine = 'flow.step')
+  select t.total, t.pending, t.in_progress, t.complete, t.error, t.cancelled, t.resolved, t.steps,
+         t.steps - t.succeeded - t.failed - t.dropped - h.total - d.retryable - p.retryable, h.total, t.succeeded,
+         t.failed + d.retryable + p.retryable, t.dropped, d.ready, d.retryable + p.retryable, t.failed, d.in_backoff,
+         (select b.numbackends from pg_stat_database b where b.datname = current_database()),
+         current_setting('max_connections')::int
+    from tasks t, due d, parked p, held h;
+end
+$$;
+
+
+--
+-- Name: get_task_execution_context(uuid); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.get_task_execution_context(task_id uuid) RETURNS SETOF flow.task_execution_context
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query
+  select c.* from flow.get_task_execution_context_batch(array[get_task_execution_context.task_id]) c;
+end
+$$;
+
+
+--
+-- Name: get_task_execution_context_batch(uuid[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) RETURNS SETOF flow.task_execution_context
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query
+  with counted as (
+    select t.task_id, t.name, t.namespace, t.version, t.state, count(b.step_id) as total,
+           count(*) filter (where b.current_state = 'pending') as pending, count(*) filter (where b.in_process) as in_progress,
+           count(*) filter (where b.processed) as completed, count(*) filter (where b.current_state = 'error') as failed,
+           count(*) filter (where b.ready_for_execution) as ready,
+           count(*) filter (where b.current_state = 'cancelled' or (b.current_state = 'error' and b.next_retry_at is null)) as blocked,
+           min(b.next_retry_at) as earliest_retry_at
+      from unnest(get_task_execution_context_batch.task_ids) u (id)
+      join flow.tasks t on t.task_id = u.id
+      left join flow.get_step_readiness_status_batch(get_task_execution_context_batch.task_ids) b on b.task_id = t.task_id
+     group by t.task_id, t.name, t.namespace, t.version, t.state)
+  select c.task_id, c.name, c.namespace, c.version, c.state, c.total, c.pending, c.in_progress, c.completed, c.failed, c.ready,
+         c.blocked, e.status, case e.status
+           when 'has_ready_steps' then 'execute_ready_steps' when 'processing' then 'wait_for_completion'
+           when 'blocked_by_failures' then 'handle_failures' when 'all_complete' then 'finalize_task'
+           else 'wait_for_dependencies' end,
+         coalesce(round(100.0 * c.completed / nullif(c.total, 0), 2), 100.00),
+         case when c.total = 0 then 'unknown'
+              when e.status = 'blocked_by_failures' then 'blocked'
+              when c.failed > 0 and e.status <> 'all_complete' then 'recovering'
+              else 'healthy' end,
+         c.earliest_retry_at
+    from counted c,
+         lateral (select case
+                    when c.ready > 0 then 'has_ready_steps'
+                    when c.in_progress > 0 then 'processing'
+                    when c.blocked > 0 and c.state <> 'resolved_manually' then 'blocked_by_failures'
+                    when c.completed = c.total or c.state = 'resolved_manually' then 'all_complete'
+                    else 'waiting_for_dependencies' end as status) e
+   order by c.task_id;
 end
 $$;
 
@@ -309,65 +697,6 @@ ALTER TABLE ONLY holdfast.run_steps FORCE ROW LEVEL SECURITY;
 
 
 --
--- Name: step_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
---
-
-CREATE SEQUENCE holdfast.step_ids
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
-
---
--- Name: steps; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.steps (
-    id bigint DEFAULT nextval('holdfast.step_ids'::regclass) NOT NULL,
-    due_at timestamp with time zone,
-    lease_until timestamp with time zone,
-    finished_at timestamp with time zone,
-    priority smallint DEFAULT 0 NOT NULL,
-    queue text DEFAULT 'default'::text NOT NULL,
-    last_event text,
-    tenant text DEFAULT 'default'::text NOT NULL,
-    kind text NOT NULL,
-    unique_key text,
-    parked_for text,
-    lease_id bigint,
-    run_id uuid,
-    attempt integer DEFAULT 0 NOT NULL,
-    machine text NOT NULL,
-    state text NOT NULL,
-    lease_owner text,
-    error jsonb,
-    created_at timestamp with time zone NOT NULL,
-    claimed_at timestamp with time zone,
-    parked_due_at timestamp with time zone,
-    failures integer DEFAULT 0 NOT NULL,
-    waits integer DEFAULT 0 NOT NULL,
-    policy text,
-    input jsonb DEFAULT '{}'::jsonb NOT NULL,
-    cursor jsonb,
-    result jsonb,
-    CONSTRAINT due_in_a_year_of_four_digits CHECK (((due_at >= '1900-01-01 00:00:00+00'::timestamp with time zone) AND (due_at <= '9999-01-01 00:00:00+00'::timestamp with time zone))),
-    CONSTRAINT due_only_when_free CHECK (((due_at IS NULL) OR ((lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
-    CONSTRAINT finished_holds_no_lease CHECK (((finished_at IS NULL) OR (lease_id IS NULL))),
-    CONSTRAINT input_is_small CHECK ((pg_column_size(input) <= 1048576)),
-    CONSTRAINT lease_is_whole CHECK ((((lease_id IS NULL) = (lease_until IS NULL)) AND ((lease_id IS NULL) = (lease_owner IS NULL)))),
-    CONSTRAINT parked_keeps_its_due_time CHECK (((parked_for IS DISTINCT FROM 'handler'::text) OR (parked_due_at IS NOT NULL))),
-    CONSTRAINT parked_only_when_free CHECK (((parked_due_at IS NULL) OR ((due_at IS NULL) AND (lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
-    CONSTRAINT priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
-    CONSTRAINT waits_are_counted CHECK ((waits >= 0))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
-
-ALTER TABLE ONLY holdfast.steps FORCE ROW LEVEL SECURITY;
-
-
---
 -- Name: plan_of_run(uuid, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -389,6 +718,56 @@ CREATE FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) RETURNS jsonb
     FROM (kept k
       JOIN holdfast.steps s ON ((s.id = k.step_id)));
 END;
+
+
+--
+-- Name: policy_with_tries(text, integer); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.policy_with_tries(policy text, tries integer) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries$', '');
+  named constant text := format('%s with %s tries', like_it, coalesce(policy_with_tries.tries::text, 'any'));
+begin
+  if exists (select from holdfast.policies p where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries) then
+    return like_it;
+  end if;
+  insert into holdfast.policies as o
+    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+  select named, policy_with_tries.tries, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    from holdfast.policies p where p.policy = like_it
+  on conflict on constraint policies_pkey do update
+    set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
+        jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds, longest_retry_after = excluded.longest_retry_after
+    where o is distinct from excluded;  -- what it was made like has changed since
+  return named;
+end
+$_$;
+
+
+--
+-- Name: refuse_write(); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.refuse_write() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if tg_table_name like '%_transitions' then
+    perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
+                            'each move of a task or a step writes its own entry');
+  end if;
+  perform holdfast.refuse('RN005', format('flow.%s takes no %s', tg_table_name, lower(tg_op)), case tg_op
+    when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
+    when 'UPDATE' then 'try a failed task again with holdfast.retry, deal with it by holdfast.resolve, end one with holdfast.cancel'
+    else 'end a task with holdfast.cancel; what is over leaves by retention' end);
+  return null;
+end
+$$;
 
 
 --
@@ -453,6 +832,54 @@ $$;
 
 
 --
+-- Name: safe_transition_to(bigint, text, text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  step constant holdfast.steps := flow.step_to_change(safe_transition_to.step_id);
+  event constant text := case safe_transition_to.state
+    when 'pending' then 'reopened' when 'resolved_manually' then 'resolved' when 'cancelled' then 'cancelled' end;
+begin
+  if step.state = safe_transition_to.state then
+    return false;
+  end if;
+  if event is null then
+    perform holdfast.refuse('RN010', format('step %s is %s and cannot be made %s', step.id, step.state, safe_transition_to.state),
+                            'a person makes a step pending, resolved_manually or cancelled; its worker does the rest');
+  end if;
+  perform holdfast.wish(step.id::text, event, safe_transition_to.reason);
+  return true;
+end
+$$;
+
+
+--
+-- Name: settled_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint, in_progress_steps bigint, completed_steps bigint, failed_steps bigint, ready_steps bigint, blocked_steps bigint, execution_status text, recommended_action text, completion_percentage numeric, health_status text, earliest_retry_at timestamp with time zone, at timestamp with time zone, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  return query
+  with touched as materialized (
+    select t.task_id, t.steps, t.moves from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t)
+  select c.*, clock, t.steps, t.moves
+    from flow.get_task_execution_context_batch(array(select t.task_id from touched t)) c
+    join touched t on t.task_id = c.task_id
+   order by c.task_id;
+end
+$$;
+
+
+--
 -- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -484,6 +911,36 @@ begin
   end if;
   return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
+end
+$$;
+
+
+--
+-- Name: states_from_history(uuid); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.states_from_history(task_id uuid) RETURNS TABLE(step_id bigint, name text, state text, moves bigint, last_moved_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+begin
+  return query
+  select null::bigint, t.name, last.to_state, h.moves, last.at
+    from holdfast.runs t
+   cross join lateral (
+     select count(*) as moves, max(j.id) as id from holdfast.journal j where j.run_id = t.id and j.step_id is null) h
+    left join lateral (
+     select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null and j.id = h.id) last on true
+   where t.id = states_from_history.task_id and t.machine = 'flow.task'
+  union all
+  select s.id, n.name, coalesce(last.to_state, case when s.last_event is null then b.state end), h.moves, last.at
+    from holdfast.run_steps n
+    join holdfast.steps s on s.id = n.step_id
+    join holdfast.machine_states b on b.machine = s.machine and b.is_initial
+   cross join lateral (select count(*) as moves, max(j.id) as id from holdfast.journal j where j.step_id = s.id) h
+    left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id and j.id = h.id) last on true
+   where n.run_id = states_from_history.task_id;
 end
 $$;
 
@@ -547,13 +1004,108 @@ begin
                 when 'own' then p.own -> w.name
                 when 'name' then to_jsonb(p.name)
                 when 'trace' then p.request -> 'trace'
-                when 'inner' then flow.result_in_run(p.run_id, concat(p.name, '.', w.name))
+                when 'inner' then (
+                  select jsonb_object_agg(substr(m.name, length(p.name) + 2), flow.result_in_run(p.run_id, m.name))
+                    from holdfast.edges e
+                    join holdfast.run_steps m on m.run_id = p.run_id and m.step_id = e.step_id
+                   where e.next_id = p.id and starts_with(m.name, concat(p.name, '.')))
                 else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
      group by w.step_id)
   select p.id, p.opening ->> 'version', coalesce(f.input, '{}')
     from placed p left join found f on f.step_id = p.id;
 end
 $_$;
+
+
+--
+-- Name: step_to_change(bigint); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.step_to_change(step_id bigint) RETURNS holdfast.steps
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = step_to_change.step_id and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed)) for update;
+  if step.id is null then
+    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id), 'flow.steps lists them');
+  end if;
+  return step;
+end
+$$;
+
+
+--
+-- Name: take_adjustment(); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.take_adjustment() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  adjustable constant text[] := '{retry_limit,retryable,backoff_request_seconds}';
+  odd constant text := (
+    select string_agg(n.key, ', ' order by n.key)
+      from jsonb_each(to_jsonb(new) - adjustable) n
+     where n.value is distinct from to_jsonb(old) -> n.key);
+begin
+  if odd is not null then
+    raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
+      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by holdfast.resolve, end it with '
+             'holdfast.cancel; of a step retry_limit, retryable and backoff_request_seconds may be set';
+  end if;
+  if new is not distinct from old then
+    return new;
+  end if;
+  perform flow.adjust_step(
+    old.step_id,
+    case when new.retry_limit is distinct from old.retry_limit then coalesce(
+      new.retry_limit, (select p.tries from holdfast.policy_of(null, null, 'flow.step') p)) end,
+    case when new.retryable is distinct from old.retryable then coalesce(new.retryable, true) end,
+    case when new.backoff_request_seconds is distinct from old.backoff_request_seconds then coalesce(
+      new.backoff_request_seconds, extract(epoch from holdfast.backoff('flow.sql', old.attempts))) end);
+  return new;
+end
+$$;
+
+
+--
+-- Name: touched_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+begin
+  return query
+  with meant as (
+    select s.run_id,
+           jsonb_object_agg(s.id, jsonb_build_object(
+             'name', n.name, 'attempts', s.failures, 'retry_limit', p.tries, 'failed_at', s.failed_at,
+             'next_retry_at', case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end)) as steps
+      from holdfast.steps s
+      join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
+      left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step'
+     group by s.run_id)
+  select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
+         coalesce((select jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id)
+                     from holdfast.journal j
+                    where j.run_id = r.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = touched_tasks.worker), '[]')
+    from meant m
+    join holdfast.runs r on r.id = m.run_id
+   order by r.id;
+end
+$$;
 
 
 --
@@ -638,32 +1190,33 @@ $$;
 CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) RETURNS bigint[]
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
+    AS $$
 declare
   clock constant timestamptz := holdfast.clock();
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
-  awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
+  outside text[];
+  outside_ids bigint[];
   ids bigint[];
   parents bigint[];
   children bigint[];
 begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  outside := holdfast.outside_names(add_steps.steps);
+  outside_ids := array(  -- by name, one by one: a join may read the whole run
+    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name) from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
   -- A parent that is being settled comes to its end first: it would not see the edge.
-  perform from holdfast.steps s
-    where s.id = any (array(select n.step_id from holdfast.run_steps n
-                             where n.run_id = add_steps.run_id and n.name = any (awaited))) order by s.id for share;
+  perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
       from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, n.name, t.outcome = 'succeeded' and s.finished_at is not null
-      from holdfast.run_steps n
-      join holdfast.steps s on s.id = n.step_id
-      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-     where n.run_id = add_steps.run_id and n.name = any (awaited))
+    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+      from unnest(outside, outside_ids) u (name, id)
+     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
     from planned p, lateral (
@@ -686,7 +1239,7 @@ begin
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
 end
-$_$;
+$$;
 
 
 --
@@ -885,15 +1438,17 @@ $$;
 CREATE FUNCTION holdfast.check_new_edges() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
     AS $$
 declare
-  run_ids uuid[];
+  is_by_hand constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') = '';
   stray bigint;
   turn record;
   found_at bigint;
 begin
-  select array_agg(distinct b.run_id), min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null)
-    into run_ids, stray
+  select min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null) into stray
     from n
     left join holdfast.steps a on a.id = n.step_id
     left join holdfast.steps b on b.id = n.next_id;
@@ -902,17 +1457,26 @@ begin
                             'an edge joins two steps of one run');
   end if;
   for turn in
-    select d.next_id as begins, array_agg(d.step_id) as ends
-      from holdfast.run_steps r join holdfast.edges d on d.next_id = r.step_id
-     where r.run_id = any (run_ids) and d.step_id > d.next_id
-     group by d.next_id
+    with recursive later (id) as (
+      select n.next_id from n where is_by_hand
+      union
+      select e.next_id from later l join holdfast.edges e on e.step_id = l.id
+    ),
+    turns as (
+      select n.step_id, n.next_id from n where n.step_id > n.next_id
+      union
+      select d.step_id, d.next_id
+        from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
+       where d.step_id in (select c.id from later c)
+    )
+    select t.next_id as begins, array_agg(t.step_id) as ends from turns t group by t.next_id
   loop
     with recursive reached (id) as (
       select turn.begins
       union
       select e.next_id from reached r join holdfast.edges e on e.step_id = r.id
     )
-    select r.id into found_at from reached r where r.id = any (turn.ends) limit 1;
+    select r.id into found_at from (select x.id from reached x intersect select unnest(turn.ends)) r limit 1;
     if found_at is not null then
       perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
                               'take one of the edges between them away');
@@ -1023,8 +1587,11 @@ begin
     select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
-  select coalesce(odd, min(s.name)) into odd
-    from jsonb_array_elements(check_plan.steps) p join holdfast.run_steps s on s.run_id = check_plan.run_id and s.name = p ->> 'name';
+  select coalesce(odd, min(p ->> 'name')) into odd
+    from jsonb_array_elements(check_plan.steps) p
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
+     -- One by one and by name, here and below: a join may read the whole run.
+     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = p ->> 'name') is not null;
   if odd is not null then
     perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
   end if;
@@ -1033,13 +1600,8 @@ begin
     perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
   end if;
   select coalesce(u.name, 'null') into odd
-    from (select a.name  -- by set: a join of ten thousand names each of them
-            from jsonb_array_elements(check_plan.steps) p,
-                 lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
-          except
-          (select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null
-           union all
-           select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name is not null)) u
+    from unnest(holdfast.outside_names(check_plan.steps)) u (name)
+   where (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = u.name) is null
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
@@ -1447,6 +2009,9 @@ begin
        select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
   end if;
+  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
+  end if;
   insert into holdfast.policies as p
     (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
   values (define_policy.policy, define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth,
@@ -1691,6 +2256,17 @@ begin
   return state;
 end
 $$;
+
+
+--
+-- Name: is_due(holdfast.steps, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((step).due_at <= clock);
+END;
 
 
 --
@@ -1991,10 +2567,10 @@ $$;
 
 
 --
--- Name: move_steps(holdfast.step_move[]); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: move_steps(holdfast.step_move[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.move_steps(moves holdfast.step_move[]) RETURNS SETOF holdfast.settled_step
+CREATE FUNCTION holdfast.move_steps(moves holdfast.step_move[], clock timestamp with time zone DEFAULT holdfast.clock()) RETURNS SETOF holdfast.settled_step
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_hashjoin TO 'on'
@@ -2003,7 +2579,6 @@ CREATE FUNCTION holdfast.move_steps(moves holdfast.step_move[]) RETURNS SETOF ho
     SET enable_seqscan TO 'off'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();
   deltas holdfast.run_delta[];
   parents bigint[];
   moved holdfast.settled_step[];
@@ -2027,11 +2602,12 @@ begin
            lease_owner = case when b.phase = 'held' then s.lease_owner end,
            lease_until = case when b.phase = 'held' then s.lease_until end,
            due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
-           finished_at = case when b.is_over then clock end,
+           finished_at = case when b.is_over then move_steps.clock end,
            parked_due_at = null, parked_for = null,
            failures = case when b.event in ('retried', 'failed', 'expired') then s.failures + 1
                            when b.event in ('continued', 'reopened') then 0
                            else s.failures end,
+           failed_at = case when b.event in ('retried', 'failed', 'expired') then move_steps.clock else s.failed_at end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
            result = case when b.event = 'succeeded' or (b.event = 'resolved' and b.result is not null) then b.result else s.result end,
            error = case when b.event in ('retried', 'failed', 'expired') then b.error
@@ -2050,9 +2626,9 @@ begin
     from after a;
   if deltas is not null then
     if parents is not null then
-      deltas := deltas || holdfast.free_children(parents, clock);
+      deltas := deltas || holdfast.free_children(parents, move_steps.clock);
     end if;
-    perform holdfast.tally_runs(deltas, clock);
+    perform holdfast.tally_runs(deltas, move_steps.clock);
   end if;
   return query select m.* from unnest(moved) m;
 end
@@ -2144,6 +2720,24 @@ $$;
 
 
 --
+-- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE(array_agg(u.name), '{}'::text[]) AS "coalesce"
+    FROM ( SELECT a.name
+            FROM jsonb_array_elements(outside_names.steps) p(value),
+             LATERAL jsonb_array_elements_text(COALESCE(NULLIF((p.value -> 'after'::text), 'null'::jsonb), '[]'::jsonb)) a(name)
+         EXCEPT
+          SELECT (q.value ->> 'name'::text)
+            FROM jsonb_array_elements(outside_names.steps) q(value)
+           WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
+END;
+
+
+--
 -- Name: park_unserved(text, bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2225,7 +2819,8 @@ begin
     select array_agg(w.id), max(w.due_at) into seen, last_due
       from (select d.id, d.due_at
               from holdfast.steps d
-             where d.queue = pick_served.queue and d.priority = pick_served.priority and d.due_at <= pick_served.clock
+             where d.queue = pick_served.queue and d.priority = pick_served.priority
+               and holdfast.is_due(d, pick_served.clock)
                and (d.due_at, d.id) > (reached.due_at, reached.id)
              order by d.due_at, d.id
              limit size) w;
@@ -2234,7 +2829,7 @@ begin
       select d.id
         from holdfast.steps d
        where d.id = any (seen)
-         and d.due_at + interval '0' <= pick_served.clock  -- not bare: the index of due steps would answer it
+         and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
          and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
          and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
        order by d.due_at, d.id
@@ -2275,7 +2870,7 @@ begin
                    (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
                    and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants)) as is_served
               from holdfast.steps d
-             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and d.due_at <= pick_steps.clock
+             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
                and (d.due_at, d.id) > (after.due_at, after.id)
              order by d.due_at, d.id
              limit pick_steps.wanted
@@ -2299,6 +2894,82 @@ begin
   return pick;
 end
 $$;
+
+
+--
+-- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.kinds (
+    kind text NOT NULL,
+    policy text,
+    lease interval,
+    timeout interval,
+    queue text,
+    CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
+    CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
+);
+
+
+--
+-- Name: machines; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.machines (
+    machine text NOT NULL,
+    subject text NOT NULL,
+    policy text,
+    closing text,
+    CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
+    CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL)))
+);
+
+
+--
+-- Name: policies; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.policies (
+    policy text NOT NULL,
+    tries integer,
+    waits interval[] DEFAULT '{}'::interval[] NOT NULL,
+    base interval DEFAULT '00:00:00'::interval NOT NULL,
+    growth numeric DEFAULT 2 NOT NULL,
+    law text DEFAULT 'exponential'::text NOT NULL,
+    longest interval,
+    jitter numeric DEFAULT 0 NOT NULL,
+    jitter_in_seconds boolean DEFAULT false NOT NULL,
+    longest_retry_after interval DEFAULT '01:00:00'::interval NOT NULL,
+    CONSTRAINT jitter_is_a_share CHECK (((jitter >= (0)::numeric) AND (jitter <= (1)::numeric))),
+    CONSTRAINT known_law CHECK ((law = ANY (ARRAY['exponential'::text, 'power'::text]))),
+    CONSTRAINT tries_at_least_one CHECK ((tries >= 1)),
+    CONSTRAINT waits_are_not_negative CHECK (((base >= '00:00:00'::interval) AND (growth >= (0)::numeric) AND ('00:00:00'::interval <= ALL (waits))))
+);
+
+
+--
+-- Name: policy_of(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.policy_of(own text, kind text, machine text) RETURNS SETOF holdfast.policies
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT p.policy,
+     p.tries,
+     p.waits,
+     p.base,
+     p.growth,
+     p.law,
+     p.longest,
+     p.jitter,
+     p.jitter_in_seconds,
+     p.longest_retry_after
+    FROM (((holdfast.machines c
+      LEFT JOIN holdfast.policies o ON ((o.policy = policy_of.own)))
+      LEFT JOIN holdfast.kinds k ON ((k.kind = policy_of.kind)))
+      JOIN holdfast.policies p ON ((p.policy = COALESCE(o.policy, k.policy, c.policy))))
+   WHERE (c.machine = policy_of.machine);
+END;
 
 
 --
@@ -2604,10 +3275,7 @@ begin
            null)::holdfast.step_move)
     into moves
     from holdfast.steps s
-    join holdfast.machines c on c.machine = s.machine
-    left join holdfast.policies own on own.policy = s.policy
-    left join holdfast.kinds k on k.kind = s.kind
-    join holdfast.policies p on p.policy = coalesce(own.policy, k.policy, c.policy)
+   cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
     lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
@@ -2615,7 +3283,7 @@ begin
    where s.id = any (picked);
   perform holdfast.act('system', 'rescue');
   return query
-  select m.* from holdfast.move_steps(moves) m
+  select m.* from holdfast.move_steps(moves, clock) m
    where allowed is null
       or exists (select from holdfast.steps s where s.id = m.step_id and s.tenant = any (allowed));
   perform holdfast.hold_back(moves, clock);
@@ -2826,10 +3494,7 @@ begin
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
       select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
-    join holdfast.machines c on c.machine = s.machine
-    left join holdfast.policies own on own.policy = s.policy
-    left join holdfast.kinds k on k.kind = s.kind
-    join holdfast.policies p on p.policy = coalesce(own.policy, k.policy, c.policy),
+    cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
                when 'continue' then holdfast.too_large('cursor', o.cursor)
@@ -2845,7 +3510,7 @@ begin
   if moves is null then
     return;
   end if;
-  settled := array(select m from holdfast.move_steps(moves) m);
+  settled := array(select m from holdfast.move_steps(moves, settle_others.clock) m);
   if cardinality(settled) < cardinality(moves) then
     insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
     select settle_others.clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'error',
@@ -3548,35 +4213,6 @@ ALTER TABLE ONLY holdfast.journal FORCE ROW LEVEL SECURITY;
 
 
 --
--- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.kinds (
-    kind text NOT NULL,
-    policy text,
-    lease interval,
-    timeout interval,
-    queue text,
-    CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
-    CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
-);
-
-
---
--- Name: machines; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.machines (
-    machine text NOT NULL,
-    subject text NOT NULL,
-    policy text,
-    closing text,
-    CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
-    CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL)))
-);
-
-
---
 -- Name: note_keys; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -3613,28 +4249,6 @@ ALTER TABLE ONLY holdfast.notes FORCE ROW LEVEL SECURITY;
 
 
 --
--- Name: policies; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.policies (
-    policy text NOT NULL,
-    tries integer,
-    waits interval[] DEFAULT '{}'::interval[] NOT NULL,
-    base interval DEFAULT '00:00:00'::interval NOT NULL,
-    growth numeric DEFAULT 2 NOT NULL,
-    law text DEFAULT 'exponential'::text NOT NULL,
-    longest interval,
-    jitter numeric DEFAULT 0 NOT NULL,
-    jitter_in_seconds boolean DEFAULT false NOT NULL,
-    longest_retry_after interval DEFAULT '01:00:00'::interval NOT NULL,
-    CONSTRAINT jitter_is_a_share CHECK (((jitter >= (0)::numeric) AND (jitter <= (1)::numeric))),
-    CONSTRAINT known_law CHECK ((law = ANY (ARRAY['exponential'::text, 'power'::text]))),
-    CONSTRAINT tries_at_least_one CHECK ((tries >= 1)),
-    CONSTRAINT waits_are_not_negative CHECK (((base >= '00:00:00'::interval) AND (growth >= (0)::numeric) AND ('00:00:00'::interval <= ALL (waits))))
-);
-
-
---
 -- Name: tasks; Type: VIEW; Schema: work; Owner: -
 --
 
@@ -3661,11 +4275,7 @@ CREATE VIEW work.tasks WITH (security_invoker='true') AS
         END AS locked_at,
     attempt AS try_count,
     ( SELECT p.tries
-           FROM (((holdfast.machines c
-             LEFT JOIN holdfast.policies own ON ((own.policy = s.policy)))
-             LEFT JOIN holdfast.kinds k ON ((k.kind = s.kind)))
-             JOIN holdfast.policies p ON ((p.policy = COALESCE(own.policy, k.policy, c.policy))))
-          WHERE (c.machine = s.machine)) AS max_tries,
+           FROM holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)) AS max_tries,
     failures,
     created_at,
     GREATEST(created_at, claimed_at, finished_at, ( SELECT j.at
@@ -3764,6 +4374,34 @@ CREATE TABLE flow.definitions (
 
 
 --
+-- Name: step_dag; Type: VIEW; Schema: flow; Owner: -
+--
+
+CREATE VIEW flow.step_dag WITH (security_invoker='true') AS
+ SELECT n.step_id,
+    n.run_id AS task_id,
+    n.name,
+    p.ids AS parent_step_ids,
+    p.names AS parent_names,
+    c.ids AS child_step_ids,
+    c.names AS child_names,
+    (p.ids = '{}'::bigint[]) AS is_root_step,
+    (c.ids = '{}'::bigint[]) AS is_leaf_step
+   FROM (((holdfast.run_steps n
+     JOIN holdfast.runs r ON (((r.id = n.run_id) AND (r.machine = 'flow.task'::text))))
+     CROSS JOIN LATERAL ( SELECT COALESCE(array_agg(e.step_id ORDER BY e.step_id), '{}'::bigint[]) AS ids,
+            COALESCE(array_agg(m.name ORDER BY e.step_id), '{}'::text[]) AS names
+           FROM (holdfast.edges e
+             LEFT JOIN holdfast.run_steps m ON (((m.run_id = n.run_id) AND (m.step_id = e.step_id))))
+          WHERE (e.next_id = n.step_id)) p)
+     CROSS JOIN LATERAL ( SELECT COALESCE(array_agg(e.next_id ORDER BY e.next_id), '{}'::bigint[]) AS ids,
+            COALESCE(array_agg(m.name ORDER BY e.next_id), '{}'::text[]) AS names
+           FROM (holdfast.edges e
+             LEFT JOIN holdfast.run_steps m ON (((m.run_id = n.run_id) AND (m.step_id = e.next_id))))
+          WHERE (e.step_id = n.step_id)) c);
+
+
+--
 -- Name: step_templates; Type: VIEW; Schema: flow; Owner: -
 --
 
@@ -3784,6 +4422,147 @@ CREATE VIEW flow.step_templates WITH (security_invoker='true') AS
     (t.step ->> 'description'::text) AS description
    FROM flow.definitions d,
     LATERAL jsonb_array_elements(d.steps) WITH ORDINALITY t(step, no);
+
+
+--
+-- Name: step_transitions; Type: VIEW; Schema: flow; Owner: -
+--
+
+CREATE VIEW flow.step_transitions WITH (security_invoker='true') AS
+ SELECT id,
+    step_id,
+    from_state,
+    to_state,
+    jsonb_strip_nulls(jsonb_build_object('event', event, 'actor_kind', actor_kind, 'actor', actor, 'reason', reason, 'attempt', attempt, 'lease_id', lease_id, 'error', error)) AS metadata,
+    id AS sort_key,
+    (NOT (EXISTS ( SELECT
+           FROM holdfast.journal l
+          WHERE ((l.step_id = j.step_id) AND (l.id > j.id))))) AS most_recent,
+    at AS created_at,
+    tenant
+   FROM holdfast.journal j
+  WHERE ((machine = 'flow.step'::text) AND (step_id IS NOT NULL));
+
+
+--
+-- Name: steps; Type: VIEW; Schema: flow; Owner: -
+--
+
+CREATE VIEW flow.steps WITH (security_invoker='true') AS
+ SELECT s.id AS step_id,
+    n.run_id AS task_id,
+    n.name,
+    s.kind AS handler,
+    s.state,
+    (s.state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) AS processed,
+        CASE
+            WHEN (s.state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) THEN s.finished_at
+            ELSE NULL::timestamp with time zone
+        END AS processed_at,
+    (s.lease_id IS NOT NULL) AS in_process,
+    s.failures AS attempts,
+    p.tries AS retry_limit,
+    ((p.tries IS DISTINCT FROM 1) AND ((s.state <> 'error'::text) OR (s.finished_at IS NULL) OR COALESCE((s.failures >= p.tries), false))) AS retryable,
+    (EXISTS ( SELECT
+           FROM (holdfast.runs r
+             JOIN flow.definitions d ON (((d.name = r.name) AND (d.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text))))),
+            LATERAL jsonb_array_elements(d.steps) t(value)
+          WHERE ((r.id = n.run_id) AND ((t.value ->> 'name'::text) = n.name) AND ((t.value ->> 'skippable'::text))::boolean))) AS skippable,
+    ((s.state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) AND ((EXISTS ( SELECT
+           FROM holdfast.runs r
+          WHERE ((r.id = n.run_id) AND ((r.input -> 'skip'::text) ? n.name)))) OR (EXISTS ( SELECT
+           FROM holdfast.note_keys k
+          WHERE ((k.step_id = s.id) AND (k.key = 'skipped'::text)))))) AS skipped,
+        CASE
+            WHEN (s.state = 'error'::text) THEN COALESCE(s.failed_at, s.claimed_at)
+            ELSE s.claimed_at
+        END AS last_attempted_at,
+    s.failed_at AS last_failure_at,
+        CASE
+            WHEN (w.next_retry_at IS NOT NULL) THEN trim_scale(EXTRACT(epoch FROM (w.next_retry_at - s.failed_at)))
+            ELSE NULL::numeric
+        END AS backoff_request_seconds,
+    w.next_retry_at,
+    s.input AS inputs,
+    s.result AS results,
+    s.error,
+    ARRAY( SELECT m.name
+           FROM (holdfast.edges e
+             JOIN holdfast.run_steps m ON (((m.run_id = n.run_id) AND (m.step_id = e.step_id))))
+          WHERE (e.next_id = s.id)
+          ORDER BY e.step_id) AS depends_on,
+    s.queue,
+    s.priority,
+    s.attempt AS executions,
+    s.lease_owner AS worker,
+    s.lease_id,
+    s.lease_until,
+    s.created_at,
+    s.finished_at,
+    s.tenant
+   FROM (((holdfast.run_steps n
+     JOIN holdfast.steps s ON (((s.id = n.step_id) AND (s.run_id = n.run_id))))
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN (s.state = 'error'::text) THEN COALESCE(s.due_at, s.parked_due_at)
+                    ELSE NULL::timestamp with time zone
+                END AS next_retry_at) w)
+     LEFT JOIN LATERAL holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after) ON (true))
+  WHERE (s.machine = 'flow.step'::text);
+
+
+--
+-- Name: task_transitions; Type: VIEW; Schema: flow; Owner: -
+--
+
+CREATE VIEW flow.task_transitions WITH (security_invoker='true') AS
+ SELECT id,
+    run_id AS task_id,
+    NULLIF(from_state, 'new'::text) AS from_state,
+    to_state,
+    jsonb_strip_nulls(jsonb_build_object('event', event, 'actor_kind', actor_kind, 'actor', actor, 'reason', reason, 'attempt', attempt, 'lease_id', lease_id, 'error', error)) AS metadata,
+    id AS sort_key,
+    (NOT (EXISTS ( SELECT
+           FROM holdfast.journal l
+          WHERE ((l.run_id = j.run_id) AND (l.step_id IS NULL) AND (l.id > j.id))))) AS most_recent,
+    at AS created_at,
+    tenant
+   FROM holdfast.journal j
+  WHERE ((machine = 'flow.task'::text) AND (step_id IS NULL));
+
+
+--
+-- Name: tasks; Type: VIEW; Schema: flow; Owner: -
+--
+
+CREATE VIEW flow.tasks WITH (security_invoker='true') AS
+ SELECT id AS task_id,
+    name,
+    COALESCE((input ->> 'namespace'::text), 'default'::text) AS namespace,
+    COALESCE((input ->> 'version'::text), '0.1.0'::text) AS version,
+    COALESCE((input -> 'context'::text), '{}'::jsonb) AS context,
+    state,
+    (state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) AS complete,
+    ARRAY( SELECT t.tag
+           FROM jsonb_array_elements_text(COALESCE((r.input -> 'tags'::text), '[]'::jsonb)) t(tag)) AS tags,
+    (input ->> 'initiator'::text) AS initiator,
+    (input ->> 'source_system'::text) AS source_system,
+    (input ->> 'reason'::text) AS reason,
+    ARRAY( SELECT b.name
+           FROM jsonb_array_elements_text(COALESCE((r.input -> 'skip'::text), '[]'::jsonb)) b(name)) AS bypass_steps,
+    of_run AS retry_of,
+    created_at AS requested_at,
+    started_at,
+    finished_at,
+    total AS total_steps,
+    live AS active_steps,
+    ((((total - live) - succeeded) - failed) - cancelled) AS waiting_steps,
+    succeeded AS completed_steps,
+    failed AS failed_steps,
+    cancelled AS cancelled_steps,
+    tenant
+   FROM holdfast.runs r
+  WHERE (machine = 'flow.task'::text);
 
 
 --
@@ -4324,6 +5103,41 @@ CREATE INDEX steps_parked ON holdfast.steps USING btree (queue, parked_for, kind
 
 
 --
+-- Name: steps takes_adjustments; Type: TRIGGER; Schema: flow; Owner: -
+--
+
+CREATE TRIGGER takes_adjustments INSTEAD OF UPDATE ON flow.steps FOR EACH ROW EXECUTE FUNCTION flow.take_adjustment();
+
+
+--
+-- Name: steps takes_no_other_write; Type: TRIGGER; Schema: flow; Owner: -
+--
+
+CREATE TRIGGER takes_no_other_write INSTEAD OF INSERT OR DELETE ON flow.steps FOR EACH ROW EXECUTE FUNCTION flow.refuse_write();
+
+
+--
+-- Name: step_transitions takes_no_write; Type: TRIGGER; Schema: flow; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON flow.step_transitions FOR EACH ROW EXECUTE FUNCTION flow.refuse_write();
+
+
+--
+-- Name: task_transitions takes_no_write; Type: TRIGGER; Schema: flow; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON flow.task_transitions FOR EACH ROW EXECUTE FUNCTION flow.refuse_write();
+
+
+--
+-- Name: tasks takes_no_write; Type: TRIGGER; Schema: flow; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON flow.tasks FOR EACH ROW EXECUTE FUNCTION flow.refuse_write();
+
+
+--
 -- Name: edges acyclic; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -4644,6 +5458,58 @@ GRANT USAGE ON SCHEMA work TO hf_operator;
 
 
 --
+-- Name: FUNCTION adjust_step(step_id bigint, retry_limit integer, retryable boolean, backoff_request_seconds numeric); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retryable boolean, backoff_request_seconds numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retryable boolean, backoff_request_seconds numeric) TO hf_operator;
+
+
+--
+-- Name: FUNCTION adjusted_tries(tries integer, retry_limit integer, retryable boolean); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.adjusted_tries(tries integer, retry_limit integer, retryable boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION calculate_dependency_levels(task_id uuid); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_producer;
+GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_worker;
+GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_reader;
+GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_operator;
+
+
+--
+-- Name: SEQUENCE step_ids; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_producer;
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_worker;
+GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_operator;
+
+
+--
+-- Name: TABLE steps; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.steps TO hf_producer;
+GRANT SELECT ON TABLE holdfast.steps TO hf_worker;
+GRANT SELECT ON TABLE holdfast.steps TO hf_reader;
+GRANT SELECT ON TABLE holdfast.steps TO hf_operator;
+
+
+--
+-- Name: FUNCTION check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_skip(steps jsonb, skip text[]); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -4677,6 +5543,61 @@ REVOKE ALL ON FUNCTION flow.finished_task_of(step_id bigint) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION get_step_readiness_status(task_id uuid, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.get_step_readiness_status(task_id uuid, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.get_step_readiness_status(task_id uuid, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.get_step_readiness_status(task_id uuid, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.get_step_readiness_status(task_id uuid, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.get_step_readiness_status(task_id uuid, step_ids bigint[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION get_system_health_counts(); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.get_system_health_counts() FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.get_system_health_counts() TO hf_producer;
+GRANT ALL ON FUNCTION flow.get_system_health_counts() TO hf_worker;
+GRANT ALL ON FUNCTION flow.get_system_health_counts() TO hf_reader;
+GRANT ALL ON FUNCTION flow.get_system_health_counts() TO hf_operator;
+
+
+--
+-- Name: FUNCTION get_task_execution_context(task_id uuid); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.get_task_execution_context(task_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.get_task_execution_context(task_id uuid) TO hf_producer;
+GRANT ALL ON FUNCTION flow.get_task_execution_context(task_id uuid) TO hf_worker;
+GRANT ALL ON FUNCTION flow.get_task_execution_context(task_id uuid) TO hf_reader;
+GRANT ALL ON FUNCTION flow.get_task_execution_context(task_id uuid) TO hf_operator;
+
+
+--
+-- Name: FUNCTION get_task_execution_context_batch(task_ids uuid[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) TO hf_operator;
+
+
+--
 -- Name: FUNCTION initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -4707,29 +5628,24 @@ GRANT SELECT ON TABLE holdfast.run_steps TO hf_operator;
 
 
 --
--- Name: SEQUENCE step_ids; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_producer;
-GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_worker;
-GRANT USAGE ON SEQUENCE holdfast.step_ids TO hf_operator;
-
-
---
--- Name: TABLE steps; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.steps TO hf_producer;
-GRANT SELECT ON TABLE holdfast.steps TO hf_worker;
-GRANT SELECT ON TABLE holdfast.steps TO hf_reader;
-GRANT SELECT ON TABLE holdfast.steps TO hf_operator;
-
-
---
 -- Name: FUNCTION plan_of_run(run_id uuid, afresh bigint[]); Type: ACL; Schema: flow; Owner: -
 --
 
 REVOKE ALL ON FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION policy_with_tries(policy text, tries integer); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.policy_with_tries(policy text, tries integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_write(); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.refuse_write() FROM PUBLIC;
 
 
 --
@@ -4752,6 +5668,25 @@ GRANT ALL ON FUNCTION flow.retry_from(step_id bigint, reason text) TO hf_operato
 
 
 --
+-- Name: FUNCTION safe_transition_to(step_id bigint, state text, reason text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION settled_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_operator;
+
+
+--
 -- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -4759,6 +5694,17 @@ REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text,
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION states_from_history(task_id uuid); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.states_from_history(task_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.states_from_history(task_id uuid) TO hf_producer;
+GRANT ALL ON FUNCTION flow.states_from_history(task_id uuid) TO hf_worker;
+GRANT ALL ON FUNCTION flow.states_from_history(task_id uuid) TO hf_reader;
+GRANT ALL ON FUNCTION flow.states_from_history(task_id uuid) TO hf_operator;
 
 
 --
@@ -4781,6 +5727,31 @@ GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[
 GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) TO hf_worker;
 GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) TO hf_reader;
 GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_to_change(step_id bigint); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.step_to_change(step_id bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION take_adjustment(); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.take_adjustment() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION touched_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_operator;
 
 
 --
@@ -5110,6 +6081,17 @@ REVOKE ALL ON FUNCTION holdfast.initial_state(machine text, subject text) FROM P
 
 
 --
+-- Name: FUNCTION is_due(step holdfast.steps, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) TO hf_operator;
+
+
+--
 -- Name: FUNCTION journal_new_runs(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -5175,10 +6157,10 @@ REVOKE ALL ON FUNCTION holdfast.move_runs(ids uuid[], event text, clock timestam
 
 
 --
--- Name: FUNCTION move_steps(moves holdfast.step_move[]); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION move_steps(moves holdfast.step_move[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.move_steps(moves holdfast.step_move[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.move_steps(moves holdfast.step_move[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -5202,6 +6184,13 @@ REVOKE ALL ON FUNCTION holdfast.narrow_tenants(asked text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
 
 
 --
@@ -5242,6 +6231,47 @@ REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds 
 --
 
 REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
+
+
+--
+-- Name: TABLE machines; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.machines TO hf_producer;
+GRANT SELECT ON TABLE holdfast.machines TO hf_worker;
+GRANT SELECT ON TABLE holdfast.machines TO hf_reader;
+GRANT SELECT ON TABLE holdfast.machines TO hf_operator;
+
+
+--
+-- Name: TABLE policies; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.policies TO hf_producer;
+GRANT SELECT ON TABLE holdfast.policies TO hf_worker;
+GRANT SELECT ON TABLE holdfast.policies TO hf_reader;
+GRANT SELECT ON TABLE holdfast.policies TO hf_operator;
+
+
+--
+-- Name: FUNCTION policy_of(own text, kind text, machine text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO hf_operator;
 
 
 --
@@ -5564,26 +6594,6 @@ GRANT SELECT ON TABLE holdfast.journal TO hf_operator;
 
 
 --
--- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
-
-
---
--- Name: TABLE machines; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.machines TO hf_producer;
-GRANT SELECT ON TABLE holdfast.machines TO hf_worker;
-GRANT SELECT ON TABLE holdfast.machines TO hf_reader;
-GRANT SELECT ON TABLE holdfast.machines TO hf_operator;
-
-
---
 -- Name: TABLE note_keys; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -5601,16 +6611,6 @@ GRANT SELECT ON TABLE holdfast.notes TO hf_producer;
 GRANT SELECT ON TABLE holdfast.notes TO hf_worker;
 GRANT SELECT ON TABLE holdfast.notes TO hf_reader;
 GRANT SELECT ON TABLE holdfast.notes TO hf_operator;
-
-
---
--- Name: TABLE policies; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.policies TO hf_producer;
-GRANT SELECT ON TABLE holdfast.policies TO hf_worker;
-GRANT SELECT ON TABLE holdfast.policies TO hf_reader;
-GRANT SELECT ON TABLE holdfast.policies TO hf_operator;
 
 
 --
@@ -5657,6 +6657,16 @@ GRANT SELECT ON TABLE flow.definitions TO hf_operator;
 
 
 --
+-- Name: TABLE step_dag; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT ON TABLE flow.step_dag TO hf_producer;
+GRANT SELECT ON TABLE flow.step_dag TO hf_worker;
+GRANT SELECT ON TABLE flow.step_dag TO hf_reader;
+GRANT SELECT ON TABLE flow.step_dag TO hf_operator;
+
+
+--
 -- Name: TABLE step_templates; Type: ACL; Schema: flow; Owner: -
 --
 
@@ -5664,6 +6674,46 @@ GRANT SELECT ON TABLE flow.step_templates TO hf_producer;
 GRANT SELECT ON TABLE flow.step_templates TO hf_worker;
 GRANT SELECT ON TABLE flow.step_templates TO hf_reader;
 GRANT SELECT ON TABLE flow.step_templates TO hf_operator;
+
+
+--
+-- Name: TABLE step_transitions; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.step_transitions TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.step_transitions TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.step_transitions TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.step_transitions TO hf_operator;
+
+
+--
+-- Name: TABLE steps; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.steps TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.steps TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.steps TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.steps TO hf_operator;
+
+
+--
+-- Name: TABLE task_transitions; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.task_transitions TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.task_transitions TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.task_transitions TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.task_transitions TO hf_operator;
+
+
+--
+-- Name: TABLE tasks; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_operator;
 
 
 --

@@ -8,22 +8,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
     from holdfast.errors import HoldfastError, LeaseLost, RunCancelled, RunFailed, WaitTimedOut
+    from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
     from holdfast.kernel.context import Ctx
     from holdfast.kernel.registry import RetryPolicy
     from holdfast.models import Continue, Fail, Retry, Snooze
 
 __all__ = [
+    "Backoff",
     "Continue",
     "Ctx",
     "Fail",
     "Holdfast",
     "HoldfastError",
     "LeaseLost",
+    "ReenqueueDelays",
     "Retry",
     "RetryPolicy",
     "RunCancelled",
     "RunFailed",
     "Snooze",
+    "StepRetry",
     "WaitTimedOut",
 ]
 
@@ -31,7 +35,10 @@ _ERRORS = ("HoldfastError", "LeaseLost", "RunCancelled", "RunFailed", "WaitTimed
 _OUTCOMES = ("Continue", "Fail", "Retry", "Snooze")
 _PLACES = {
     "Holdfast": "app",
+    "Backoff": "flow.backoff",
     "Ctx": "kernel.context",
+    "ReenqueueDelays": "flow.backoff",
+    "StepRetry": "flow.backoff",
     "RetryPolicy": "kernel.registry",
     **dict.fromkeys(_ERRORS, "errors"),
     **dict.fromkeys(_OUTCOMES, "models"),

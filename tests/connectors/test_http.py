@@ -16,9 +16,9 @@ from connectors.stub import Stub
 from holdfast import Holdfast, RetryPolicy
 from holdfast.connectors import http
 from holdfast.errors import OutsideError, RateLimited, Rejected, Unavailable
-from holdfast.flow.backoff import Backoff, StepRetry
+from holdfast.flow.backoff import Backoff
 from holdfast.testing import Clock, events
-from kernel.steps import DB, column
+from kernel.steps import DB, column, value
 from worker.running import burst, error_of, seconds
 
 pytestmark = pytest.mark.one_server
@@ -186,18 +186,31 @@ def calling(hf: Holdfast, stub: Stub, **options: Any) -> int:
     return ask.start().id
 
 
+def calling_in_a_flow(hf: Holdfast, db: DB, stub: Stub, backoff: Backoff) -> int:
+    """Start a flow whose only step calls the server; the step's number."""
+    order = hf.flow("order", backoff=backoff)
+
+    @order.step
+    def ask() -> Any:
+        return http.call("GET", stub.url).json()
+
+    step_id: int = value(db, "select id from holdfast.steps where run_id = %s", order.start().id)
+    return step_id
+
+
 @pytest.mark.parametrize(("header", "wait"), [("30", 30), ("4000", 300)])
 def test_a_step_waits_as_long_as_the_server_asks_up_to_its_cap(
     hf: Holdfast, db: DB, clock: Clock, stub: Stub, header: str, wait: int
 ) -> None:
-    """T-122, T-113, T-115: 429 with Retry-After 30 gives a backoff of 30"""
+    """T-122, T-113, T-114, T-115: 429 with Retry-After 30 gives backoff_request_seconds of 30"""
     stub.answers(429, Retry_After=header)
     now = clock.freeze()
-    step_id = calling(hf, stub, retry=StepRetry(3, Backoff()))
+    step_id = calling_in_a_flow(hf, db, stub, Backoff())
 
     burst(hf)
 
     assert column(db, step_id, "due_at") == now + seconds(wait)
+    assert value(db, "select backoff_request_seconds from flow.steps where step_id = %s", step_id) == wait
     assert error_of(db, step_id)["message"] == "GET 127.0.0.1 answered 429"
 
 
@@ -207,8 +220,8 @@ def test_without_a_wait_that_makes_sense_the_backoff_is_calculated(
     """T-115, C-04: priority 2"""
     stub.answers(503, Retry_After="a while")
     now = clock.freeze()
-    step_id = calling(
-        hf, stub, retry=StepRetry(3, Backoff(default_backoff_seconds=[7], jitter_enabled=False, monotonic=True))
+    step_id = calling_in_a_flow(
+        hf, db, stub, Backoff(default_backoff_seconds=[7], jitter_enabled=False, monotonic=True)
     )
 
     burst(hf)

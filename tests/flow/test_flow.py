@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from holdfast import Ctx, Fail, Holdfast, RunFailed
+from holdfast.errors import BadInput
 from holdfast.testing import drain
 
 
@@ -184,6 +185,35 @@ def test_a_condition_that_does_not_hold_skips_its_step(hf: Holdfast) -> None:
     drain(hf)
 
     assert (small.result(ship), large.result(ship)) == ("not asked", "approved 150")
+    with hf.connection() as connection:
+        skipped = connection.execute("select task_id, name from flow.steps where skipped").fetchall()
+    assert skipped == [(small.id, "approve")]
+
+
+def test_steps_that_may_be_skipped_are_when_the_start_says_so(hf: Holdfast) -> None:
+    order = hf.flow("order")
+    called: list[str] = []
+
+    @order.step
+    def charge() -> None:
+        called.append("charge")
+
+    @order.step(after=charge, skippable=True)
+    def notify() -> str:
+        called.append("notify")
+        return "sent"
+
+    @order.step(after=notify)
+    def close(notify: str | None) -> str:
+        return notify or "silent"
+
+    run = order.options(skip=["notify"], reason="a test order").start()
+    drain(hf)
+
+    assert (run.result(close), called) == ("silent", ["charge"])
+    assert states(run)["notify"] == "resolved_manually"
+    with pytest.raises(BadInput, match="step charge cannot be skipped; these can: notify"):
+        order.options(skip=["charge"]).start()
 
 
 def test_a_step_that_fails_for_good_ends_its_task_and_is_named(hf: Holdfast) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from holdfast import Holdfast, Retry
+from holdfast import Holdfast, Retry, RetryPolicy
 from holdfast.flow.backoff import Backoff, StepRetry
+from holdfast.flow.handle import FlowRun
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock, events
@@ -18,14 +20,20 @@ pytestmark = pytest.mark.one_server
 STEADY = Backoff(jitter_enabled=False)
 
 
-def failing(hf: Holdfast, retry: StepRetry, *, after: float | None = None) -> int:
-    """Start a task that only ever fails; its number."""
+def failing(hf: Holdfast, db: DB, limit: int, backoff: Backoff | None, *, after: float | None = None) -> int:
+    """Start a flow whose only step always fails; the step's number."""
+    order = hf.flow("order", backoff=backoff)
 
-    @hf.task(retry=retry)
-    def break_down() -> None:
+    @order.step(retry=limit)
+    def ship() -> None:
         raise Retry("busy", after=after)
 
-    return break_down.start().id
+    return id_of(db, order.start())
+
+
+def id_of(db: DB, task: FlowRun) -> int:
+    step_id: int = value(db, "select id from holdfast.steps where run_id = %s", task.id)
+    return step_id
 
 
 def delays(hf: Holdfast, db: DB, clock: Clock, step_id: int, failures: int) -> list[float]:
@@ -42,19 +50,19 @@ def delays(hf: Holdfast, db: DB, clock: Clock, step_id: int, failures: int) -> l
 
 def test_a_step_waits_by_the_configuration_of_its_flow(hf: Holdfast, db: DB, clock: Clock) -> None:
     """T-109, C-44, C-43: 1, 2, 4 seconds after the first, second, third failure; the fourth is the last"""
-    step_id = failing(hf, StepRetry(4, STEADY))
+    step_id = failing(hf, db, 4, STEADY)
 
     assert delays(hf, db, clock, step_id, 3) == [1, 2, 4]
     burst(hf)
 
     assert events(db, step=step_id)[-1] == "failed"
-    assert value(db, "select policy from holdfast.kinds where kind = 'break_down'") == "flow:break_down"
+    assert value(db, "select policy from holdfast.kinds where kind = 'order.ship'") == "flow:order.ship"
 
 
 def test_a_step_waits_for_fractions_of_a_second(hf: Holdfast, db: DB, clock: Clock) -> None:
     """T-121"""
     quick = Backoff(default_backoff_seconds=[0.1, 0.2, 0.5], jitter_enabled=False)
-    step_id = failing(hf, StepRetry(4, quick))
+    step_id = failing(hf, db, 4, quick)
 
     assert delays(hf, db, clock, step_id, 3) == [0.1, 0.2, 0.5]
 
@@ -62,21 +70,21 @@ def test_a_step_waits_for_fractions_of_a_second(hf: Holdfast, db: DB, clock: Clo
 def test_what_the_server_asks_for_goes_before_what_is_calculated(hf: Holdfast, db: DB, clock: Clock) -> None:
     """T-115: priority 1; C-04: it is not jittered"""
     clock.fix_chance(0)
-    step_id = failing(hf, StepRetry(9, Backoff(default_backoff_seconds=[8], monotonic=True)), after=30)
+    step_id = failing(hf, db, 9, Backoff(default_backoff_seconds=[8], monotonic=True), after=30)
 
     assert delays(hf, db, clock, step_id, 2) == [30, 30]
 
 
 def test_what_the_server_asks_for_is_capped(hf: Holdfast, db: DB, clock: Clock) -> None:
     """T-113, T-126"""
-    step_id = failing(hf, StepRetry(9), after=4000)
+    step_id = failing(hf, db, 9, None, after=4000)
 
     assert delays(hf, db, clock, step_id, 1) == [300]
 
 
 def test_without_a_calculated_backoff_the_law_of_the_database_protects(hf: Holdfast, db: DB, clock: Clock) -> None:
     """T-115: priority 3; C-58, T-41, T-44: 2 ^ attempts, at most 30 s"""
-    step_id = failing(hf, StepRetry(9, Backoff(enabled=False)))
+    step_id = failing(hf, db, 9, Backoff(enabled=False))
 
     assert delays(hf, db, clock, step_id, 6) == [2, 4, 8, 16, 30, 30]
 
@@ -85,25 +93,54 @@ def test_without_a_calculated_backoff_the_law_of_the_database_protects(hf: Holdf
 def test_with_the_bypass_a_step_is_tried_again_at_once(hf: Holdfast, db: DB, clock: Clock, after: float | None) -> None:
     """T-123, C-58"""
     clock.freeze()
-    step_id = failing(hf, StepRetry(4, Backoff(bypass=True)), after=after)
+    step_id = failing(hf, db, 4, Backoff(bypass=True), after=after)
 
     burst(hf)
 
-    assert events(db, step=step_id) == ["claimed", "retried"] * 3 + ["claimed", "failed"]
+    assert events(db, step=step_id) == ["claimed", "retried", "reopened"] * 3 + ["claimed", "failed"]
 
 
 def test_what_was_said_last_holds_from_the_next_failure_on(dsn: str, hf: Holdfast, db: DB, clock: Clock) -> None:
     """T-119: the rule of reloading"""
-    step_id = failing(hf, StepRetry(9, STEADY))
+    step_id = failing(hf, db, 9, STEADY)
 
     assert delays(hf, db, clock, step_id, 1) == [1]
     newer = Holdfast(dsn)
-    failing(newer, StepRetry(9, Backoff(default_backoff_seconds=[70, 71, 72], jitter_enabled=False, monotonic=True)))
+    failing(newer, db, 9, Backoff(default_backoff_seconds=[70, 71, 72], jitter_enabled=False, monotonic=True))
     waiting_until = column(db, step_id, "due_at")
     assert delays(newer, db, clock, step_id, 1) == [71]
     newer.close()
 
     assert waiting_until == clock.now() - seconds(71)
+
+
+@pytest.mark.parametrize(
+    ("options", "waits"),
+    [
+        ({"retry": 3}, [50, 50]),
+        ({"retry": StepRetry(3, Backoff(default_backoff_seconds=[7, 8], jitter_enabled=False))}, [7, 8]),
+        ({"retry": RetryPolicy(limit=3, base=seconds(3), jitter=0)}, [3, 6]),
+        ({"retry": 0}, []),
+        ({"retryable": False}, []),
+        ({"retry": StepRetry(3), "retryable": False}, []),
+        ({"retry": RetryPolicy(limit=3), "retryable": False}, []),
+    ],
+)
+def test_a_step_may_wait_in_a_way_of_its_own(
+    hf: Holdfast, db: DB, clock: Clock, options: dict[str, Any], waits: list[float]
+) -> None:
+    """T-76, T-77, T-93, C-51: else as its flow says; an exception of any sort is tried again"""
+    order = hf.flow("order", backoff=Backoff(default_backoff_seconds=[50, 50], jitter_enabled=False, monotonic=True))
+
+    @order.step(**options)
+    def ship() -> None:
+        raise ValueError("the box broke")
+
+    step_id = id_of(db, order.start())
+
+    assert delays(hf, db, clock, step_id, len(waits)) == waits
+    burst(hf)
+    assert events(db, step=step_id)[-2:] == ["claimed", "failed"]
 
 
 def spread(db: DB, seed: float) -> list[float]:

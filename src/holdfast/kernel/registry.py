@@ -13,6 +13,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.completion import Completes, Want
 from holdfast.kernel.signature import Signature
+from holdfast.models import Json
 
 
 class RetryLaw(Protocol):
@@ -67,6 +68,7 @@ class Handler:
     completes: Completes | None = None
     version: str | None = None
     face: str = "work"
+    constants: Json | None = None  # arguments that are the same for each step, as an object
 
     def definitions(self) -> Iterator[Call[None]]:
         """Say to the database what steps of this kind get."""
@@ -96,6 +98,15 @@ class Registry:
                 "give one of them another name, as in @hf.task(name=…)"
             )
         versions[handler.version] = handler
+
+    def changed(self, change: Callable[[Handler], Handler]) -> Registry:
+        """Give a registry of the same handlers, each with something about it changed."""
+        made = Registry()
+        made._sayings = list(self._sayings)
+        for versions in self._handlers.values():
+            for handler in versions.values():
+                made.add(change(handler))
+        return made
 
     def also_say(self, saying: Callable[[], Call[None]]) -> None:
         """Have one more thing said to the database by each worker that connects."""

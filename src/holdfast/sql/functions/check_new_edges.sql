@@ -1,18 +1,22 @@
--- The edges' INSERT trigger: an edge joins two steps of one run, and no cycle is made. Ids are given out in the order of the
--- plan, so an edge normally leads to a higher id; each cycle has an edge that does not, and only from those it is looked for.
+-- The edges' INSERT trigger: an edge joins two steps of one run, and no cycle is made. Ids are given out in the order of the plan, so
+-- an edge normally leads to a higher id; each cycle has an edge that does not, and only from those it is looked for. What the
+-- kernel inserts has a new step at one end at least, so a new cycle turns back at one of the new edges. By hand it may turn back
+-- at an old one, which then comes after a new edge: the rest of the run is not read.
 create or replace function holdfast.check_new_edges()
 returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off   -- step by step and by key, whatever the statistics say: linear in what comes after the new edges
+set enable_mergejoin = off
+set enable_seqscan = off
 as $$
 declare
-  run_ids uuid[];
+  is_by_hand constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') = '';
   stray bigint;
   turn record;
   found_at bigint;
 begin
-  select array_agg(distinct b.run_id), min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null)
-    into run_ids, stray
+  select min(n.next_id) filter (where a.run_id is distinct from b.run_id or b.run_id is null) into stray
     from n
     left join holdfast.steps a on a.id = n.step_id
     left join holdfast.steps b on b.id = n.next_id;
@@ -21,17 +25,26 @@ begin
                             'an edge joins two steps of one run');
   end if;
   for turn in
-    select d.next_id as begins, array_agg(d.step_id) as ends
-      from holdfast.run_steps r join holdfast.edges d on d.next_id = r.step_id
-     where r.run_id = any (run_ids) and d.step_id > d.next_id
-     group by d.next_id
+    with recursive later (id) as (
+      select n.next_id from n where is_by_hand
+      union
+      select e.next_id from later l join holdfast.edges e on e.step_id = l.id
+    ),
+    turns as (
+      select n.step_id, n.next_id from n where n.step_id > n.next_id
+      union
+      select d.step_id, d.next_id
+        from later l join holdfast.edges d on d.next_id = l.id and d.step_id > l.id
+       where d.step_id in (select c.id from later c)
+    )
+    select t.next_id as begins, array_agg(t.step_id) as ends from turns t group by t.next_id
   loop
     with recursive reached (id) as (
       select turn.begins
       union
       select e.next_id from reached r join holdfast.edges e on e.step_id = r.id
     )
-    select r.id into found_at from reached r where r.id = any (turn.ends) limit 1;
+    select r.id into found_at from (select x.id from reached x intersect select unnest(turn.ends)) r limit 1;
     if found_at is not null then
       perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
                               'take one of the edges between them away');
