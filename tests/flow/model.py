@@ -34,7 +34,9 @@ class Model:
         return [step for task in self.tasks for step in task.steps.values()]
 
     def ready(self) -> list[Step]:
-        return [s for t in self.tasks if not t.is_over for s in t.steps.values() if (s.due_at or self.never) <= self.now]
+        return [
+            s for t in self.tasks if not t.is_over for s in t.steps.values() if (s.due_at or self.never) <= self.now
+        ]
 
     @property
     def never(self) -> datetime:

@@ -298,7 +298,9 @@ def test_a_cancelled_step_is_not_settled_by_who_held_it_and_what_waits_for_it_ne
     assert journal(db, run=UUID(task))[-1].event == "blocked"
 
 
-def test_a_cancelled_task_takes_all_its_open_steps_with_it_and_leaves_what_is_complete(hf: Holdfast, told: Told) -> None:
+def test_a_cancelled_task_takes_all_its_open_steps_with_it_and_leaves_what_is_complete(
+    hf: Holdfast, told: Told
+) -> None:
     """T-68, T-87: done is done"""
     told.failing = {"left"}
     run = diamond(hf, told).start()

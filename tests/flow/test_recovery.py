@@ -25,7 +25,9 @@ DB = Connection[Any]
 LEASE = timedelta(seconds=30)
 IN_PROCESS = "select name, state, in_process, attempts, error ->> 'type', error ->> 'message' from flow.steps"
 MOST_CONNECTIONS = 20  # of a worker, its contexts and its app; by far fewer than there are steps
-CONNECTIONS = "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
+CONNECTIONS = (
+    "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
+)
 
 
 @pytest.fixture
