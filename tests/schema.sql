@@ -858,6 +858,28 @@ $$;
 
 
 --
+-- Name: settled_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint, in_progress_steps bigint, completed_steps bigint, failed_steps bigint, ready_steps bigint, blocked_steps bigint, execution_status text, recommended_action text, completion_percentage numeric, health_status text, earliest_retry_at timestamp with time zone, at timestamp with time zone, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  return query
+  with touched as materialized (
+    select t.task_id, t.steps, t.moves from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t)
+  select c.*, clock, t.steps, t.moves
+    from flow.get_task_execution_context_batch(array(select t.task_id from touched t)) c
+    join touched t on t.task_id = c.task_id
+   order by c.task_id;
+end
+$$;
+
+
+--
 -- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -1053,6 +1075,40 @@ $$;
 
 
 --
+-- Name: touched_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+begin
+  return query
+  with meant as (
+    select s.run_id,
+           jsonb_object_agg(s.id, jsonb_build_object(
+             'name', n.name, 'attempts', s.failures, 'retry_limit', p.tries, 'failed_at', s.failed_at,
+             'next_retry_at', case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end)) as steps
+      from holdfast.steps s
+      join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
+      left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step'
+     group by s.run_id)
+  select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
+         coalesce((select jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id)
+                     from holdfast.journal j
+                    where j.run_id = r.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = touched_tasks.worker), '[]')
+    from meant m
+    join holdfast.runs r on r.id = m.run_id
+   order by r.id;
+end
+$$;
+
+
+--
 -- Name: waiting_for(bigint); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -1134,32 +1190,33 @@ $$;
 CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) RETURNS bigint[]
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
+    AS $$
 declare
   clock constant timestamptz := holdfast.clock();
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
-  awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
+  outside text[];
+  outside_ids bigint[];
   ids bigint[];
   parents bigint[];
   children bigint[];
 begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  outside := holdfast.outside_names(add_steps.steps);
+  outside_ids := array(  -- by name, one by one: a join may read the whole run
+    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name) from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
   -- A parent that is being settled comes to its end first: it would not see the edge.
-  perform from holdfast.steps s
-    where s.id = any (array(select n.step_id from holdfast.run_steps n
-                             where n.run_id = add_steps.run_id and n.name = any (awaited))) order by s.id for share;
+  perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
       from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, n.name, t.outcome = 'succeeded' and s.finished_at is not null
-      from holdfast.run_steps n
-      join holdfast.steps s on s.id = n.step_id
-      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-     where n.run_id = add_steps.run_id and n.name = any (awaited))
+    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+      from unnest(outside, outside_ids) u (name, id)
+     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
     from planned p, lateral (
@@ -1182,7 +1239,7 @@ begin
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
 end
-$_$;
+$$;
 
 
 --
@@ -1530,11 +1587,11 @@ begin
     select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
-  -- Name by name and by key: a run that is added to again and again would be read again and again.
   select coalesce(odd, min(p ->> 'name')) into odd
     from jsonb_array_elements(check_plan.steps) p
-   cross join lateral (
-     select from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = p ->> 'name' offset 0) there;
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
+     -- One by one and by name, here and below: a join may read the whole run.
+     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = p ->> 'name') is not null;
   if odd is not null then
     perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
   end if;
@@ -1543,14 +1600,8 @@ begin
     perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
   end if;
   select coalesce(u.name, 'null') into odd
-    from (select a.name  -- by set: a join of ten thousand names each of them
-            from jsonb_array_elements(check_plan.steps) p,
-                 lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
-          except
-          select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null) u
-    left join lateral (
-      select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = u.name offset 0) there on true
-   where there.name is null
+    from unnest(holdfast.outside_names(check_plan.steps)) u (name)
+   where (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = u.name) is null
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
@@ -2666,6 +2717,24 @@ begin
   return written;
 end
 $$;
+
+
+--
+-- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE(array_agg(u.name), '{}'::text[]) AS "coalesce"
+    FROM ( SELECT a.name
+            FROM jsonb_array_elements(outside_names.steps) p(value),
+             LATERAL jsonb_array_elements_text(COALESCE(NULLIF((p.value -> 'after'::text), 'null'::jsonb), '[]'::jsonb)) a(name)
+         EXCEPT
+          SELECT (q.value ->> 'name'::text)
+            FROM jsonb_array_elements(outside_names.steps) q(value)
+           WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
+END;
 
 
 --
@@ -5607,6 +5676,17 @@ GRANT ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason
 
 
 --
+-- Name: FUNCTION settled_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_operator;
+
+
+--
 -- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -5661,6 +5741,17 @@ REVOKE ALL ON FUNCTION flow.step_to_change(step_id bigint) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION flow.take_adjustment() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION touched_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_operator;
 
 
 --
@@ -6093,6 +6184,13 @@ REVOKE ALL ON FUNCTION holdfast.narrow_tenants(asked text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
 
 
 --
