@@ -779,7 +779,7 @@ CREATE FUNCTION flow.result_in_run(run_id uuid, name text) RETURNS jsonb
     BEGIN ATOMIC
  SELECT
          CASE
-             WHEN (s.cursor ? 'mapped'::text) THEN ( SELECT COALESCE(jsonb_agg(COALESCE(i.result, 'null'::jsonb) ORDER BY i.id), '[]'::jsonb) AS "coalesce"
+             WHEN ((s.cursor ? 'mapped'::text) AND (COALESCE(s.result, s.cursor) = s.cursor)) THEN ( SELECT COALESCE(jsonb_agg(COALESCE(i.result, 'null'::jsonb) ORDER BY i.id), '[]'::jsonb) AS "coalesce"
                 FROM ((holdfast.edges e
                   JOIN holdfast.steps i ON ((i.id = e.step_id)))
                   JOIN holdfast.run_steps m ON (((m.run_id = i.run_id) AND (m.step_id = i.id))))
@@ -804,20 +804,22 @@ declare
   task holdfast.runs;
   again bigint[];
   afresh bigint[];
-  task_id uuid;
+  task_id constant uuid := holdfast.uuid7();
 begin
   perform holdfast.check_reason(retry_from.reason);
   task := flow.finished_task_of(retry_from.step_id);
   select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
-  task_id := holdfast.start_run(
-    task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
-    task.input || jsonb_build_object('retried_from', retry_from.step_id), null, task.tenant, task.id);
+  perform holdfast.act('user', session_user::text,
+                       coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
+  perform holdfast.make_run(
+    task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
+    (task.input - 'reason') || jsonb_strip_nulls(jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
+    task.tenant, task.id);
   update holdfast.steps s  -- where a mapped step or a sub-flow stands; no move
      set cursor = o.cursor
     from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
    where n.run_id = task_id and s.id = n.step_id and m.run_id = task.id and m.name = n.name
      and o.id = m.step_id and o.cursor is not null and o.id <> all (afresh);
-  perform holdfast.act('user', session_user::text, coalesce(retry_from.reason, format('taken over from task %s', task.id)));
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n
@@ -853,6 +855,28 @@ begin
   end if;
   perform holdfast.wish(step.id::text, event, safe_transition_to.reason);
   return true;
+end
+$$;
+
+
+--
+-- Name: settled_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint, in_progress_steps bigint, completed_steps bigint, failed_steps bigint, ready_steps bigint, blocked_steps bigint, execution_status text, recommended_action text, completion_percentage numeric, health_status text, earliest_retry_at timestamp with time zone, at timestamp with time zone, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  return query
+  with touched as materialized (
+    select t.task_id, t.steps, t.moves from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t)
+  select c.*, clock, t.steps, t.moves
+    from flow.get_task_execution_context_batch(array(select t.task_id from touched t)) c
+    join touched t on t.task_id = c.task_id
+   order by c.task_id;
 end
 $$;
 
@@ -982,7 +1006,11 @@ begin
                 when 'own' then p.own -> w.name
                 when 'name' then to_jsonb(p.name)
                 when 'trace' then p.request -> 'trace'
-                when 'inner' then flow.result_in_run(p.run_id, concat(p.name, '.', w.name))
+                when 'inner' then (
+                  select jsonb_object_agg(substr(m.name, length(p.name) + 2), flow.result_in_run(p.run_id, m.name))
+                    from holdfast.edges e
+                    join holdfast.run_steps m on m.run_id = p.run_id and m.step_id = e.step_id
+                   where e.next_id = p.id and starts_with(m.name, concat(p.name, '.')))
                 else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
      group by w.step_id)
   select p.id, p.opening ->> 'version', coalesce(f.input, '{}')
@@ -1044,6 +1072,40 @@ begin
     case when new.backoff_request_seconds is distinct from old.backoff_request_seconds then coalesce(
       new.backoff_request_seconds, extract(epoch from holdfast.backoff('flow.sql', old.attempts))) end);
   return new;
+end
+$$;
+
+
+--
+-- Name: touched_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, steps jsonb, moves jsonb)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+begin
+  return query
+  with meant as (
+    select s.run_id,
+           jsonb_object_agg(s.id, jsonb_build_object(
+             'name', n.name, 'attempts', s.failures, 'retry_limit', p.tries, 'failed_at', s.failed_at,
+             'next_retry_at', case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end)) as steps
+      from holdfast.steps s
+      join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
+      left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step'
+     group by s.run_id)
+  select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
+         coalesce((select jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id)
+                     from holdfast.journal j
+                    where j.run_id = r.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = touched_tasks.worker), '[]')
+    from meant m
+    join holdfast.runs r on r.id = m.run_id
+   order by r.id;
 end
 $$;
 
@@ -1949,6 +2011,9 @@ begin
        select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
   end if;
+  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
+  end if;
   insert into holdfast.policies as p
     (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
   values (define_policy.policy, define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth,
@@ -2395,6 +2460,25 @@ begin
     end loop;
   end loop;
   return made;
+end
+$$;
+
+
+--
+-- Name: make_run(uuid, text, text, text, jsonb, jsonb, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.make_run(id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
+  values (make_run.id, make_run.machine, make_run.name, holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
+          make_run.of_run, holdfast.clock(), coalesce(make_run.input, '{}'));
+  if make_run.steps <> '[]' then
+    perform holdfast.add_steps(make_run.id, make_run.step_machine, make_run.steps);
+  end if;
 end
 $$;
 
@@ -3520,7 +3604,6 @@ CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, s
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();
   run_id constant uuid := holdfast.uuid7();
   hash bytea;
 begin
@@ -3538,12 +3621,8 @@ begin
     end if;
   end if;
   perform holdfast.act('api', session_user::text);
-  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
-  values (run_id, start_run.machine, start_run.name, holdfast.initial_state(start_run.machine, 'run'), start_run.tenant,
-          start_run.of_run, clock, coalesce(start_run.input, '{}'));
-  if start_run.steps <> '[]' then
-    perform holdfast.add_steps(run_id, start_run.step_machine, start_run.steps);
-  end if;
+  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine, start_run.steps, start_run.input,
+                            start_run.tenant, start_run.of_run);
   perform holdfast.act();
   return run_id;
 end
@@ -5613,6 +5692,17 @@ GRANT ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason
 
 
 --
+-- Name: FUNCTION settled_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_operator;
+
+
+--
 -- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -5667,6 +5757,17 @@ REVOKE ALL ON FUNCTION flow.step_to_change(step_id bigint) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION flow.take_adjustment() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION touched_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) TO hf_operator;
 
 
 --
@@ -6047,6 +6148,13 @@ GRANT ALL ON FUNCTION holdfast.lost_leases(step_ids bigint[], lease_ids bigint[]
 --
 
 REVOKE ALL ON FUNCTION holdfast.make_partitions(ahead integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION make_run(id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.make_run(id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid) FROM PUBLIC;
 
 
 --

@@ -17,10 +17,13 @@ from psycopg import AsyncConnection, Connection
 from holdfast import config, embedded
 from holdfast.errors import BadInput
 from holdfast.flow.backoff import Backoff
+from holdfast.flow.coordinate import Coordinator
 from holdfast.flow.define import Flow
 from holdfast.flow.extra import needs_extra
+from holdfast.flow.finalize import Strategy
 from holdfast.flow.flows import Flows
 from holdfast.flow.options import NAMESPACE, VERSION, Title
+from holdfast.flow.subscribers import Subscriber, Subscribers
 from holdfast.kernel import db, migrate, pooled
 from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
@@ -34,6 +37,7 @@ from holdfast.worker.hooks import Hook, Hooks
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Observer = TypeVar("Observer", bound=Subscriber)
 POOL_SIZE = 10
 
 
@@ -48,6 +52,8 @@ class Holdfast:
         self.registry = Registry()
         self.flows = Flows()
         self.hooks = Hooks()
+        self.subscribers = Subscribers()
+        self._coordinator = Coordinator(self.subscribers, self.flows.backoff_of, self)
         self._dsn = None if dsn is None else config.to_writer(dsn)
         self._lock = threading.Lock()
         self._call_deadline: timedelta | None = None
@@ -146,6 +152,34 @@ class Holdfast:
         """Have a function told what became of each step that a worker of this app settles; best effort."""
         self.hooks.add(hook)
         return hook
+
+    def on(self, name: str) -> Callable[[Observer], Observer]:
+        """Have a function told of an event of flows, or of several: `@hf.on("step.completed")`, `@hf.on("task.*")`.
+
+        It takes an Event, may be async, and runs in a thread of its own: best effort, and never in a run's way.
+        """
+
+        def add(function: Observer) -> Observer:
+            self.subscribe(name, function)
+            return function
+
+        return add
+
+    def subscribe(self, name: str, function: Subscriber) -> Callable[[], None]:
+        """Have a function told of events, as `on` does; gives the way to end it."""
+        ended = self.subscribers.add(name, function)
+        self.hooks.watcher = self._coordinator
+        return ended
+
+    def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
+        """Have the decisions about tasks taken down after each settle of this app's workers, and give who does it.
+
+        A strategy is called with each decision that a task goes on. It need not do anything: the rows are due already.
+        """
+        if strategy is not None:
+            self._coordinator.strategy = strategy
+        self.hooks.watcher = self._coordinator
+        return self._coordinator
 
     def started(self, step_id: int) -> Handle[Any]:
         """Take hold of a task that was started elsewhere, by its number."""

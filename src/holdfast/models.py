@@ -181,6 +181,20 @@ class Release:
 Outcome = Done | Retry | Fail | Snooze | Continue | Release
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What became of a step, for whoever wants to be told; `took` is how long its handler ran, if it was called."""
+
+    step_id: int
+    kind: str
+    attempt: int
+    event: str
+    state: str
+    outcome: Outcome
+    run_id: UUID | None = None
+    took: timedelta | None = None
+
+
 class Settlement(NamedTuple):
     """What became of one claimed step."""
 

@@ -21,7 +21,10 @@ Story = Callable[[DB], None]
 
 
 class Edited(NamedTuple):
-    """A function with a fragment replaced; white space in the fragment is any white space."""
+    """A function with a fragment replaced; white space in the fragment is any white space.
+
+    A function of another schema than holdfast is named with its schema.
+    """
 
     name: str
     story: Story
@@ -32,7 +35,8 @@ class Edited(NamedTuple):
 
     @contextmanager
     def installed(self, db: DB) -> Iterator[None]:
-        whole = s.value(db, "select pg_get_functiondef(%s::regproc)", f"holdfast.{self.function}")
+        named = self.function if "." in self.function else f"holdfast.{self.function}"
+        whole = s.value(db, "select pg_get_functiondef(%s::regproc)", named)
         pattern = re.escape(self.fragment).replace(r"\ ", r"\s+")
         edited, count = re.subn(pattern, lambda _: self.instead, whole)
         assert count == 1, f"{self.function} has {count} times: {self.fragment}"

@@ -49,11 +49,13 @@ class Stage(NamedTuple):
         return found[-1]
 
 
-def kill_and_replace(crew: Crew, database: Database, alive: dict[str, Member], chance: random.Random) -> Member:
+def kill_and_replace(
+    crew: Crew, database: Database, alive: dict[str, Member], chance: random.Random, app: str = "chores"
+) -> Member:
     """Kill one with -9 that holds steps right now, hire another, and give the dead one."""
     victim = holder(database, alive, chance)
     alive.pop(victim.name).kill()
-    successor = crew.hire("-c", "5")
+    successor = crew.hire("-c", "5", app=app)
     alive[successor.name] = successor
     return victim
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Ctx, Holdfast, RetryPolicy
-from holdfast.worker.settle import Ending
+from holdfast.models import Ending
 from kernel.steps import DB, step_row
 from worker.running import burst, metric, seconds, until, working
 

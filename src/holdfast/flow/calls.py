@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +27,67 @@ class StepOutcome:
     outcome: RunOutcome | None
     result: Any
     error: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedTask:
+    """A task of steps that a worker took: of each step what it is called, and the worker's moves of the task itself."""
+
+    task_id: UUID
+    name: str
+    namespace: str
+    version: str
+    steps: dict[str, dict[str, Any]]
+    moves: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """Where a task stands: its steps counted, what that comes to and what is to be done."""
+
+    task_id: UUID
+    name: str
+    namespace: str
+    version: str
+    state: str
+    total_steps: int
+    pending_steps: int
+    in_progress_steps: int
+    completed_steps: int
+    failed_steps: int
+    ready_steps: int
+    blocked_steps: int
+    execution_status: str
+    recommended_action: str
+    completion_percentage: Decimal
+    health_status: str
+    earliest_retry_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettledTask:
+    """Where a task stands by a settle: its context, when that was read, and what is told of a TouchedTask."""
+
+    task_id: UUID
+    name: str
+    namespace: str
+    version: str
+    state: str
+    total_steps: int
+    pending_steps: int
+    in_progress_steps: int
+    completed_steps: int
+    failed_steps: int
+    ready_steps: int
+    blocked_steps: int
+    execution_status: str
+    recommended_action: str
+    completion_percentage: Decimal
+    health_status: str
+    earliest_retry_at: datetime | None
+    at: datetime
+    steps: dict[str, dict[str, Any]]
+    moves: list[dict[str, Any]]
 
 
 def define_flow(
@@ -91,6 +154,21 @@ def step_outcomes(task_id: UUID, names: Sequence[str] | None = None) -> Call[Ste
     """See how the steps of a task stand, and what they gave."""
     named = None if names is None else list(names)
     return Call("step_outcomes", StepOutcome, {"task_id": task_id, "names": named}, schema="flow")
+
+
+def task_context(task_id: UUID) -> Call[TaskContext]:
+    """See where a task stands."""
+    return Call("get_task_execution_context", TaskContext, {"task_id": task_id}, schema="flow")
+
+
+def touched_tasks(worker: str, step_ids: Sequence[int]) -> Call[TouchedTask]:
+    """Ask which tasks steps are of that a worker took."""
+    return Call("touched_tasks", TouchedTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow")
+
+
+def settled_tasks(worker: str, step_ids: Sequence[int]) -> Call[SettledTask]:
+    """Ask where the tasks of steps stand that a worker settled."""
+    return Call("settled_tasks", SettledTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow")
 
 
 def retry_from(step_id: int, reason: str | None = None) -> Call[UUID]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from holdfast.errors import BadTask
@@ -14,23 +14,17 @@ from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed, read_context
 from holdfast.flow.handle import FlowRun
 from holdfast.flow.handlers import Declared, Maker
+from holdfast.flow.hub import Hub
 from holdfast.flow.node import After, Node, Step, limit_of, name_of, names_of, read_options
 from holdfast.flow.options import Title, check_step_name
 from holdfast.flow.start import Starter
 from holdfast.kernel.call import Call
-from holdfast.kernel.door import Door
-from holdfast.kernel.registry import Registry, RetryPolicy
+from holdfast.kernel.registry import RetryPolicy
 from holdfast.kernel.signature import Signature
 from holdfast.models import Json, Span
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Hub(Door, Protocol):
-    """The app, as a flow sees it."""
-
-    registry: Registry
 
 
 class Flow:
@@ -40,8 +34,9 @@ class Flow:
         self.title = title
         self.nodes: dict[str, Node] = {}
         self._hub = hub
+        self.backoff = backoff or Backoff()
         self._declared = None if context is None else read_context(title.name, context)
-        self._maker = Maker(title, self.nodes, Declared(context, self._declared), backoff or Backoff())
+        self._maker = Maker(title, self.nodes, Declared(context, self._declared), self.backoff)
         self._signatures: dict[str, Signature] = {}
 
     def __repr__(self) -> str:

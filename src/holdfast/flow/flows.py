@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from typing import Protocol
 
 from holdfast.errors import BadTask
+from holdfast.flow.backoff import Backoff
 from holdfast.flow.define import Flow
 from holdfast.flow.options import NAMESPACE
+
+
+class Titled(Protocol):
+    """A task, as far as it says what it is of."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def version(self) -> str: ...
 
 
 class Flows:
@@ -44,6 +57,12 @@ class Flows:
     def remember_file(self, told: Hashable, flow: Flow) -> None:
         """Keep which document made a flow."""
         self._from_files.append((told, flow))
+
+    def backoff_of(self, task: Titled) -> Backoff:
+        """Give the backoff of the flow that a task is of: of its version, else of the newest, else the default."""
+        of_name = [f for f in self if (f.title.namespace, f.title.name) == (task.namespace, task.name)]
+        of_version = [f for f in of_name if f.title.version == task.version]
+        return next((f.backoff for f in reversed(of_version or of_name)), Backoff())
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())

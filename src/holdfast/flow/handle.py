@@ -9,10 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed
-from holdfast.flow import calls
+from holdfast.flow import calls, told
 from holdfast.flow.calls import StepOutcome
+from holdfast.flow.hub import Hub
 from holdfast.kernel import calls as kernel
-from holdfast.kernel.door import Door
 from holdfast.kernel.waiting import pauses
 from holdfast.models import RunResult, Span
 
@@ -24,7 +24,7 @@ class FlowRun:
     name would be a keyword, is `await_over`.
     """
 
-    def __init__(self, task_id: UUID, door: Door, read_result: ReadResult) -> None:
+    def __init__(self, task_id: UUID, door: Hub, read_result: ReadResult) -> None:
         self.id = task_id
         self._door = door
         self._read_result = read_result
@@ -75,26 +75,33 @@ class FlowRun:
     def cancel(self, reason: str | None = None) -> None:
         """Cancel it and all its steps; handlers that run are told."""
         self._door.make(kernel.cancel(str(self.id), reason))
+        told.cancelled(self._door, self.id, reason)
 
     async def acancel(self, reason: str | None = None) -> None:
         """Cancel it and all its steps; handlers that run are told."""
         await self._door.amake(kernel.cancel(str(self.id), reason))
+        told.cancelled(self._door, self.id, reason)
 
     def retry(self, reason: str | None = None) -> None:
         """Try its failed steps again, with a fresh budget."""
         self._door.make(kernel.retry(str(self.id), reason))
+        told.retried(self._door, self.id, reason)
 
     async def aretry(self, reason: str | None = None) -> None:
         """Try its failed steps again, with a fresh budget."""
         await self._door.amake(kernel.retry(str(self.id), reason))
+        told.retried(self._door, self.id, reason)
 
     def resolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
         """Say that a person has dealt with one of its steps, and what that is to have given."""
-        self._door.make(kernel.resolve(str(self._id_of(step)), reason, result))
+        step_id = self._id_of(step)
+        self._door.make(kernel.resolve(str(step_id), reason, result))
+        told.resolved(self._door, self.id, step_id, _name(step), reason)
 
     def retry_from(self, step: Any, reason: str | None = None) -> FlowRun:
         """Do a step again, now that the task is over, and all that waits for it: in a new task, which this gives."""
         (task_id,) = self._door.make(calls.retry_from(self._id_of(step), reason))
+        told.done_again(self._door, task_id, self.id)
         return FlowRun(task_id, self._door, self._read_result)
 
     def _id_of(self, step: Any) -> int:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
 from holdfast import tracing
-from holdfast.flow import calls
+from holdfast.flow import calls, told
 from holdfast.flow.context import Context, given_as
 from holdfast.flow.handle import FlowRun
+from holdfast.flow.hub import Hub
 from holdfast.flow.options import Title
+from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import Call
-from holdfast.kernel.door import Door
 from holdfast.models import Json
 
 
@@ -22,12 +24,16 @@ class Startable(Protocol):
     title: Title
 
     @property
+    def plan(self) -> list[dict[str, Any]]:
+        """Its steps."""
+
+    @property
     def context(self) -> Context:
         """The check of what a start is given."""
 
     @property
     def written_plan(self) -> Json:
-        """Its steps."""
+        """Its steps, as JSON."""
 
     def read_result(self, step: str, stored: Any) -> Any:
         """Give what a step gave its type."""
@@ -39,7 +45,7 @@ class Starter:
     def __init__(
         self,
         flow: Startable,
-        door: Door,
+        door: Hub,
         *,
         key: str | None = None,
         tenant: str = "default",
@@ -61,13 +67,15 @@ class Starter:
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
         """Start a task, with the whole context or with its fields by name."""
+        asked_at = self._door.make(kernel.clock()) if self._may_be_old else []
         (task_id,) = self._door.make(self._call(given_as(context, fields)), self._conn)
-        return self._run(task_id)
+        return self._run(task_id, asked_at)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
         """Start a task, as `start` does."""
+        asked_at = await self._door.amake(kernel.clock()) if self._may_be_old else []
         (task_id,) = await self._door.amake(self._call(given_as(context, fields)), self._conn)
-        return self._run(task_id)
+        return self._run(task_id, asked_at)
 
     def _call(self, given: Any) -> Call[UUID]:
         title = self._flow.title
@@ -88,5 +96,12 @@ class Starter:
         carrier = None if self._key else tracing.carrier()
         return {} if carrier is None else {"trace": carrier}
 
-    def _run(self, task_id: UUID) -> FlowRun:
+    @property
+    def _may_be_old(self) -> bool:
+        """Whether the task may have been there before, and somebody wants to be told of new ones."""
+        return self._key is not None and self._door.subscribers.are_there
+
+    def _run(self, task_id: UUID, asked_at: list[datetime]) -> FlowRun:
+        if self._door.subscribers.are_there and told.is_committed(self._conn) and told.is_new(task_id, asked_at):
+            told.initialized(self._door, task_id, self._flow.title, len(self._flow.plan))
         return FlowRun(task_id, self._door, self._flow.read_result)

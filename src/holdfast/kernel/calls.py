@@ -145,6 +145,11 @@ def step_results(step_ids: Sequence[int]) -> Call[StepResult]:
     return Call("step_results", StepResult, {"step_ids": list(step_ids)})
 
 
+def clock() -> Call[datetime]:
+    """Ask for the time, as the kernel has it."""
+    return Call("clock", datetime, {})
+
+
 def run_results(run_ids: Sequence[UUID]) -> Call[RunResult]:
     """See what became of runs."""
     return Call("run_results", RunResult, {"run_ids": list(run_ids)})

@@ -34,7 +34,7 @@ _INT = 2**31 - 1
 CONNECT_WITHIN = 10  # seconds
 PREPARE_AFTER = 5  # uses of a statement on one connection, as psycopg has it
 TRIES = 5  # of a call that met a deadlock, in a transaction of its own
-_DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 _REFUSED_LOGIN = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|not permitted to log in|"
     r"role \".*\" does not exist"
@@ -67,7 +67,7 @@ def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
                 rows = _ready(cursor, call).execute(_statement(call), _arguments(call)).fetchall()
                 failpoint(f"after_{call.function}")
                 return rows
-        except _DEADLOCK:
+        except DEADLOCK:
             if last == 0 or not _is_alone(connection):
                 raise
     raise AssertionError("not reached")
@@ -84,7 +84,7 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
                     rows = await cursor.fetchall()
                     failpoint(f"after_{call.function}")
                     return rows
-        except _DEADLOCK:
+        except DEADLOCK:
             if last == 0 or not _is_alone(connection):
                 raise
     raise AssertionError("not reached")

@@ -99,6 +99,15 @@ class Registry:
             )
         versions[handler.version] = handler
 
+    def changed(self, change: Callable[[Handler], Handler]) -> Registry:
+        """Give a registry of the same handlers, each with something about it changed."""
+        made = Registry()
+        made._sayings = list(self._sayings)
+        for versions in self._handlers.values():
+            for handler in versions.values():
+                made.add(change(handler))
+        return made
+
     def also_say(self, saying: Callable[[], Call[None]]) -> None:
         """Have one more thing said to the database by each worker that connects."""
         self._sayings.append(saying)

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 class Batch:
     """Steps that one claim brought: how many of them are not through."""
 
-    __slots__ = ("claimed_at", "is_traced", "left", "size")
+    __slots__ = ("begun", "claimed_at", "is_traced", "left", "size")
 
-    def __init__(self, size: int, claimed_at: float) -> None:
+    def __init__(self, size: int, claimed_at: float, begun: Callable[[ClaimedStep], None] | None = None) -> None:
         self.size = self.left = size
+        self.begun = begun  # told of each before its handler is called, where somebody listens
         self.claimed_at = claimed_at
         self.is_traced = tracing.is_on()
 
@@ -52,6 +53,8 @@ class Attempt:
 
     def begin(self) -> None:
         """Start the clock of its timeout: time that it waited for a free slot is not its own."""
+        if self.batch.begun is not None:
+            self.batch.begun(self.step)
         self.began_at = time.monotonic()
         if self.handler.timeout is not None:
             self.ctx.deadline_at = self.began_at + self.handler.timeout.total_seconds()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, completion
@@ -38,6 +39,8 @@ class Intake:
         self._places = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}  # by identity: hashing one is slow
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = registry.kinds()
+        self.claimed: Callable[[list[ClaimedStep]], None] | None = None
+        self.begun: Callable[[ClaimedStep], None] | None = None
         self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
 
     @property
@@ -77,6 +80,8 @@ class Intake:
             if steps:
                 in_runs = in_runs or any(step.run_id is not None for step in steps)
                 found.update([step.kind for step in steps])
+                if self.claimed is not None:
+                    self.claimed(steps)
                 failpoint("before_hand_out")
                 self._hand_out(await self._taken(steps, sent_at, link))
                 failpoint("after_hand_out")
@@ -108,7 +113,7 @@ class Intake:
 
     async def _taken(self, steps: list[ClaimedStep], sent_at: float, link: Link) -> list[Attempt]:
         """Begin an attempt for each step, its input completed where its handler wants more than that."""
-        batch = Batch(len(steps), sent_at)
+        batch = Batch(len(steps), sent_at, self.begun)
         asked = completion.question(steps, self._versions.__getitem__) if self._is_completed else None
         if asked is None:
             return [self._attempt(step, self._handlers[step.kind], batch) for step in steps]

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection
 
-from holdfast import tracing
-from holdfast.errors import ReadOnly, Unreachable
+from holdfast import log, tracing
+from holdfast.errors import HoldfastError, ReadOnly, Unreachable
 from holdfast.kernel import db
 from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
@@ -25,6 +25,7 @@ class Link:
         self._dsn = dsn
         self._deadline = deadline
         self._connection: AsyncConnection[Any] | None = None
+        self._log = log.get("link")
 
     @property
     def is_open(self) -> bool:
@@ -63,6 +64,30 @@ class Link:
         except (ReadOnly, asyncio.CancelledError):  # of the one: the next connection may find the writer
             await self.close()
             raise
+
+    async def make_and_ask(self, call: Call[Row], question: Call[Any]) -> tuple[list[Row], list[Any] | None]:
+        """Make a call, and ask in its transaction how things stand by it; see `ask`."""
+        for last in range(1 - db.TRIES, 1):
+            connection = await self.open()
+            try:
+                async with connection.transaction():
+                    return await self.make(call), await self.ask(question)
+            except db.DEADLOCK:
+                if last == 0:
+                    raise
+        raise AssertionError("not reached")
+
+    async def ask(self, question: Call[Any]) -> list[Any] | None:
+        """Ask, and take no for an answer: what is refused is logged, and costs nothing but the answer."""
+        connection = await self.open()
+        try:
+            async with connection.transaction():
+                return await self.make(question)
+        except (psycopg.DatabaseError, HoldfastError) as error:
+            if connection.closed:
+                raise
+            self._log.warning("question.refused", function=question.function, error=str(error))
+            return None
 
     async def close(self) -> None:
         """Close the connection without waiting for it."""

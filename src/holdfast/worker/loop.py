@@ -90,8 +90,7 @@ class Worker:
         self.settler.begin()
         self.settler.woken = self._wake.set
         self.settler.freed = self._wake_beside_settle
-        if self.hooks.are_wanted:
-            self.settler.told = lambda endings: self.hooks.tell(endings, self.meters)
+        self.hooks.wire(self.options.identity, self.intake, self.settler, self.meters)
         self.settler.is_lingering = lambda: self.intake.unfinished > 0
         self.leases.start()
         beside = [self._settle(), self.intake.lanes.watch_loop(self.meters)]

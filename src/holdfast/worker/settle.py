@@ -7,14 +7,16 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
 import psycopg
 
 from holdfast import log
 from holdfast.errors import RefusedError
 from holdfast.kernel import calls
-from holdfast.models import Done, Fail, Outcome, Release, Retry, SettledStep
+from holdfast.kernel.call import Call
+from holdfast.models import Done, Ending, Fail, Release, Retry, SettledStep
 from holdfast.worker.attempt import Attempt, Held
 from holdfast.worker.link import Link
 from holdfast.worker.meters import Meters
@@ -29,19 +31,8 @@ _UNKEPT = (
 LINGER = 0.001  # seconds: while quick handlers still run, a fuller batch is cheaper than a sooner one
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What became of a step, for whoever wants to be told."""
-
-    step_id: int
-    kind: str
-    attempt: int
-    event: str
-    state: str
-    outcome: Outcome
-
-
-Told = Callable[[list[Ending]], None]
+Asks = Callable[[list[int]], Call[Any]]
+Told = Callable[[list[Ending], list[Any] | None], None]
 
 
 class Settler:
@@ -56,10 +47,13 @@ class Settler:
         self._left: list[Attempt] = []  # taken, and not yet settled
         self._reporting: list[Attempt] | None = None
         self._good = 0  # of those being reported
+        self._question: Call[Any] | None = None  # to be asked with the settle, and what was answered
+        self._answers: list[Any] | None = None
         self._ready = asyncio.Event()
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._log = log.get("settle").bind(worker=worker)
+        self.asks: Asks | None = None
         self.told: Told | None = None
         self.woken: Callable[[], None] = lambda: None
         self.freed: Callable[[], None] = lambda: None
@@ -109,7 +103,11 @@ class Settler:
             self._good = sum(type(one.outcome) is Done or one.settled is not None for one in ended)
             self._report(self._good, "processing", "reporting_success")
             self._report(len(ended) - self._good, "processing", "reporting_failure")
+        self._question = self._asked(ended)
+        self._answers = None
         settled = await self._make(said) if said else []
+        if self._question is not None and not said:
+            self._answers = await self._link.ask(self._question)
         settled += [one.settled for one in ended if one.settled is not None]
         self._account(ended, settled)
         self._report(self._good, "reporting_success", "polling")
@@ -129,7 +127,7 @@ class Settler:
 
     async def _make(self, said: list[Attempt]) -> list[SettledStep]:
         try:
-            return await self._link.make(
+            return await self._send(
                 calls.settle_steps(one.settlement(one.outcome) for one in said if one.outcome is not None)
             )
         except _UNKEPT as error:
@@ -138,7 +136,19 @@ class Settler:
             self._log.error("step.outcome_refused", step_id=said[0].step.step_id, error=str(error))
         one = said[0]
         one.outcome = Fail({"type": "OutcomeRefused", "message": f"the outcome of {one.step.kind} cannot be stored"})
-        return await self._link.make(calls.settle_steps([one.settlement(one.outcome)]))
+        return await self._send(calls.settle_steps([one.settlement(one.outcome)]))
+
+    async def _send(self, call: Call[SettledStep]) -> list[SettledStep]:
+        if self._question is None:
+            return await self._link.make(call)
+        settled, self._answers = await self._link.make_and_ask(call, self._question)
+        return settled
+
+    def _asked(self, ended: list[Attempt]) -> Call[Any] | None:
+        if self.asks is None:
+            return None
+        step_ids = [one.step.step_id for one in ended if one.step.run_id is not None]
+        return self.asks(step_ids) if step_ids else None
 
     def _account(self, ended: list[Attempt], settled: list[SettledStep]) -> None:
         rows = {row.step_id: row for row in settled}
@@ -160,15 +170,14 @@ class Settler:
             if row.event != "succeeded":
                 self._tell(one, row)
             if self.told is not None:
-                outcome = one.outcome or Done()
-                endings.append(Ending(step.step_id, kind, step.attempt, row.event, row.state, outcome))
+                endings.append(_ending(one, row))
         events = Counter(accepted)
         for (kind, event), count in events.items():
             self._meters.settled(kind, event, count)
         for kind, times in took.items():
             self._meters.took(kind, times)
         if self.told is not None:
-            self.told(endings)
+            self.told(endings, self._answers)
         if any(event in WAKING for _, event in events) or any(one.step.run_id is not None for one in ended):
             self.woken()  # the same step may be due at once, or one that waited for it
 
@@ -190,6 +199,13 @@ class Settler:
                 self._log.warning("step.retried", error=kind_of_error, **fields)
             case event:
                 self._log.info(f"step.{event}", **fields)
+
+
+def _ending(one: Attempt, row: SettledStep) -> Ending:
+    step = one.step
+    took = None if one.began_at is None else timedelta(seconds=one.ended_at - one.began_at)
+    outcome = one.outcome or Done()
+    return Ending(step.step_id, step.kind, step.attempt, row.event, row.state, outcome, step.run_id, took)
 
 
 def released(attempts: list[Attempt]) -> list[Attempt]:

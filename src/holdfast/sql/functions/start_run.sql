@@ -9,7 +9,6 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  clock constant timestamptz := holdfast.clock();
   run_id constant uuid := holdfast.uuid7();
   hash bytea;
 begin
@@ -27,12 +26,8 @@ begin
     end if;
   end if;
   perform holdfast.act('api', session_user::text);
-  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
-  values (run_id, start_run.machine, start_run.name, holdfast.initial_state(start_run.machine, 'run'), start_run.tenant,
-          start_run.of_run, clock, coalesce(start_run.input, '{}'));
-  if start_run.steps <> '[]' then
-    perform holdfast.add_steps(run_id, start_run.step_machine, start_run.steps);
-  end if;
+  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine, start_run.steps, start_run.input,
+                            start_run.tenant, start_run.of_run);
   perform holdfast.act();
   return run_id;
 end

@@ -1,9 +1,10 @@
--- What the step of that name gave to those that wait for it; a mapped one gives the list of what its items gave.
+-- What the step of that name gave to those that wait for it; a mapped one gives the list of what its items gave, unless a person
+-- said what it is to have given.
 create or replace function flow.result_in_run(run_id uuid, name text)
 returns jsonb
 language sql stable
 begin atomic
-  select case when s.cursor ? 'mapped' then (
+  select case when s.cursor ? 'mapped' and coalesce(s.result, s.cursor) = s.cursor then (
                 select coalesce(jsonb_agg(coalesce(i.result, 'null') order by i.id), '[]')
                   from holdfast.edges e
                   join holdfast.steps i on i.id = e.step_id

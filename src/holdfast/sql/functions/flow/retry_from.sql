@@ -10,20 +10,22 @@ declare
   task holdfast.runs;
   again bigint[];
   afresh bigint[];
-  task_id uuid;
+  task_id constant uuid := holdfast.uuid7();
 begin
   perform holdfast.check_reason(retry_from.reason);
   task := flow.finished_task_of(retry_from.step_id);
   select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
-  task_id := holdfast.start_run(
-    task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
-    task.input || jsonb_build_object('retried_from', retry_from.step_id), null, task.tenant, task.id);
+  perform holdfast.act('user', session_user::text,
+                       coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
+  perform holdfast.make_run(
+    task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
+    (task.input - 'reason') || jsonb_strip_nulls(jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
+    task.tenant, task.id);
   update holdfast.steps s  -- where a mapped step or a sub-flow stands; no move
      set cursor = o.cursor
     from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
    where n.run_id = task_id and s.id = n.step_id and m.run_id = task.id and m.name = n.name
      and o.id = m.step_id and o.cursor is not null and o.id <> all (afresh);
-  perform holdfast.act('user', session_user::text, coalesce(retry_from.reason, format('taken over from task %s', task.id)));
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n

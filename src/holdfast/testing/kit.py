@@ -1,13 +1,4 @@
-"""For tests, ours and users': a database cloned for each test, a clock to set, tasks run inline, and the journal read.
-
-    with embedded_template() as template:      # a server of the tests' own, or Template(admin_dsn) on one of yours
-        with template.clone() as dsn: ...      # a migrated database of its own, dropped at the end
-    with on_database(hf, dsn): ...             # an app works there for as long as the block lasts
-    drain(hf)                                  # runs all that is due, here and now
-    clock = Clock(connection); clock.advance(timedelta(minutes=5))
-
-There is no in-memory twin: what is tested is the real SQL on a real PostgreSQL. pytest finds fixtures for all of it.
-"""
+"""A database cloned for each test, a clock to set, tasks run inline, and the journal read."""
 
 from __future__ import annotations
 
@@ -17,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -31,7 +23,9 @@ from psycopg.rows import class_row
 from holdfast import embedded
 from holdfast.app import Holdfast
 from holdfast.embedded.owned import owned_server
+from holdfast.flow.backoff import StepRetry
 from holdfast.kernel import migrate
+from holdfast.kernel.registry import Handler, Registry, RetryPolicy
 from holdfast.models import JournalEntry
 from holdfast.worker.lanes import new_loop
 from holdfast.worker.loop import Worker
@@ -58,7 +52,8 @@ end;
 UNSAFE = ("fsync", "full_page_writes", "synchronous_commit")  # a test's database may be lost with the machine
 SETTLED = """
 select count(*) from holdfast.journal j
- where j.actor_kind = 'worker' and j.actor = %s and j.event not in ('claimed', 'released')
+ where j.actor_kind = 'worker' and j.actor = %s and j.step_id is not null
+   and j.event not in ('claimed', 'released', 'reopened')
 """
 
 
@@ -123,12 +118,16 @@ def on_database(hf: Holdfast, dsn: str) -> Iterator[None]:
         hf.use(None)
 
 
-def drain(hf: Holdfast, *, queues: Sequence[str] | None = None, concurrency: int = 4) -> int:
+def drain(
+    hf: Holdfast, *, queues: Sequence[str] | None = None, concurrency: int = 4, bypass_backoff: bool = False
+) -> int:
     """Run what is due in the app's queues, here and now, until nothing is; tell how many outcomes were accepted.
 
-    What is due later stays (a retry that waits, a snooze): advance the clock and drain again. Handlers run in threads
-    of this process and on a loop of their own, as they do in any worker.
+    What is due later stays (a retry that waits, a snooze): advance the clock and drain again, or let retries wait for
+    nothing with `bypass_backoff`. Handlers run in threads of this process and on a loop of their own, as they do in any
+    worker.
     """
+    registry = hf.registry.changed(_without_waits) if bypass_backoff else hf.registry
     served = queues or sorted({handler.queue for handler in hf.registry})
     options = Options(
         identity=new_identity("drain"),
@@ -142,17 +141,27 @@ def drain(hf: Holdfast, *, queues: Sequence[str] | None = None, concurrency: int
     if not served:
         return 0
     with ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
-        apart.submit(_work, hf, options).result()
+        apart.submit(_work, hf, registry, options).result()
     with hf.connection() as connection:
         row = connection.execute(SETTLED, [options.identity]).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def _work(hf: Holdfast, options: Options) -> None:
+def _without_waits(handler: Handler) -> Handler:
+    match handler.retry:
+        case RetryPolicy():
+            return replace(handler, retry=replace(handler.retry, base=timedelta(0), waits=(), jitter=0))
+        case StepRetry():
+            return replace(handler, retry=replace(handler.retry, backoff=replace(handler.retry.backoff, bypass=True)))
+        case _:
+            return handler
+
+
+def _work(hf: Holdfast, registry: Registry, options: Options) -> None:
     loop = new_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(Worker(hf.dsn, hf.registry, options, hf.hooks).run())
+        loop.run_until_complete(Worker(hf.dsn, registry, options, hf.hooks).run())
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -1,0 +1,16 @@
+"""The app, as flows and what users hold of their tasks see it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast.flow.subscribers import Subscribers
+from holdfast.kernel.door import Door
+from holdfast.kernel.registry import Registry
+
+
+class Hub(Door, Protocol):
+    """A door to the database, what serves flows, and who is told of what happens to them."""
+
+    registry: Registry
+    subscribers: Subscribers

@@ -1,0 +1,70 @@
+"""Who is told of which events. Each subscriber has a thread of its own: one that raises or hangs is alone with it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from fnmatch import filter as matching
+from typing import Any
+from uuid import UUID
+
+from holdfast.errors import BadTask
+from holdfast.flow.events import CATALOGUE, Event
+from holdfast.kernel.aside import Aside, Count, flush_all, uncounted
+
+Subscriber = Callable[[Event], Any]
+
+
+class Subscribers:
+    """The subscribers of an app, by the names of events."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[Aside[Event]]] = {}
+        self._later: Aside[Callable[[], None]] = Aside(lambda tell: tell(), "telling")
+
+    @property
+    def are_there(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._by_name)
+
+    def add(self, name: str, function: Subscriber) -> Callable[[], None]:
+        """Have a function told of an event, or of all that `task.*` names, say; gives the way to end it."""
+        names = matching(CATALOGUE, name)
+        if not names:
+            near = difflib.get_close_matches(name, CATALOGUE, n=3, cutoff=0.5) or ["task.*", "step.*", "workflow.*"]
+            raise BadTask(f"there is no event {name}; near it are: {', '.join(near)}")
+        aside = Aside(function, "subscriber")
+        for each in names:
+            self._by_name[each] = [*self._by_name.get(each, []), aside]
+        return lambda: self._remove(aside)
+
+    def publish(self, event: Event, count: Count = uncounted) -> None:
+        """Tell all who asked; returns at once."""
+        for each in self._by_name.get(event.name, ()):
+            each.tell(event, count)
+
+    def tell(self, name: str, task_id: UUID, step_id: int | None = None, /, **payload: Any) -> None:
+        """Publish an event that happened here and now."""
+        self.publish(Event(name, datetime.now(UTC), task_id, step_id, payload))
+
+    def tell_later(self, tell: Callable[[], None]) -> None:
+        """Have something told that has to be looked up first, where anybody listens; returns at once."""
+        if self.are_there:
+            self._later.tell(tell, uncounted)
+
+    def flush(self, seconds: float) -> None:
+        """Wait until they are told, but not for ever."""
+        flush_all([self._later, *self._asides()], seconds)
+
+    def _asides(self) -> list[Aside[Event]]:
+        return list({id(each): each for asides in self._by_name.values() for each in asides}.values())
+
+    def _remove(self, aside: Aside[Event]) -> None:
+        kept = {name: [each for each in asides if each is not aside] for name, asides in self._by_name.items()}
+        self._by_name = {name: asides for name, asides in kept.items() if asides}
+
+
+def title_of(task: Any) -> Mapping[str, str]:
+    """Say what a task is of, as payloads do."""
+    return {"flow": task.name, "namespace": task.namespace, "version": task.version}

@@ -1,0 +1,16 @@
+-- Makes a run with its planned steps (as in start_run), of another run where it is. The caller has announced the actor.
+create or replace function holdfast.make_run(
+  id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
+  values (make_run.id, make_run.machine, make_run.name, holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
+          make_run.of_run, holdfast.clock(), coalesce(make_run.input, '{}'));
+  if make_run.steps <> '[]' then
+    perform holdfast.add_steps(make_run.id, make_run.step_machine, make_run.steps);
+  end if;
+end
+$$;

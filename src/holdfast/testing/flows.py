@@ -1,0 +1,149 @@
+"""For tests of flows: a task run to its end in one call, steps that fail on demand, and what was told and decided.
+
+Nothing here takes another way than production does: a real worker claims and settles, the real coordinator decides.
+Only the strategy differs: by it the test's clock is moved by the delay that was decided, where a worker would wait.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from holdfast.app import Holdfast
+from holdfast.errors import WaitTimedOut
+from holdfast.flow.define import Flow
+from holdfast.flow.events import Event
+from holdfast.flow.finalize import Decision
+from holdfast.flow.handle import FlowRun
+from holdfast.kernel import db
+from holdfast.testing.kit import Clock, drain
+
+MOST_IDLE = 100  # passes in which nothing is settled, before a task is said to be stuck
+PATIENCE = 5.0  # seconds for what is yet to be told
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A task that was run to its end, and what was told and decided on the way."""
+
+    run: FlowRun
+    events: list[Event]
+    decisions: list[Decision]
+
+    @property
+    def state(self) -> str:
+        """How it ended."""
+        return self.run.look().state
+
+    def result(self, step: Any) -> Any:
+        """Give what a step gave."""
+        return self.run.result(step)
+
+    def told(self, *names: str) -> list[str]:
+        """List the names of the events, or of those with these names, in order."""
+        return [event.name for event in self.events if not names or event.name in names]
+
+
+@dataclass(slots=True)
+class Collecting:
+    """The strategy of tests: takes down when the next pass is due; who plays the task moves the clock there."""
+
+    decisions: list[Decision] = field(default_factory=list)
+
+    def reenqueue(self, decision: Decision) -> None:
+        """Take note."""
+        self.decisions.append(decision)
+
+
+def run_flow(hf: Holdfast, flow: Flow, /, **context: Any) -> Played:
+    """Start a task of a flow and run it to its end, here and now."""
+    with recorded(hf) as told:
+        run = flow.start(**context)
+        return play(hf, run, told)
+
+
+def play(hf: Holdfast, run: FlowRun, told: list[Event] | None = None) -> Played:
+    """Run a task that was started to its end, here and now."""
+    coordinator = hf.coordinator()
+    usual, collecting = coordinator.strategy, Collecting()
+    coordinator.strategy = collecting
+    try:
+        with db.connect(hf.dsn) as connection:
+            _run_to_end(hf, run, Clock(connection), collecting)
+    finally:
+        coordinator.strategy = usual
+    hf.subscribers.flush(PATIENCE)
+    decisions = [decision for decision in coordinator.decisions if decision.task_id == run.id]
+    return Played(run, [event for event in told or [] if event.task_id == run.id], decisions)
+
+
+def _run_to_end(hf: Holdfast, run: FlowRun, clock: Clock, collecting: Collecting) -> None:
+    idle = 0
+    while True:
+        idle = 0 if drain(hf) else idle + 1
+        if run.look().outcome is not None:
+            return
+        mine = [decision for decision in collecting.decisions if decision.task_id == run.id]
+        if idle > MOST_IDLE or not mine:
+            raise WaitTimedOut(
+                f"task {run.id} does not go on: {_standing(run)}; is a queue paused, or a kind unserved?"
+            )
+        clock.advance(mine[-1].delay or timedelta(0))
+
+
+def _standing(run: FlowRun) -> str:
+    return ", ".join(f"{step.name} is {step.state}" for step in run.steps())
+
+
+@contextmanager
+def recorded(hf: Holdfast) -> Iterator[list[Event]]:
+    """Take down all events that are told in this process for as long as the block lasts."""
+    told: list[Event] = []
+    end = hf.subscribe("*", told.append)
+    try:
+        yield told
+    finally:
+        hf.subscribers.flush(PATIENCE)
+        end()
+
+
+def failing(times: int, error: BaseException | type[BaseException] = RuntimeError) -> Callable[..., Any]:
+    """Let a step's function fail the first times that it is called, with an error or outcome of your choice.
+
+    `@order.step`, and below it `@failing(times=2, error=ConnectionError("away"))`. It counts the calls of this process.
+    """
+
+    def around(function: Callable[..., Any]) -> Callable[..., Any]:
+        left = iter(range(times))
+        lock = threading.Lock()
+
+        def fail_if_due() -> None:
+            with lock:
+                is_due = next(left, None) is not None
+            if is_due:
+                raise error
+
+        @functools.wraps(function)
+        async def afunction(*args: Any, **kwargs: Any) -> Any:
+            fail_if_due()
+            return await function(*args, **kwargs)
+
+        @functools.wraps(function)
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            fail_if_due()
+            return function(*args, **kwargs)
+
+        return afunction if inspect.iscoroutinefunction(function) else plain
+
+    return around
+
+
+def fail_with(error: BaseException | type[BaseException]) -> Callable[..., Any]:
+    """Let a step's function fail each time that it is called."""
+    return failing(2**62, error)

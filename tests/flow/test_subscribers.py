@@ -1,0 +1,220 @@
+"""Who asks is told, in a thread of their own; one that raises or hangs is alone with it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import psycopg
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import BadTask
+from holdfast.flow.define import Flow
+from holdfast.flow.events import CATALOGUE, Event
+from holdfast.testing import drain
+from worker.running import DB, burst, metric, until, working
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.fixture
+def order(hf: Holdfast) -> Flow:
+    order = hf.flow("order")
+
+    @order.step
+    def reserve(order_id: int) -> int:
+        return order_id
+
+    @order.step(after=reserve)
+    def charge(reserve: int) -> int:
+        return reserve
+
+    return order
+
+
+def names(told: list[Event]) -> list[str]:
+    return [event.name for event in told]
+
+
+def test_a_subscriber_is_told_of_the_events_it_asked_for(hf: Holdfast, order: Flow) -> None:
+    """T-82, T-91: by name, from the user's own code; a completed step says how long it took."""
+    told: list[Event] = []
+
+    @hf.on("step.completed")
+    def note(event: Event) -> None:
+        told.append(event)
+
+    run = order.start(order_id=7)
+    drain(hf)
+
+    assert [(event.task_id, event.payload["step"]) for event in told] == [(run.id, "reserve"), (run.id, "charge")]
+    assert all(event.payload["execution_duration"] for event in told)
+
+
+def test_a_pattern_names_several_events(hf: Holdfast, order: Flow) -> None:
+    told: list[Event] = []
+    hf.subscribe("task.*", told.append)
+
+    order.start(order_id=7)
+    drain(hf)
+
+    assert names(told) == ["task.initialized", "task.started", "task.completed"]
+
+
+def test_an_async_function_may_subscribe(hf: Holdfast, order: Flow) -> None:
+    told: list[str] = []
+
+    @hf.on("task.completed")
+    async def note(event: Event) -> None:
+        told.append(event.name)
+
+    order.start(order_id=7)
+    drain(hf)
+
+    assert told == ["task.completed"]
+
+
+@pytest.mark.parametrize(("name", "near"), [("step.complete", "step.completed"), ("nothing.like.it", r"task\.\*")])
+def test_a_name_that_is_not_in_the_catalogue_is_refused_and_near_ones_are_named(
+    hf: Holdfast, name: str, near: str
+) -> None:
+    with pytest.raises(BadTask, match=f"no event {name}; near it are: .*{near}"):
+        hf.subscribe(name, print)
+
+
+def test_a_subscriber_that_raises_changes_nothing_and_is_counted(hf: Holdfast, order: Flow, log_lines: Any) -> None:
+    """T-91: the one beside it is told all the same."""
+    told: list[Event] = []
+
+    @hf.on("step.completed")
+    def fail(_event: Event) -> None:
+        raise ConnectionError("the collector is down")
+
+    hf.subscribe("step.completed", told.append)
+    run = order.start(order_id=7)
+    worker = burst(hf)
+
+    assert run.wait(1) == {"reserve": 7, "charge": 7}
+    assert len(told) == 2
+    assert metric(worker, "holdfast_notifications_total", result="failed") == 2
+    assert metric(worker, "holdfast_notifications_total", result="delivered") == 2
+    assert "subscriber.failed" in {line["event"] for line in log_lines}
+
+
+def test_a_subscriber_that_hangs_holds_up_no_run_and_no_other_subscriber(
+    hf: Holdfast, order: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T-91: and the worker stops in order."""
+    monkeypatch.setattr("holdfast.worker.drain.LAST_CALLS", 0.5)
+    told: list[Event] = []
+    let_go = threading.Event()
+    hf.subscribe("step.completed", lambda _event: let_go.wait(60))
+    hf.subscribe("task.completed", told.append)
+
+    runs = [order.start(order_id=number) for number in range(5)]
+    with working(hf) as worker:
+        assert [run.wait(30)["charge"] for run in runs] == list(range(5))
+        until(lambda: len(told) == 5, "the other subscriber")
+    let_go.set()
+
+    assert worker.states.worker == "stopped"
+
+
+def test_what_is_too_much_is_dropped_counted_and_logged(
+    hf: Holdfast, order: Flow, monkeypatch: pytest.MonkeyPatch, log_lines: Any
+) -> None:
+    monkeypatch.setattr("holdfast.kernel.aside.MOST_WAITING", 1)
+    monkeypatch.setattr("holdfast.worker.drain.LAST_CALLS", 0.5)
+    hangs, let_go = threading.Event(), threading.Event()
+
+    @hf.on("step.*")
+    def hang(_event: Event) -> None:
+        hangs.set()
+        let_go.wait(60)
+
+    monkeypatch.setattr("holdfast.kernel.aside.MOST_WAITING", 10_000)
+    run = order.start(order_id=7)
+    worker = burst(hf)
+    let_go.set()
+
+    assert run.wait(1)["charge"] == 7
+    assert hangs.is_set()
+    assert metric(worker, "holdfast_notifications_total", result="failed") >= 1
+    assert "subscriber.dropped" in {line["event"] for line in log_lines}
+
+
+def test_of_two_workers_each_tells_what_it_did(hf: Holdfast, order: Flow, dsn: str) -> None:
+    """T-89: once in all, whoever of them moved the task."""
+    other = Holdfast(dsn)
+    other_order = other.flow("order")
+    other_order.step(name="reserve")(lambda order_id: order_id)
+    other_order.step(name="charge", after="reserve")(lambda reserve: reserve)
+    told: list[Event] = []
+    for app in (hf, other):
+        app.subscribe("task.*", told.append)
+
+    runs = [order.start(order_id=number) for number in range(20)]
+    with working(hf), working(other):
+        for run in runs:
+            run.wait(30)
+    other.close()
+
+    each = Counter((event.name, event.task_id) for event in told)
+    assert set(each.values()) == {1}
+    assert set(each) == {
+        (name, run.id) for run in runs for name in ("task.initialized", "task.started", "task.completed")
+    }
+
+
+def test_a_start_whose_key_was_used_before_starts_nothing_and_is_not_told(hf: Holdfast, order: Flow) -> None:
+    told: list[Event] = []
+    hf.subscribe("task.initialized", told.append)
+
+    first = order.options(key="order 7").start(order_id=7)
+    until(lambda: told, "the first start")
+    again = order.options(key="order 7").start(order_id=7)
+    hf.subscribers.flush(5)
+
+    assert again.id == first.id
+    assert len(told) == 1
+
+
+def test_a_start_inside_a_transaction_of_the_callers_is_not_told(hf: Holdfast, order: Flow, dsn: str) -> None:
+    """It may be undone; that the task was started is told by the worker that takes it."""
+    told: list[Event] = []
+    hf.subscribe("task.*", told.append)
+
+    with psycopg.connect(dsn) as connection:
+        order.options(conn=connection).start(order_id=7)
+        hf.subscribers.flush(5)
+        connection.rollback()
+
+    assert told == []
+
+
+def test_an_app_without_subscribers_asks_and_wires_nothing(hf: Holdfast, order: Flow, db: DB) -> None:
+    """T-86: not one statement for it."""
+    db.execute("alter database current_name set track_functions = 'all'".replace("current_name", db.info.dbname))
+    order.start(order_id=7)
+
+    worker = burst(hf)
+
+    assert worker.settler.asks is None
+    assert worker.settler.told is None
+    assert worker.intake.claimed is None
+    assert worker.intake.begun is None
+    db.execute("select pg_stat_force_next_flush()")
+    assert asked(db) == {}
+
+
+def asked(db: DB) -> dict[str, int]:
+    query = """select funcname, calls from pg_stat_user_functions
+                where schemaname = 'flow' and funcname in ('touched_tasks', 'settled_tasks')"""
+    return dict(db.execute(query).fetchall())
+
+
+def test_every_name_says_what_it_tells() -> None:
+    """T-147."""
+    assert all(entry.tells.endswith(".") and entry.fields for entry in CATALOGUE.values())
