@@ -779,7 +779,7 @@ CREATE FUNCTION flow.result_in_run(run_id uuid, name text) RETURNS jsonb
     BEGIN ATOMIC
  SELECT
          CASE
-             WHEN (s.cursor ? 'mapped'::text) THEN ( SELECT COALESCE(jsonb_agg(COALESCE(i.result, 'null'::jsonb) ORDER BY i.id), '[]'::jsonb) AS "coalesce"
+             WHEN ((s.cursor ? 'mapped'::text) AND (COALESCE(s.result, s.cursor) = s.cursor)) THEN ( SELECT COALESCE(jsonb_agg(COALESCE(i.result, 'null'::jsonb) ORDER BY i.id), '[]'::jsonb) AS "coalesce"
                 FROM ((holdfast.edges e
                   JOIN holdfast.steps i ON ((i.id = e.step_id)))
                   JOIN holdfast.run_steps m ON (((m.run_id = i.run_id) AND (m.step_id = i.id))))
@@ -804,20 +804,22 @@ declare
   task holdfast.runs;
   again bigint[];
   afresh bigint[];
-  task_id uuid;
+  task_id constant uuid := holdfast.uuid7();
 begin
   perform holdfast.check_reason(retry_from.reason);
   task := flow.finished_task_of(retry_from.step_id);
   select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
-  task_id := holdfast.start_run(
-    task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
-    task.input || jsonb_build_object('retried_from', retry_from.step_id), null, task.tenant, task.id);
+  perform holdfast.act('user', session_user::text,
+                       coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
+  perform holdfast.make_run(
+    task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
+    (task.input - 'reason') || jsonb_strip_nulls(jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
+    task.tenant, task.id);
   update holdfast.steps s  -- where a mapped step or a sub-flow stands; no move
      set cursor = o.cursor
     from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
    where n.run_id = task_id and s.id = n.step_id and m.run_id = task.id and m.name = n.name
      and o.id = m.step_id and o.cursor is not null and o.id <> all (afresh);
-  perform holdfast.act('user', session_user::text, coalesce(retry_from.reason, format('taken over from task %s', task.id)));
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n
@@ -2463,6 +2465,25 @@ $$;
 
 
 --
+-- Name: make_run(uuid, text, text, text, jsonb, jsonb, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.make_run(id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
+  values (make_run.id, make_run.machine, make_run.name, holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
+          make_run.of_run, holdfast.clock(), coalesce(make_run.input, '{}'));
+  if make_run.steps <> '[]' then
+    perform holdfast.add_steps(make_run.id, make_run.step_machine, make_run.steps);
+  end if;
+end
+$$;
+
+
+--
 -- Name: mark_asleep(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3583,7 +3604,6 @@ CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, s
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();
   run_id constant uuid := holdfast.uuid7();
   hash bytea;
 begin
@@ -3601,12 +3621,8 @@ begin
     end if;
   end if;
   perform holdfast.act('api', session_user::text);
-  insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
-  values (run_id, start_run.machine, start_run.name, holdfast.initial_state(start_run.machine, 'run'), start_run.tenant,
-          start_run.of_run, clock, coalesce(start_run.input, '{}'));
-  if start_run.steps <> '[]' then
-    perform holdfast.add_steps(run_id, start_run.step_machine, start_run.steps);
-  end if;
+  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine, start_run.steps, start_run.input,
+                            start_run.tenant, start_run.of_run);
   perform holdfast.act();
   return run_id;
 end
@@ -6132,6 +6148,13 @@ GRANT ALL ON FUNCTION holdfast.lost_leases(step_ids bigint[], lease_ids bigint[]
 --
 
 REVOKE ALL ON FUNCTION holdfast.make_partitions(ahead integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION make_run(id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.make_run(id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid) FROM PUBLIC;
 
 
 --
