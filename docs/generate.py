@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 from holdfast import config, errors
 from holdfast.embedded.owned import owned_server
 from holdfast.flow import schema
+from holdfast.flow.events import CATALOGUE
 from holdfast.kernel import migrate
 from holdfast.worker.meters import DURATIONS, Meters
 
@@ -76,6 +77,13 @@ What to watch:
   are frozen, or steps were cancelled while they ran.
 - `holdfast_rescued_total` that rises: workers die.
 - `holdfast_loop_blocked_total` that rises: an async handler blocks; the log names the line.
+"""
+EVENTS = """\
+# Events
+
+What subscribers to flows are told: [watch flows](../guides/flow-events.md). An event has `name`, `at`, `task_id`,
+`step_id` (None unless its name begins with `step.`) and `payload`, whose fields stand here with their types. `step` is
+the step's name in its task, such as `charge`, `ship[3]` or `bill.send`; `attempt` counts its executions from 1.
 """
 STATES: LiteralString = """
 select machine, state, phase, coalesce(outcome, ''), is_initial from holdfast.machine_states
@@ -168,6 +176,19 @@ def metrics() -> str:
     )
 
 
+def events() -> str:
+    """List the events of flows."""
+    rows = [
+        (f"`{name}`", entry.tells, ", ".join(f"`{field}`: {_typed(kind)}" for field, kind in entry.fields.items()))
+        for name, entry in CATALOGUE.items()
+    ]
+    return _page(EVENTS, _table(("event", "told when", "payload"), rows))
+
+
+def _typed(kind: Any) -> str:
+    return str(getattr(kind, "__name__", kind)).replace("datetime.", "").replace("uuid.", "").replace("|", "or")
+
+
 def _used() -> Meters:
     meters = Meters()
     meters.claimed({"kind": 1})
@@ -204,6 +225,7 @@ def pages(connection: Connection[Any]) -> dict[str, str]:
         "configuration.md": configuration(),
         "errors.md": error_tree(),
         "flow.schema.json": schema.written(),
+        "events.md": events(),
         "machines.md": machines(connection),
         "metrics.md": metrics(),
     }

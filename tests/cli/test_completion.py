@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import environment
+from cli.flows import begin, define
 from kernel.steps import node, start, start_flow
 
 
@@ -37,6 +38,17 @@ def test_queues_and_ids_of_late_are_completed(complete, dsn, db):
     assert complete("holdfast queues resume m", dsn=dsn) == (["mail"], "")
     assert complete("holdfast runs show ", dsn=dsn) == ([str(step_id), str(run_id)], "")
     assert complete(f"holdfast runs cancel {str(run_id)[:8]}", dsn=dsn) == ([str(run_id)], "")
+
+
+def test_flows_and_their_tasks_are_completed(complete, dsn, db):
+    define(db)
+    define(db, "billing")
+    task_id = begin(db)
+    start(db)
+
+    assert complete("holdfast flow start o", dsn=dsn) == (["order"], "")
+    assert complete("holdfast flow show ", dsn=dsn) == ([task_id], "")
+    assert complete("holdfast flow graph ", dsn=dsn) == (["billing", "order", task_id], "")
 
 
 @pytest.mark.parametrize(

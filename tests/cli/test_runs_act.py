@@ -9,9 +9,10 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from cli.flows import failed_task
 from cli.rows import dead_task, done_task, partial_run
 from holdfast.testing import events, journal
-from kernel.steps import column, start
+from kernel.steps import column, ids_by_name, start
 
 
 @pytest.fixture
@@ -73,6 +74,8 @@ def test_a_reason_that_is_a_book_is_refused(cli, db):
 def test_a_readers_login_looks_and_may_not_cancel(cli, db, login):
     """X-15: exit code 6, and nothing is moved."""
     step_id, dead = start(db), dead_task(db, "other")
+    task_id = failed_task(db)
+    flow_step = ids_by_name(db, task_id)["charge"]
     reader = login("hf_reader")
 
     refused = [
@@ -82,13 +85,25 @@ def test_a_readers_login_looks_and_may_not_cancel(cli, db, login):
             ("runs", "retry", str(dead)),
             ("dlq", "retry", "--all", "--yes"),
             ("queues", "pause", "default"),
+            ("flow", "start", "order"),
+            ("flow", "retry", str(flow_step)),
         )
     ]
 
-    assert [done.returncode for done in refused] == [6, 6, 6, 6]
+    assert [done.returncode for done in refused] == [6] * 6
     assert "grant the login one of the hf_ roles" in refused[0].stderr
     assert column(db, step_id, "state") == "pending"
-    for command in (("runs", "list"), ("runs", "show", str(dead)), ("dlq", "report"), ("queues", "list"), ("workers",)):
+    for command in (
+        ("runs", "list"),
+        ("runs", "show", str(dead)),
+        ("dlq", "report"),
+        ("queues", "list"),
+        ("workers",),
+        ("flow", "list"),
+        ("flow", "tasks"),
+        ("flow", "show", task_id),
+        ("flow", "graph", task_id),
+    ):
         assert cli(*command, dsn=reader).returncode == 0
 
 
@@ -96,6 +111,8 @@ COMMANDS = [
     ("runs", "list"), ("runs", "show", "1"), ("runs", "watch", "1"), ("runs", "cancel", "1"), ("runs", "retry", "1"),
     ("dlq", "report"), ("dlq", "list"), ("dlq", "retry", "1"), ("dlq", "resolve", "--all", "--yes"),
     ("queues", "list"), ("queues", "pause", "q"), ("queues", "resume", "q"), ("workers",),
+    ("flow", "list"), ("flow", "tasks"), ("flow", "start", "order"), ("flow", "show", "1"), ("flow", "graph", "order"),
+    ("flow", "retry", "1"), ("flow", "resolve", "1"), ("flow", "cancel", "1"),
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ The first word after the fence is the language, a second one says more:
 
     bash            typed into a shell          bash install   not typed: the tests have what it installs
     python x.py     written into that file      python         run as a program
+    yaml x.yaml     written into that file
     sql             typed into psql             ini, dockerfile, yaml: their commands are tried, see test_pages.py
     output          what the block before it printed, line by line; … stands for anything
 """
@@ -60,7 +61,7 @@ class Reader:
             after = found[place + 1] if place + 1 < len(found) else Block("", "", "")
             if block.language == "output":
                 _compare(block.text, printed)
-            elif block.language == "python" and block.more:
+            elif block.language in {"python", "yaml"} and block.more:
                 (self._folder / block.more).write_text(block.text)
             else:
                 may_fail = after.language == "output" and after.text.startswith(_FAILED)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast import Ctx, Fail, Holdfast, Retry
+from holdfast.flow.coordinate import Coordinator
 from holdfast.flow.events import Event
 from holdfast.flow.finalize import Decision
 from holdfast.testing import Clock, drain, recorded
@@ -154,7 +155,7 @@ def test_a_strategy_that_raises_harms_nothing_and_is_told_of(hf: Holdfast, log_l
     """T-78, T-147."""
 
     class Broken:
-        def reenqueue(self, decision: Decision) -> None:
+        def reenqueue(self, _decision: Decision) -> None:
             raise ConnectionError("no scheduler")
 
     hf.coordinator(strategy=Broken())
@@ -179,7 +180,7 @@ def test_a_strategy_that_hangs_holds_up_no_run_and_no_event(hf: Holdfast, monkey
     told: list[Event] = []
 
     class Hangs:
-        def reenqueue(self, decision: Decision) -> None:
+        def reenqueue(self, _decision: Decision) -> None:
             let_go.wait(60)
 
     hf.coordinator(strategy=Hangs())
@@ -190,10 +191,44 @@ def test_a_strategy_that_hangs_holds_up_no_run_and_no_event(hf: Holdfast, monkey
 
     run = order.start()
     drain(hf)
-    let_go.set()
 
     assert run.wait(1) == {"a": 1, "b": 2}
     assert len(told) == 1
+    let_go.set()
+
+
+class Late:
+    """Tells the coordinator of claims only when their steps are settled."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._claims: list[tuple[Any, ...]] = []
+
+    def claimed(self, *claim: Any) -> None:
+        self._claims.append(claim)
+
+    def ended(self, *ending: Any) -> None:
+        for claim in self._claims:
+            self._coordinator.claimed(*claim)
+        self._claims.clear()
+        self._coordinator.ended(*ending)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coordinator, name)
+
+
+def test_an_ending_that_overtakes_its_claim_is_told_once_and_after_it(hf: Holdfast) -> None:
+    """T-89: a quick handler is through before it is told that its step was taken."""
+    told: list[Event] = []
+    hf.subscribe("t*", told.append)
+    hf.hooks.watcher = Late(hf.coordinator())
+    order = hf.flow("order")
+    order.step(name="a")(lambda: 1)
+
+    order.start()
+    drain(hf)
+
+    assert [event.name for event in told] == ["task.initialized", "task.started", "task.completed"]
 
 
 def test_a_pass_asks_once_however_many_listen_and_the_next_asks_anew(hf: Holdfast, db: DB) -> None:
@@ -248,7 +283,7 @@ def test_a_task_goes_on_in_another_process_when_the_one_that_decided_so_is_kille
     )
     assert died.returncode == -signal.SIGKILL, died.stderr
     order = hf.flow("order")
-    order.step(name="reserve")(lambda: os.getpid())
+    order.step(name="reserve")(os.getpid)
     order.step(name="charge", after="reserve")(lambda reserve: (reserve, os.getpid()))
     run = order.started(died.stdout.splitlines()[0])
 

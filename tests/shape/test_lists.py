@@ -11,6 +11,9 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from holdfast.flow import lists as flows
+from holdfast.flow import look as flow_look
+from holdfast.flow.lists import TasksWanted
 from holdfast.kernel import dead, listing, look, serving
 from holdfast.kernel.ask import ask, moment_ago
 from holdfast.kernel.listing import Position, Wanted
@@ -75,10 +78,16 @@ def newest(db: DB, begin: Position | None = None, **wanted: Any) -> listing.Page
         (lambda db: look.step(db, 140_001), 1_000),
         (lambda db: ask(db, serving.queues()), 6 * serving.CAP),
         (lambda db: look.run_steps(db, RUN, each=5), 5 * look.STEPS_LOOKED_AT),
+        (lambda db: flows.newest_tasks(db, TasksWanted(), limit=50), 1_000),
+        (lambda db: flows.newest_tasks(db, TasksWanted(states=["error"], name="large"), limit=50), 1_000),
+        (flows.definitions, 1_000),
+        (lambda db: flow_look.history(db, RUN, limit=50), 1_000),
+        (lambda db: flow_look.steps(db, RUN), 5 * flow_look.STEPS_LOOKED_AT),
     ],
     ids=[
         "newest", "newest below a run", "failed", "held", "no handler", "since", "a name that is rare", "a place",
-        "dead", "report", "snapshot", "recent", "step", "queues", "steps of a run",
+        "dead", "report", "snapshot", "recent", "step", "queues", "steps of a run", "tasks of flows",
+        "failed tasks of a flow", "definitions", "history of a task", "steps of a task",
     ],
 )  # fmt: skip
 def test_a_look_reads_a_bounded_number_of_rows(crowd: DB, job: Callable[[DB], Any], most: int) -> None:

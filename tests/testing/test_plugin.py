@@ -41,9 +41,8 @@ def folder(tmp_path):
 
 def test_the_example_of_the_guide_runs(folder):
     """Deliver: each code block runs."""
-    app, tests = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    (folder / "shop.py").write_text(app)
-    (folder / "test_shop.py").write_text(tests)
+    for name, text in re.findall(r"^```python (\S+)\n(.*?)^```$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+        (folder / name).write_text(text)
 
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"],
@@ -51,7 +50,7 @@ def test_the_example_of_the_guide_runs(folder):
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "3 passed" in ran.stdout
+    assert "5 passed" in ran.stdout
     assert not list(folder.glob("holdfast-*"))
 
 

@@ -169,11 +169,11 @@ def _moment(connection: DB, since: timedelta | None) -> datetime | None:
 
 def _print_tasks(found: TaskPage) -> None:
     rows = [
-        (t.id, t.namespace, t.name, t.version, t.state, flow_page.progress(t.succeeded, t.total, t.failed), t.tenant,
+        (t.id, t.state, flow_page.progress(t.succeeded, t.total, t.failed), t.name, t.version, t.namespace, t.tenant,
          t.created_at, t.finished_at, t.initiator, t.reason)
         for t in found.rows
     ]  # fmt: skip
-    columns = ("id", "namespace", "name", "version", "state", "done", "tenant", "created", "finished", "by", "reason")
+    columns = ("id", "state", "done", "name", "version", "namespace", "tenant", "created", "finished", "by", "reason")
     data_table(columns, rows, styles=flow_page.STYLES)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
@@ -29,7 +29,7 @@ COMMANDS = {
 }
 SHOWN_FAILED = 3
 STORY = 50
-COLUMNS = ("step", "state", "tries", "when", "took", "worker", "after", "said")
+COLUMNS = ("step", "state", "tries", "when", "worker", "after", "said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,8 @@ def draw(found: Found) -> None:
     heading("steps")
     if found.task.total > len(found.steps):
         say(f"the first {len(found.steps):,} of {found.task.total:,} steps")
-    data_table(COLUMNS, [_cells(group, found) for group in groups(found.steps)], styles=STYLES)
+    names = {step.id: step.name for step in found.steps}
+    data_table(COLUMNS, [_cells(group, found, names) for group in groups(found.steps)], styles=STYLES)
     page.draw_story(found.history)
 
 
@@ -187,28 +188,22 @@ def _facts(found: Found) -> dict[str, object]:
     }
 
 
-def _cells(group: Sequence[TaskStep], found: Found) -> tuple[object, ...]:
+def _cells(group: Sequence[TaskStep], found: Found, names: Mapping[int, str]) -> tuple[object, ...]:
     if len(group) > 1:
-        return (f"{_sign(group)} {_range(group)}", counted(group), "", "", "", "", "", "")
+        return (f"{_sign(group)} {_range(group)}", counted(group), "", "", "", "", "")
     (step,) = group
-    mark, names = found.marks.get(step.id), {s.id: s.name for s in found.steps}
+    mark = found.marks.get(step.id)
     is_skipped = step.name in found.task.skip or (mark is not None and mark.what == "skipped")
-    sign = SIGNS[mood_of(step, is_skipped=is_skipped)]
-    parents = [names.get(parent, f"step {parent}") for parent in step.parents]
-    after = ", ".join(parents) if len(parents) <= FEW else f"{', '.join(parents[:2])} and {len(parents) - 2:,} more"
-    took = _took(step, found.task)
-    said = _fault(step) if step.outcome != "succeeded" else ""
-    state = "skipped" if is_skipped else step.state
-    return (
-        f"{sign} {step.name}",
-        state,
-        _tries(step),
-        _when(step, found.task),
-        took,
-        step.worker,
-        after,
-        _said(mark) or said,
-    )
+    sign, state = SIGNS[mood_of(step, is_skipped=is_skipped)], "skipped" if is_skipped else step.state
+    said = _said(mark) or (_fault(step) if step.outcome != "succeeded" else "")
+    return f"{sign} {step.name}", state, _tries(step), _when(step, found.task), step.worker, _after(step, names), said
+
+
+def _after(step: TaskStep, names: Mapping[int, str]) -> str:
+    """Name what a step waits for, but for what it planned itself."""
+    awaited = [names.get(parent, f"step {parent}") for parent in step.parents]
+    outer = [name for name in awaited if not name.startswith((f"{step.name}[", f"{step.name}."))]
+    return ", ".join(outer) if len(outer) <= FEW else f"{', '.join(outer[:2])} and {len(outer) - 2:,} more"
 
 
 def _sign(group: Sequence[TaskStep]) -> str:
@@ -233,19 +228,13 @@ def _tries(step: TaskStep) -> str:
 
 
 def _when(step: TaskStep, task: TaskLook) -> str:
-    if step.outcome is not None:
-        return ""
+    if step.finished_at is not None:
+        return "" if step.claimed_at is None else f"took {span(step.finished_at - step.claimed_at)}"
+    if step.standing == "held" and step.claimed_at is not None:
+        return f"{span(task.looked_at - step.claimed_at)} so far"
     if step.due_at is not None and step.due_at > task.looked_at:
         return f"{'again ' if step.failures else ''}in {span(step.due_at - task.looked_at)}"
     return step.standing
-
-
-def _took(step: TaskStep, task: TaskLook) -> str:
-    if step.claimed_at is None:
-        return ""
-    if step.finished_at is not None:
-        return span(step.finished_at - step.claimed_at)
-    return f"{span(task.looked_at - step.claimed_at)} so far" if step.standing == "held" else ""
 
 
 def _fault(step: TaskStep) -> str:

@@ -115,6 +115,7 @@ def data_table(
             data("\t".join(row))
         return
     table = Table(*columns, box=None, pad_edge=False)
+    table.columns[0].no_wrap = True  # it names the row: on a narrow screen the others give way
     for row in cells:
         table.add_row(*(Text(cut(value), style=(styles or {}).get(value, "")) for value in row))
     console.print(table)

@@ -105,7 +105,8 @@ select t.task_id::text as id, t.namespace, t.name, t.version, t.state,
  where t.task_id = %(id)s
 """
 STEPS: LiteralString = """
-select s.id, n.name, s.kind, s.state, case when s.finished_at is not null then t.outcome end as outcome, s.standing,
+select s.id, coalesce(n.name, concat(s.kind, ' ', s.id)) as name, s.kind, s.state,
+       case when s.finished_at is not null then t.outcome end as outcome, s.standing,
        s.queue, s.attempt, s.failures, p.tries, s.due_at, s.lease_owner as worker, s.claimed_at, s.finished_at,
        s.error ->> 'type' as error_type, left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as message,
        array(select e.step_id from holdfast.edges e where e.next_id = s.id order by e.step_id) as parents
