@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.errors import HoldfastError
-from properties.mutants import Edited, Story
+from properties.mutants import Edited
+from properties.scenarios import DB
 
 
-def random_examples(_: object) -> None:
+def random_examples(_: DB) -> None:
     """What a mutant is held against here: not one story, but what tests/flow/test_dags.py plays."""
 
 
 def guard(name: str, function: str, fragment: str, instead: str) -> Edited:
-    story: Story = random_examples
-    return Edited(name, story, function, fragment, instead, HoldfastError)
+    return Edited(name, random_examples, function, fragment, instead, HoldfastError)
 
+
+def seldom(mutant: Edited) -> object:
+    """Mark one that takes some looking for."""
+    return pytest.param(mutant, marks=pytest.mark.long)
+
+
+PARENTS_RESULT = "else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end"
+RETRY_AFTER = "least(o.retry_after, p.longest_retry_after)"
+TAKEN_OVER = "and o.id <> all (again)"
 
 # fmt: off
 GUARDS = [
     guard("children not counted", "free_children", "set waits = s.waits - c.done", "set waits = s.waits"),
     guard("children let in twice", "free_children", "set waits = s.waits - c.done",
           "set waits = greatest(0, s.waits - 2 * c.done)"),
-    guard("done without the lease", "settle_batch", "and s.lease_id = o.lease_id", ""),
+    seldom(guard("done without the lease", "settle_batch", "and s.lease_id = o.lease_id", "")),
     guard("tried again without a budget", "settle_others", "s.failures + 1 >= p.tries", "s.failures + 1 > p.tries"),
     guard("rescued without a budget", "rescue_steps", "and s.failures + 1 >= p.tries", "and false"),
-    guard("reset on the old budget", "move_steps", "when b.event in ('continued', 'reopened') then 0",
-          "when b.event = 'continued' then 0"),
+    seldom(guard("reset on the old budget", "move_steps", "when b.event in ('continued', 'reopened') then 0",
+                 "when b.event = 'continued' then 0")),
     guard("backoff one ahead", "backoff", "law.waits[backoff.failure]", "law.waits[backoff.failure + 1]"),
-    guard("Retry-After without a limit", "settle_others", "least(o.retry_after, p.longest_retry_after)", "o.retry_after"),
-    guard("expansion that is not waited for", "add_awaited", "set waits = s.waits + cardinality(ids)", "set waits = s.waits"),
-    guard("a parent's result mislaid", "flow.step_surroundings", "else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end",
-          "else 'null' end"),
-    guard("a map that forgets its items' order", "flow.result_in_run", "ORDER BY i.id", "ORDER BY i.id DESC"),
-    guard("done again, and all with it", "flow.retry_from", "and o.id <> all (again)", "and false"),
-    guard("done again without what waits for it", "flow.retry_from", "and o.id <> all (again)", "and o.id <> retry_from.step_id"),
+    guard("Retry-After without a limit", "settle_others", RETRY_AFTER, "o.retry_after"),
+    guard("expansion that is not waited for", "add_awaited", "waits = s.waits + cardinality(ids)", "waits = s.waits"),
+    guard("a parent's result mislaid", "flow.step_surroundings", PARENTS_RESULT, "else 'null' end"),
+    seldom(guard("a map that forgets its items' order", "flow.result_in_run", "ORDER BY i.id", "ORDER BY i.id DESC")),
+    seldom(guard("done again, and all with it", "flow.retry_from", TAKEN_OVER, "and false")),
+    seldom(guard("done again without what waits for it", "flow.retry_from", TAKEN_OVER,
+                 "and o.id <> retry_from.step_id")),
     guard("done again on the old items", "flow.plan_of_run", "(f.step_id = ANY (plan_of_run.afresh))", "false"),
     guard("a task that is over before its time", "tally_runs", "c.live = 0 and", ""),
     guard("ready before its time", "is_due", "(step).due_at <= clock", "(step).due_at IS NOT NULL"),

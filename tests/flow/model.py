@@ -34,13 +34,8 @@ class Model:
         return [step for task in self.tasks for step in task.steps.values()]
 
     def ready(self) -> list[Step]:
-        return [
-            s for t in self.tasks if not t.is_over for s in t.steps.values() if (s.due_at or self.never) <= self.now
-        ]
-
-    @property
-    def never(self) -> datetime:
-        return self.now + timedelta(days=1)
+        steps = [step for task in self.tasks if not task.is_over for step in task.steps.values()]
+        return [step for step in steps if step.due_at is not None and step.due_at <= self.now]
 
     def next_moment(self) -> datetime | None:
         """When the next step is due or the next lease over, if that is still to come."""

@@ -76,8 +76,7 @@ class Stage:
     def begin(self, nodes: tuple[Node, ...]) -> None:
         """Empty the database, define the flow and start a task of it."""
         self.wipe()
-        now = self.db.execute("select date_trunc('second', clock_timestamp())").fetchone()
-        self.model = Model(self._clock.set(now[0] if now else datetime.min))
+        self.model = Model(self._clock.set(self._clock.now().replace(microsecond=0)))
         self.held: list[Held] = []
         self._workers = 0
         self._called: dict[str, Any] | None = None

@@ -168,8 +168,8 @@ def pick(things: list[Thing], place: int) -> Thing | None:
 
 # Few values, so that they meet.
 FATES = [
-    *[Fate()] * 5, *[Fate("retry")] * 2, *[Fate("silent")] * 2, Fate("dies"), Fate("raises"), Fate("unheard"), Fate("fail"),
-    Fate("retry", SHORT), Fate("retry", LONG), Fate("snooze", SHORT), Fate("release"),
+    *[Fate()] * 5, *[Fate("retry")] * 2, *[Fate("silent")] * 2, Fate("dies"), Fate("raises"), Fate("unheard"),
+    Fate("fail"), Fate("retry", SHORT), Fate("retry", LONG), Fate("snooze", SHORT), Fate("release"),
 ]  # fmt: skip
 RESULTS: list[Any] = [None, "by hand", ["by", "hand"]]
 WISHES = ["retry", "retry", "resolve", "cancel"]

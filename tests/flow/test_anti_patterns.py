@@ -1,4 +1,4 @@
-"""What must not be possible: retry loops around a task, states written past the engine, steps done again once processed."""
+"""What must not be possible: retry loops around a task, states written past the engine, processed steps done again."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_history_of_transitions_cannot_be_written(hf: Holdfast, db: DB, told
         "update flow.step_transitions set to_state = 'complete'",
         "delete from flow.task_transitions",
     ):
-        with pytest.raises(psycopg.Error, match="append-only|stays|refused"):
+        with pytest.raises(psycopg.Error, match=r"append-only|stays|refused"):
             db.execute(statement)
 
 

@@ -1,4 +1,4 @@
-"""Random flows under random trouble, held against the model after each event; and engines that lack a guard, which fail.
+"""Random flows under random trouble, held against the model after each event; engines that lack a guard fail.
 
 HYPOTHESIS_PROFILE says how long to look, and whether at the same examples each time: tests/properties/conftest.py.
 """
@@ -57,8 +57,8 @@ def look(stage: Stage, asked: settings) -> None:
 
 @pytest.mark.timeout(1200)
 def test_a_flow_does_what_the_model_says(stage: Stage) -> None:
-    """T-06, T-26, T-29, T-31, T-33 to T-40, T-57, T-72, T-109, T-130, T-133, C-43, C-44, C-50 to C-53, C-55, C-59: no step
-    runs before its parents are done, none again after its success, each join once and with what its parents gave
+    """T-06, T-26, T-29, T-31, T-33 to T-40, T-57, T-72, T-109, T-130, T-133, C-43, C-44, C-50 to C-53, C-55, C-59: no
+    step runs before its parents are done, none again after its success, each join once and with what its parents gave
     """
     look(stage, settings(max_examples=EXAMPLES))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -25,9 +25,8 @@ DB = Connection[Any]
 LEASE = timedelta(seconds=30)
 IN_PROCESS = "select name, state, in_process, attempts, error ->> 'type', error ->> 'message' from flow.steps"
 MOST_CONNECTIONS = 20  # of a worker, its contexts and its app; by far fewer than there are steps
-CONNECTIONS = (
-    "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
-)
+CONNECTIONS = """select count(*) from pg_stat_activity
+                  where datname = current_database() and backend_type = 'client backend'"""
 
 
 @pytest.fixture
@@ -125,7 +124,7 @@ def test_steps_that_are_ready_run_at_once_and_no_more_than_the_limit(hf: Holdfas
             running["now"] -= 1
 
     for number in range(10):
-        flow.step(name=f"wait{number}")(renamed(wait))
+        flow.step(name=f"wait{number}")(functools.partial(wait))
     run = flow.start()
 
     with working(hf, concurrency=4):
@@ -135,11 +134,6 @@ def test_steps_that_are_ready_run_at_once_and_no_more_than_the_limit(hf: Holdfas
 
     assert peak["at once"] == 4
     assert run.look().state == "complete"
-
-
-def renamed(function: Callable[[], None]) -> Callable[[], None]:
-    """A function of its own for each step."""
-    return lambda: function()
 
 
 def test_connections_are_pooled_and_do_not_grow_with_the_steps(hf: Holdfast, db: DB) -> None:

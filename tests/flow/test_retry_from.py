@@ -23,11 +23,9 @@ def told() -> Told:
 
 def rows(db: DB, run: FlowRun) -> list[Any]:
     """Read a task and its steps whole."""
-    task = db.execute("select to_jsonb(r) from holdfast.runs r where r.id = %s", [run.id]).fetchall()
-    return (
-        task
-        + db.execute("select to_jsonb(s) from holdfast.steps s where s.run_id = %s order by id", [run.id]).fetchall()
-    )
+    task = db.execute("select to_jsonb(r) from holdfast.runs r where r.id = %s", [run.id])
+    steps = db.execute("select to_jsonb(s) from holdfast.steps s where s.run_id = %s order by id", [run.id])
+    return [*task, *steps]
 
 
 def test_only_a_step_and_what_waits_for_it_is_done_again(hf: Holdfast, told: Told) -> None:
@@ -72,9 +70,8 @@ def test_the_old_task_stays_as_it_was_and_the_new_one_names_it(hf: Holdfast, db:
     drain(hf)
 
     assert rows(db, run) == before
-    kept = (
-        "select of_run, input -> 'tags', input -> 'retried_from', input ->> 'reason' from holdfast.runs where id = %s"
-    )
+    kept = """select of_run, input -> 'tags', input -> 'retried_from', input ->> 'reason'
+                from holdfast.runs where id = %s"""
     old_step = int(step_id(run, "join"))
     assert db.execute(kept, [again.id]).fetchone() == (run.id, ["x"], old_step, "the printer was out of paper")
 

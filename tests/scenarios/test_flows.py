@@ -1,4 +1,4 @@
-"""A flow whose workers are killed: while it plans its own steps, while these are done, and before and after each commit."""
+"""A flow whose workers are killed: while it plans its own steps, while these are done, before and after a commit."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ JOINED = "select result from holdfast.steps where run_id = %s and kind = 'order.
 def test_a_flow_plans_its_steps_once_and_joins_them_once_whoever_is_killed(
     crew: Crew, database: Database, folder: Path, proof: Proof, items: int, kills: int, sides: Sequence[str]
 ) -> None:
-    """R23, T-15, T-22, T-49, T-53, T-132: killed right before and right after the commit of what a map plans, too; in the
-    long form also of what a sub-flow plans
+    """R23, T-15, T-22, T-49, T-53, T-132: killed right before and right after the commit of what a map plans, too; the
+    long form does so with what a sub-flow plans
     """
     task_id = die_planning(crew, database, items, proof)
     alive = {member.name: member for member in (crew.hire("-c", "5", app=APP) for _ in range(WORKERS))}
