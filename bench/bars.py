@@ -43,6 +43,8 @@ class Bar:
 
 
 ONE, TWO = "1 process", "2 processes"
+ALONE, MANY = "one chain", "100 chains"
+START_WIDE = "start, 10 000 wide"
 
 BARS = (
     Bar("drain, one process, to pgqueuer", "drain", ONE, 1.5, ("pgqueuer", ONE)),
@@ -56,6 +58,34 @@ BARS = (
     Bar("diamonds, to dbos", "diamonds", ONE, 30.0, ("dbos", ONE)),
     Bar("diamonds, to dbos's steps in turn", "diamonds", ONE, 30.0, ("dbos", f"{ONE}, in turn")),
     Bar("diamonds, to the baseline", "diamonds", ONE, 0.6, ("baseline", ONE)),
+    Bar("fan, to absurd", "fan", ONE, 10.0, ("absurd", ONE)),
+    Bar("fan, to dbos", "fan", ONE, 30.0, ("dbos", ONE)),
+    Bar("fan, to dbos's steps in turn", "fan", ONE, 30.0, ("dbos", f"{ONE}, in turn")),
+    Bar("fan, to the baseline", "fan", ONE, 0.6, ("baseline", ONE)),
+    Bar("fan, two processes, to one", "fan", TWO, 1.0, ("holdfast", ONE)),
+    Bar("a hundred chains, to absurd", "chain", MANY, 10.0, ("absurd", MANY)),
+    Bar("a hundred chains, to dbos", "chain", MANY, 30.0, ("dbos", MANY)),
+    Bar("a hundred chains, to the baseline", "chain", MANY, 0.6, ("baseline", MANY)),
+    Bar("one chain, to the baseline", "chain", ALONE, 0.6, ("baseline", ALONE)),
+    Bar("one chain, ahead of absurd's loop", "chain", ALONE, 1.0, ("absurd", ALONE), is_goal=True),
+    Bar("one chain, ahead of dbos's loop", "chain", ALONE, 1.0, ("dbos", ALONE), is_goal=True),
+    Bar("steps 10 000 wide, to 10 wide", "widths", "10 000 wide", 0.8, ("holdfast", "10 wide")),
+    Bar(
+        "start of a step 10 000 wide, to 10 wide",
+        "widths",
+        START_WIDE,
+        1.0,
+        ("holdfast", "start, 10 wide"),
+        at_most=True,
+    ),
+    Bar(
+        "start of a step 10 000 wide, to 1 000",
+        "widths",
+        START_WIDE,
+        1.25,
+        ("holdfast", "start, 1 000 wide"),
+        at_most=True,
+    ),
     Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
     Bar(
         "starts by 32 producers with hints, to without",

@@ -57,11 +57,14 @@ def install(dsn: str, engine: str) -> None:
         connection.execute(BASELINE_SQL.read_bytes())
 
 
-def load(admin: str, engine: str, work: str, steps: int) -> int:
-    """Put the rows in, the same for both, by the administrator's address; tell how many steps there are."""
+def load(admin: str, engine: str, work: str, steps: int, runs: int = 1) -> int:
+    """Put the rows in, the same for both, by the administrator's address; tell how many steps there are.
+
+    `steps` are those of all runs; of a fan or a chain, of which there are `runs`, those of one.
+    """
     with psycopg.connect(admin, autocommit=True) as connection:
         for statement in LOADS[engine, work]:
-            connection.execute(statement.format(n=steps))
+            connection.execute(statement.format(n=steps, runs=runs))
         row = connection.execute(f"select count(*) from {FUNCTIONS[engine].steps}").fetchone()
     assert row is not None
     return int(row[0])

@@ -12,7 +12,15 @@ HOW = {
     "clones of what the engine wrote itself when it finished some.",
     "snapshot": "A drain by one process, without and with another connection that holds a `repeatable read` snapshot open all the while.",
     "diamonds": "Runs of seven no-op steps: one, then five side by side, then one. Steps a second from the first handler call "
-    "until every run is finished. absurd runs the seven steps in turn inside one task; dbos is measured both ways.",
+    "until every run is finished. absurd runs the seven steps in turn inside one task; dbos is measured both ways. "
+    "With context and results: each step takes a field of the flow's context and what its parents gave.",
+    "fan": "One flow of no-op steps beside each other and one that waits for them all. Steps a second from the first handler call until the run is "
+    "finished. absurd runs the steps in turn inside one task; dbos is measured both ways. Where a flow is one process's there is no figure for two. "
+    "As a map, the flow's first step gives the list and a worker plans the steps, which is part of the time.",
+    "chain": "Flows of no-op steps, each of which waits for the one before: one flow alone, where nothing but the time from a step's end to its "
+    "child's beginning counts, and a hundred at the same time. Steps a second, by one process. A chain inside absurd or dbos is a loop in one process.",
+    "widths": "The same number of no-op steps in flows of ten to ten thousand beside each other, each with a join: what a step costs to start (the run "
+    "planned by one call) and how many are done in a second by one process.",
     "targets": "One run of very many steps is started, against a bare COPY of the same rows into a table of the baseline.",
     "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "
     "the SQL by itself, no worker around it.",

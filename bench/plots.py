@@ -41,6 +41,14 @@ def diamonds(measured: Measured) -> Figure:
     return _bars(measured, PROCESSES, "steps a second: one process (light), two (dark)")
 
 
+def fan(measured: Measured) -> Figure:
+    return _bars(measured, PROCESSES, "steps a second: one process (light), two (dark)")
+
+
+def chain(measured: Measured) -> Figure:
+    return _bars(measured, ("100 chains", "one chain"), "steps a second: a hundred chains (light), one alone (dark)")
+
+
 def snapshot(measured: Measured) -> Figure:
     return _bars(measured, ("without", "held"), "tasks a second: no snapshot (light), one held open (dark)")
 
@@ -207,7 +215,7 @@ def _room_for_numbers(axes: Axes) -> None:
 
 
 PLOTS: dict[str, Callable[[Measured], Figure]] = {
-    draw.__name__: draw for draw in (drain, trickle, growth, snapshot, diamonds, memory, cost)
+    draw.__name__: draw for draw in (drain, trickle, growth, snapshot, diamonds, fan, chain, memory, cost)
 }
 
 

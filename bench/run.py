@@ -29,8 +29,8 @@ from engines import ENGINES, Engine
 from readings import Section
 
 ORDER = (
-    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "growth", "snapshot", "cost", "producers", "memory",
-    "idle",
+    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "growth", "snapshot", "cost",
+    "producers", "memory", "idle",
 )  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def report(results: Path) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=available(), help="this section alone (may be given again)")
-    parser.add_argument("--quick", action="store_true", help="small sizes, one round: under five minutes")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one round: under six minutes")
     parser.add_argument("--rounds", type=int, help="rounds of each section (3; 1 with --quick)")
     parser.add_argument("--engines", help="these alone, with commas between them")
     parser.add_argument("--tasks", type=int, help="tasks of a drain, in place of each engine's own")

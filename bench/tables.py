@@ -15,6 +15,7 @@ OWN_FIRST = {
     "memory": "at 10 %",
     "cost": "as shipped",
     "producers": "beside it, hints made impossible",
+    "widths": "10 wide",
 }
 SLOWED = 1.5  # a loop this much longer than its shortest was run on a slowed machine
 

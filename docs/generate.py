@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from holdfast import config, errors
 from holdfast.embedded.owned import owned_server
+from holdfast.flow import schema
 from holdfast.flow.events import CATALOGUE
 from holdfast.kernel import migrate
 from holdfast.worker.meters import DURATIONS, Meters
@@ -224,6 +225,7 @@ def pages(connection: Connection[Any]) -> dict[str, str]:
         "configuration.md": configuration(),
         "errors.md": error_tree(),
         "events.md": events(),
+        "flow.schema.json": schema.written(),
         "machines.md": machines(connection),
         "metrics.md": metrics(),
     }

@@ -263,6 +263,8 @@ CREATE FUNCTION flow.calculate_dependency_levels(task_id uuid) RETURNS TABLE(ste
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 begin
   return query
@@ -619,8 +621,8 @@ begin
            else 'wait_for_dependencies' end,
          coalesce(round(100.0 * c.completed / nullif(c.total, 0), 2), 100.00),
          case when c.total = 0 then 'unknown'
-              when c.blocked > 0 and c.ready = 0 and c.in_progress = 0 then 'blocked'
-              when c.failed > 0 then 'recovering'
+              when e.status = 'blocked_by_failures' then 'blocked'
+              when c.failed > 0 and e.status <> 'all_complete' then 'recovering'
               else 'healthy' end,
          c.earliest_retry_at
     from counted c,
@@ -1002,7 +1004,11 @@ begin
                 when 'own' then p.own -> w.name
                 when 'name' then to_jsonb(p.name)
                 when 'trace' then p.request -> 'trace'
-                when 'inner' then flow.result_in_run(p.run_id, concat(p.name, '.', w.name))
+                when 'inner' then (
+                  select jsonb_object_agg(substr(m.name, length(p.name) + 2), flow.result_in_run(p.run_id, m.name))
+                    from holdfast.edges e
+                    join holdfast.run_steps m on m.run_id = p.run_id and m.step_id = e.step_id
+                   where e.next_id = p.id and starts_with(m.name, concat(p.name, '.')))
                 else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
      group by w.step_id)
   select p.id, p.opening ->> 'version', coalesce(f.input, '{}')
@@ -1052,6 +1058,9 @@ begin
     raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
       hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by holdfast.resolve, end it with '
              'holdfast.cancel; of a step retry_limit, retryable and backoff_request_seconds may be set';
+  end if;
+  if new is not distinct from old then
+    return new;
   end if;
   perform flow.adjust_step(
     old.step_id,
@@ -1181,32 +1190,33 @@ $$;
 CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) RETURNS bigint[]
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
+    AS $$
 declare
   clock constant timestamptz := holdfast.clock();
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
-  awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
+  outside text[];
+  outside_ids bigint[];
   ids bigint[];
   parents bigint[];
   children bigint[];
 begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  outside := holdfast.outside_names(add_steps.steps);
+  outside_ids := array(  -- by name, one by one: a join may read the whole run
+    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name) from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
   -- A parent that is being settled comes to its end first: it would not see the edge.
-  perform from holdfast.steps s
-    where s.id = any (array(select n.step_id from holdfast.run_steps n
-                             where n.run_id = add_steps.run_id and n.name = any (awaited))) order by s.id for share;
+  perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
       from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, n.name, t.outcome = 'succeeded' and s.finished_at is not null
-      from holdfast.run_steps n
-      join holdfast.steps s on s.id = n.step_id
-      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-     where n.run_id = add_steps.run_id and n.name = any (awaited))
+    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+      from unnest(outside, outside_ids) u (name, id)
+     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
     from planned p, lateral (
@@ -1229,7 +1239,7 @@ begin
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
 end
-$_$;
+$$;
 
 
 --
@@ -1577,11 +1587,11 @@ begin
     select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
-  -- Name by name and by key: a run that is added to again and again would be read again and again.
   select coalesce(odd, min(p ->> 'name')) into odd
     from jsonb_array_elements(check_plan.steps) p
-   cross join lateral (
-     select from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = p ->> 'name' offset 0) there;
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
+     -- One by one and by name, here and below: a join may read the whole run.
+     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = p ->> 'name') is not null;
   if odd is not null then
     perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
   end if;
@@ -1590,14 +1600,8 @@ begin
     perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
   end if;
   select coalesce(u.name, 'null') into odd
-    from (select a.name  -- by set: a join of ten thousand names each of them
-            from jsonb_array_elements(check_plan.steps) p,
-                 lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
-          except
-          select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null) u
-    left join lateral (
-      select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = u.name offset 0) there on true
-   where there.name is null
+    from unnest(holdfast.outside_names(check_plan.steps)) u (name)
+   where (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = u.name) is null
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
@@ -2004,6 +2008,9 @@ begin
   if coalesce(define_policy.policy, '') = '' or define_policy.policy in (
        select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
+  end if;
+  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
   end if;
   insert into holdfast.policies as p
     (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
@@ -2710,6 +2717,24 @@ begin
   return written;
 end
 $$;
+
+
+--
+-- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE(array_agg(u.name), '{}'::text[]) AS "coalesce"
+    FROM ( SELECT a.name
+            FROM jsonb_array_elements(outside_names.steps) p(value),
+             LATERAL jsonb_array_elements_text(COALESCE(NULLIF((p.value -> 'after'::text), 'null'::jsonb), '[]'::jsonb)) a(name)
+         EXCEPT
+          SELECT (q.value ->> 'name'::text)
+            FROM jsonb_array_elements(outside_names.steps) q(value)
+           WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
+END;
 
 
 --
@@ -4443,11 +4468,11 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
              JOIN flow.definitions d ON (((d.name = r.name) AND (d.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text))))),
             LATERAL jsonb_array_elements(d.steps) t(value)
           WHERE ((r.id = n.run_id) AND ((t.value ->> 'name'::text) = n.name) AND ((t.value ->> 'skippable'::text))::boolean))) AS skippable,
-    ((EXISTS ( SELECT
+    ((s.state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) AND ((EXISTS ( SELECT
            FROM holdfast.runs r
           WHERE ((r.id = n.run_id) AND ((r.input -> 'skip'::text) ? n.name)))) OR (EXISTS ( SELECT
            FROM holdfast.note_keys k
-          WHERE ((k.step_id = s.id) AND (k.key = 'skipped'::text))))) AS skipped,
+          WHERE ((k.step_id = s.id) AND (k.key = 'skipped'::text)))))) AS skipped,
         CASE
             WHEN (s.state = 'error'::text) THEN COALESCE(s.failed_at, s.claimed_at)
             ELSE s.claimed_at
@@ -6159,6 +6184,13 @@ REVOKE ALL ON FUNCTION holdfast.narrow_tenants(asked text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
 
 
 --

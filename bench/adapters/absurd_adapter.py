@@ -10,7 +10,7 @@ import absurdctl
 import probe
 import psycopg
 from absurd_sdk import Absurd
-from driver import BATCH, DSN, lots, main, pace
+from driver import BATCH, DSN, SHAPE, WIDTH, lots, main, pace
 
 POLL = float(os.environ.get("BENCH_POLL", "0.05"))
 
@@ -23,10 +23,10 @@ def app(place: Any) -> Absurd:
     def noop(params: dict[str, float], ctx: object) -> None:
         probe.hit(params.get("sent", 0.0))
 
-    @opened.register_task(name="seven")
-    def seven(params: dict[str, float], ctx: Any) -> None:
-        """Run seven steps, one after the other: inside a task it has no others."""
-        for number in range(7):
+    @opened.register_task(name="flow")
+    def flow_of(params: dict[str, int], ctx: Any) -> None:
+        """Run steps, one after the other: inside a task it has no others."""
+        for number in range(params["steps"]):
             ctx.step(f"step {number}", probe.hit)
 
     return opened
@@ -68,7 +68,7 @@ def flow(n: int) -> None:
     with psycopg.connect(DSN) as connection:
         opened = app(connection)
         for _ in range(n):
-            opened.spawn("seven", {})
+            opened.spawn("flow", {"steps": WIDTH if SHAPE == "chain" else WIDTH + 1})
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import time
 
 import probe
 from dbos import DBOS, DBOSClient
-from driver import CONCURRENCY, DSN, lots, main, pace
+from driver import CONCURRENCY, DSN, SHAPE, WIDTH, lots, main, pace
 
 POLL = float(os.environ.get("BENCH_POLL", "0.01"))
 POOL = 20
@@ -33,8 +33,20 @@ async def async_step() -> None:
 
 @DBOS.workflow(name="in turn")
 def in_turn() -> None:
-    for _ in range(7):
+    for _ in range(WIDTH + 1):
         step()
+
+
+@DBOS.workflow(name="chain")
+def chain() -> None:
+    for _ in range(WIDTH):
+        step()
+
+
+@DBOS.workflow(name="fan")
+async def fan() -> None:
+    await asyncio.gather(*(async_step() for _ in range(WIDTH)))
+    await async_step()
 
 
 @DBOS.workflow(name="diamond")
@@ -90,7 +102,7 @@ def flow(n: int) -> None:
     client = DBOSClient(system_database_url=DSN)
     with client._sys_db.engine.begin() as connection:
         for _ in range(n):
-            client.enqueue_in_transaction(connection, {**NOOP, "workflow_name": os.environ["BENCH_SHAPE"]})
+            client.enqueue_in_transaction(connection, {**NOOP, "workflow_name": SHAPE})
 
 
 if __name__ == "__main__":

@@ -11,12 +11,14 @@ const flows = process.env.BENCH_SHAPE ? { supervise: true, flowIntervalSeconds: 
 const boss = new PgBoss({ connectionString: process.env.BENCH_DSN, schedule: false, useListenNotify: true, ...flows })
 boss.on('error', (error) => console.error(error))
 
-const middle = ['b', 'c', 'd', 'e', 'f']
-const diamond = [
-  { ref: 'a', name: 'noop', data: {} },
-  ...middle.map((ref) => ({ ref, name: 'noop', data: {}, dependsOn: ['a'] })),
-  { ref: 'g', name: 'noop', data: {}, dependsOn: middle }
-]
+const job = (ref, dependsOn) => ({ ref, name: 'noop', data: {}, ...(dependsOn && { dependsOn }) })
+const middle = process.env.BENCH_SHAPE === 'fan'
+  ? Array.from({ length: Number(process.env.BENCH_WIDTH) }, (_, number) => `step ${number}`)
+  : ['b', 'c', 'd', 'e', 'f']
+const shapes = {
+  diamond: () => [job('a'), ...middle.map((ref) => job(ref, ['a'])), job('g', middle)],
+  fan: () => [...middle.map((ref) => job(ref)), job('last', middle)]
+}
 
 const started = async () => {
   await boss.start()
@@ -41,7 +43,7 @@ await main({
   setup: async () => {},
   sendMany: async (size) => { await boss.insert('noop', Array.from({ length: size }, () => ({ data: {} }))) },
   send: async (sent) => { await boss.send('noop', { sent }) },
-  flow: async (n) => { for (let number = 0; number < n; number++) await boss.flow(diamond) },
+  flow: async (n) => { for (let number = 0; number < n; number++) await boss.flow(shapes[process.env.BENCH_SHAPE]()) },
   worker: async () => {
     await barrier()
     await started()

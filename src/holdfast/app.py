@@ -6,9 +6,10 @@ import asyncio
 import inspect
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from psycopg import AsyncConnection, Connection
@@ -18,6 +19,7 @@ from holdfast.errors import BadInput
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.coordinate import Coordinator
 from holdfast.flow.define import Flow
+from holdfast.flow.extra import needs_extra
 from holdfast.flow.finalize import Strategy
 from holdfast.flow.flows import Flows
 from holdfast.flow.options import NAMESPACE, VERSION, Title
@@ -127,7 +129,24 @@ class Holdfast:
         """
         flow = Flow(Title(name, namespace, version, description), self, context, backoff or self.backoff)
         self.flows.add(flow)
+        self.registry.also_say(flow.definition)
         return flow
+
+    def flow_from(
+        self,
+        source: str | Path | Mapping[str, Any],
+        *,
+        handlers: Mapping[str, Callable[..., Any]] | None = None,
+        environment: str | None = None,
+    ) -> Flow:
+        """Define a flow as a YAML document has it: the path of one, its text, or what was read from it.
+
+        Its functions are imported (`module:function`) unless `handlers` has them by name. `environment` chooses among
+        the overrides that it lists.
+        """
+        with needs_extra():
+            from holdfast.flow.load import Loading
+        return Loading(self, handlers or {}, environment).load(source)
 
     def on_ending(self, hook: Hook) -> Hook:
         """Have a function told what became of each step that a worker of this app settles; best effort."""

@@ -30,7 +30,12 @@ WHATS = {
     "cost": {"as shipped", "without the guard", "without the journal", "without both"},
     "producers": {"beside a worker", "beside it, hints made impossible", "every start sends a hint"},
     "targets": {"start"},
-    "diamonds": {"1 process", "2 processes"},
+    "diamonds": {"1 process", "2 processes", "1 process, with context and results"},
+    "fan": {"1 process", "2 processes", "1 process, a map", "1 process, a map with context and results"},
+    "chain": {chains + more for chains in ("one chain", "100 chains") for more in ("", ", with context and results")},
+    "widths": {
+        start + width for start in ("", "start, ") for width in ("10 wide", "100 wide", "1 000 wide", "10 000 wide")
+    },
     "memory": {"at 10 %", "at 50 %", "at 100 %"},
 }
 

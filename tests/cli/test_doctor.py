@@ -140,3 +140,11 @@ def test_the_holder_of_the_oldest_snapshot_is_named():
 )
 def test_prepared_statements_by_whether_they_break_and_are_used(broken, prepares, verdict):
     assert pooler.judge_statements(broken, prepares=prepares).verdict == verdict
+
+
+@pytest.mark.parametrize("option", ["--seed", "--tasks", "--kills"])
+def test_what_is_for_the_self_test_is_refused_without_it(cli, option):
+    refused = cli("doctor", option, "60")
+
+    assert refused.returncode == 2
+    assert f"{option} is for the self-test; add --self-test" in " ".join(refused.stderr.split())

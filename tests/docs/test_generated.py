@@ -27,7 +27,9 @@ def generator() -> Any:
     return module
 
 
-@pytest.mark.parametrize("name", ["configuration.md", "errors.md", "events.md", "machines.md", "metrics.md"])
+@pytest.mark.parametrize(
+    "name", ["configuration.md", "errors.md", "events.md", "flow.schema.json", "machines.md", "metrics.md"]
+)
 def test_a_generated_page_is_up_to_date(db: Connection[Any], name: str) -> None:
     """Deliver: reference pages from the real thing."""
     written = (DOCS / "reference" / name).read_text("utf-8")

@@ -94,6 +94,7 @@ def test_a_step_that_got_a_policy_keeps_it_when_its_kind_gets_another(db: DB) ->
         calls.define_kind(""),
         calls.define_policy("own", tries=0),
         calls.define_policy("own", jitter=2),
+        calls.define_policy("own", growth=1001, law="power"),
         calls.define_policy("own", base=timedelta(seconds=-1)),
         calls.define_policy("work.task", tries=9),
     ],

@@ -17,10 +17,18 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 
 # The manifest: what each role may call. A function that is not named here is for the kernel alone.
 READING = {
-    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "partitions_ahead", "policy_of", "step_results",
+    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "partitions_ahead", "policy_of",
+    "run_results", "step_results", "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
+    "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
+    "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",
+    "flow.settled_tasks", "flow.step_surroundings", "flow.touched_tasks",
 }  # fmt: skip
-STARTING = {"reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged"}
+STARTING = {
+    "reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged",
+    "flow.initialize_task", "flow.start_task",
+}  # fmt: skip
 WORKING = {
+    "add_awaited",
     "claim_steps",
     "enlist_worker",
     "lost_leases",
@@ -36,8 +44,11 @@ WORKING = {
     "work.claim_next_task",
     "work.recover_expired_leases",
 }
-DEFINING = {"define_kind", "define_policy"}
-OPERATING = {"cancel", "pause_queue", "resolve", "resume_queue", "retry", "violations"}
+DEFINING = {"define_kind", "define_policy", "flow.define_flow"}
+OPERATING = {
+    "cancel", "pause_queue", "resolve", "resume_queue", "retry", "violations",
+    "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
+}  # fmt: skip
 MANIFEST = {
     "hf_reader": READING,
     "hf_producer": READING | STARTING | {"cancel"},
@@ -50,6 +61,7 @@ READABLE = {
     "note_keys", "notes", "policies", "queues", "run_steps", "runs", "steps", "workers",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
     "audit_logs", "tasks",
+    "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",
 }  # fmt: skip
 
 
@@ -70,7 +82,7 @@ def test_each_role_may_call_what_the_manifest_says(db: DB, role: str, proof: Pro
     allowed = names(
         db,
         """select replace(p.pronamespace::regnamespace || '.' || p.proname, 'holdfast.', '') from pg_proc p
-            where p.pronamespace = any ('{holdfast,work}'::regnamespace[])
+            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
               and has_function_privilege(%s, p.oid, 'execute')""",
         role,
     )
@@ -88,7 +100,7 @@ def test_nobody_may_call_a_function_because_everybody_may(db: DB) -> None:
             db,
             """select p.oid::regprocedure::text
                  from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-                where p.pronamespace = any ('{holdfast,work}'::regnamespace[]) and a.grantee = 0""",
+                where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[]) and a.grantee = 0""",
         )
 
     assert public == []
@@ -99,7 +111,8 @@ def test_a_function_that_acts_as_its_owner_pins_its_search_path(db: DB) -> None:
     unpinned = names(
         db,
         """select p.oid::regprocedure::text from pg_proc p join pg_language l on l.oid = p.prolang
-            where p.pronamespace = any ('{holdfast,work}'::regnamespace[]) and (p.prosecdef or l.lanname = 'plpgsql')
+            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
+              and (p.prosecdef or l.lanname = 'plpgsql')
               and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
     )
 
@@ -111,7 +124,7 @@ def test_a_function_without_a_pinned_path_was_bound_when_it_was_made(db: DB) -> 
     loose = names(
         db,
         """select p.oid::regprocedure::text from pg_proc p
-            where p.pronamespace = any ('{holdfast,work}'::regnamespace[]) and p.prosqlbody is null
+            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[]) and p.prosqlbody is null
               and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
     )
 
@@ -123,10 +136,10 @@ def test_the_owner_owns_everything_and_cannot_log_in(db: DB) -> None:
     owners = names(
         db,
         """select pg_get_userbyid(o.owner) from (
-             select c.relowner from pg_class c where c.relnamespace = any ('{holdfast,work}'::regnamespace[])
-             union select p.proowner from pg_proc p where p.pronamespace = any ('{holdfast,work}'::regnamespace[])
-             union select t.typowner from pg_type t where t.typnamespace = any ('{holdfast,work}'::regnamespace[])
-             union select n.nspowner from pg_namespace n where n.nspname in ('holdfast', 'work')) o (owner)""",
+             select c.relowner from pg_class c where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[])
+             union select p.proowner from pg_proc p where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
+             union select t.typowner from pg_type t where t.typnamespace = any ('{holdfast,work,flow}'::regnamespace[])
+             union select n.nspowner from pg_namespace n where n.nspname in ('holdfast', 'work', 'flow')) o (owner)""",
     )
     owner = db.execute(
         """select r.rolsuper, r.rolcanlogin, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb
@@ -155,15 +168,16 @@ def test_no_runtime_role_may_change_a_table(db: DB, role: str) -> None:
     writable = names(
         db,
         """select c.relname from pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
-            where c.relnamespace = any ('{holdfast,work}'::regnamespace[]) and not (c.relkind = 'v' and exists (
-                    select from pg_trigger t where t.tgrelid = c.oid and t.tgfoid = 'work.refuse_write'::regproc
-                       and t.tgtype = 1 + 4 + 8 + 16 + 64))  -- each row, instead of insert, delete and update
+            where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[]) and not (c.relkind = 'v' and 28 = (
+                    select bit_or(t.tgtype & 28) from pg_trigger t  -- instead of insert, delete and update
+                     where t.tgrelid = c.oid and t.tgtype & 65 = 65 and t.tgfoid in (
+                       'work.refuse_write'::regproc, 'flow.refuse_write'::regproc, 'flow.take_adjustment'::regproc)))
               and a.privilege_type not in ('SELECT', 'USAGE')
               and a.grantee = coalesce((select r.oid from pg_roles r where r.rolname = %s), 0)
            union all
            select c.relname || '.' || f.attname
              from pg_class c join pg_attribute f on f.attrelid = c.oid, aclexplode(f.attacl) a
-            where c.relnamespace = any ('{holdfast,work}'::regnamespace[])""",
+            where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[])""",
         role,
     )
 
@@ -176,7 +190,7 @@ def test_a_runtime_role_reads_what_the_manifest_says(db: DB, role: str) -> None:
     readable = names(
         db,
         """select c.relname from pg_class c
-            where c.relnamespace = any ('{holdfast,work}'::regnamespace[]) and c.relkind in ('r', 'p', 'v', 'm')
+            where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[]) and c.relkind in ('r', 'p', 'v', 'm')
               and has_table_privilege(%s, c.oid, 'select')""",
         role,
     )
@@ -189,7 +203,7 @@ def test_every_view_asks_for_its_readers_rights(db: DB) -> None:
     views = names(
         db,
         """select c.relname from pg_class c
-            where c.relnamespace = any ('{holdfast,work}'::regnamespace[]) and c.relkind = 'v'
+            where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[]) and c.relkind = 'v'
               and not coalesce(c.reloptions, '{}') @> array['security_invoker=true']""",
     )
 
@@ -202,7 +216,7 @@ def test_every_table_with_a_tenant_has_forced_row_security(db: DB) -> None:
         column: names(
             db,
             """select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = %s
-                where c.relnamespace = any ('{holdfast,work}'::regnamespace[])
+                where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[])
                   and c.relkind in ('r', 'p') and not c.relispartition
                   and not (c.relrowsecurity and c.relforcerowsecurity
                            and exists (select from pg_policy p where p.polrelid = c.oid))""",

@@ -12,7 +12,7 @@ from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
-from holdfast.models import Done, Fail, Retry, Settlement
+from holdfast.models import Continue, Done, Fail, Retry, Settlement
 from holdfast.testing import events
 from scenarios.proof import Proof
 from security.conftest import Login
@@ -68,6 +68,8 @@ def story(db: DB) -> list[Call[Any]]:
     run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Fail("bad"))]))
     run(db, calls.start_tasks([{"name": "held"}] * 3))
     one, two, three = run(db, calls.claim_steps("w", kinds=["held"], batch=3))
+    run(db, calls.start_run("flow.task", "m", "flow.step", steps=[{"kind": "map", "name": "map"}]))
+    (wide,) = run(db, calls.claim_steps("w", kinds=["map"]))
     plan: list[dict[str, Any]] = [{"kind": "a", "name": "a"}, {"kind": "b", "after": ["a"]}]
     return [
         calls.start_task("mail", key="k", unique_key="u"),
@@ -81,6 +83,8 @@ def story(db: DB) -> list[Call[Any]]:
         calls.settle_steps([Settlement(one.step_id, one.lease_id, Done({"a": 1}))]),
         calls.settle_steps([Settlement(two.step_id, two.lease_id, Retry("again"))]),
         Call("settle_steps", object, {"outcomes": three_done(three.step_id, three.lease_id)}),
+        calls.add_awaited(wide.step_id, wide.lease_id, [{"kind": "item", "name": "map[0]"}]),
+        calls.settle_steps([Settlement(wide.step_id, wide.lease_id, Continue({"mapped": 1}))]),
         calls.claim_steps("w", kinds=["mail"], batch=10, tenants=["default"]),
         calls.claim_steps("w", batch=10),
         calls.enlist_worker("w", ["default"], about={"state": "polling"}),
@@ -130,6 +134,45 @@ def test_functions_that_act_as_their_owner_use_our_objects_only(login: Login, db
     proof.add(rounds=len(called))
     assert {name for (name,) in definers} == called
     assert events(db, step=dead.step_id)[-1] == "resolved"
+    assert run(db, calls.violations()) == []
+
+
+def test_functions_of_flows_use_our_objects_only(login: Login, db: DB) -> None:
+    """R35: those that act as their owner, and those that read as their caller."""
+    caller = login("hf_producer", "hf_worker", "hf_operator")
+    run(db, calls.start_run("flow.task", "f", "flow.step", steps=[{"kind": "a", "name": "a"}]))
+    (step,) = run(db, calls.claim_steps("w", kinds=["a"]))
+    run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Fail("bad"))]))
+    waylay(db, caller)
+    task, plan = f"'{step.run_id}'", """'[{"kind": "a", "name": "a"}]'"""
+    acting = {
+        "define_flow": f"'g', {plan}",
+        "initialize_task": f"'g', {plan}",
+        "start_task": "'g'",
+        "retry_from": str(step.step_id),
+        "adjust_step": f"{step.step_id}, 5",
+        "safe_transition_to": f"{step.step_id}, 'pending'",
+    }
+    reading = {
+        "get_step_readiness_status": task,
+        "get_task_execution_context": task,
+        "calculate_dependency_levels": task,
+        "states_from_history": task,
+        "get_system_health_counts": "",
+        "step_outcomes": task,
+        "result_in_run": f"{task}, 'a'",
+    }
+
+    for function, arguments in (acting | reading).items():
+        caller.execute(f"select * from flow.{function}({arguments})")
+    caller.execute(f"update flow.steps set retry_limit = 9 where step_id operator(pg_catalog.=) {step.step_id}::int")
+
+    definers = db.execute(
+        """select p.proname from pg_proc p where p.pronamespace = 'flow'::regnamespace and p.prosecdef
+              and has_function_privilege(%s, p.oid, 'execute')""",
+        [caller.info.user],
+    )
+    assert {name for (name,) in definers} == acting.keys()
     assert run(db, calls.violations()) == []
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -101,6 +102,33 @@ def test_freed_children_are_found_by_their_parents(db: DB) -> None:
     assert len(steps) == 500
     assert_at_most(claimed, rows=12 * 500 + EMPTY_POLL, blocks=50 * 500 + 300)
     assert_at_most(settle(db, steps, Done()), rows=20 * 500 + EMPTY_POLL, blocks=150 * 500 + 500)
+
+
+def test_a_start_reads_in_proportion_to_its_plan(db: DB) -> None:
+    """T-30: steps beside each other with a join, in a table of 1.8 million steps and 40 000 edges."""
+    for width in (10, 100, 1000):
+        names = [f"step {number}" for number in range(width)]
+        plan = [{"kind": "noop", "name": name, "queue": "fans"} for name in names]
+        last = {"kind": "noop", "name": "last", "queue": "fans", "after": names}
+
+        _, read = reading(db, calls.start_run("flow.task", "fan", "flow.step", steps=[*plan, last]))
+
+        assert_at_most(read, rows=12 * width + 300, blocks=60 * width + 1500)
+
+
+def test_steps_added_to_a_wide_run_do_not_read_the_run(db: DB) -> None:
+    """T-30: a step of 2 000 that plans three more reads these and what waits for it."""
+    queue = f"wide {uuid4()}"
+    names = [f"step {number}" for number in range(2000)]
+    steps = [{"kind": "noop", "name": name, "queue": queue} for name in names]
+    run(db, calls.start_run("flow.task", "wide", "flow.step", steps=[*steps, {"kind": "noop", "after": names}]))
+    ((held,), _) = claim(db, queue, 1)
+    more = [{"kind": "noop", "name": f"more {number}", "queue": queue} for number in range(3)]
+    more.append({"kind": "noop", "name": "last of more", "queue": queue, "after": ["more 0", "step 7"]})
+
+    _, read = reading(db, calls.add_awaited(held.step_id, held.lease_id, more))
+
+    assert_at_most(read, rows=200, blocks=1500)
 
 
 def test_an_empty_poll_does_not_read_what_is_due_tomorrow(db: DB) -> None:

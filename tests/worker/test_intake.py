@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -11,10 +12,12 @@ from holdfast import Holdfast
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import events
+from holdfast.worker import pace
+from holdfast.worker.loop import Worker
 from holdfast.worker.options import new_identity
 from holdfast.worker.pace import Pace
 from kernel.steps import DB, start, step_row, value
-from worker.running import burst, seconds, until, working
+from worker.running import burst, seconds, until, worker_of, working
 
 pytestmark = pytest.mark.one_server
 
@@ -66,6 +69,64 @@ def test_a_pace_that_took_too_much_begins_again() -> None:
     pace.overfull()
 
     assert pace.size == 10
+
+
+@pytest.mark.parametrize(("took", "is_at_once"), [(0.001, True), (0.02, True), (0.021, False)])
+def test_a_pace_knows_whether_a_batch_was_through_at_once(took: float, is_at_once: bool) -> None:
+    """T-12: only then is it worth waiting for what it frees."""
+    learning = Pace(10, 100)
+    learning.batch_ended(1, took)
+
+    assert learning.is_at_once is is_at_once
+
+
+def chain(db: DB, length: int, kind: str = "link") -> str:
+    """Start a run of steps each of which waits for the one before."""
+    names = [str(number) for number in range(length)]
+    steps = [{"kind": kind, "name": name, "after": names[:place][-1:]} for place, name in enumerate(names)]
+    (run_id,) = run(db, calls.start_run("flow.task", "chain", "flow.step", steps=steps))
+    return str(run_id)
+
+
+@pytest.mark.parametrize("at_once", [pace.AT_ONCE, -1.0])
+def test_what_a_settle_frees_is_claimed_without_a_poll_or_a_hint(
+    hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch, at_once: float
+) -> None:
+    """T-12: by a worker that hears no hints and would look again in five minutes, however long its batches take."""
+    monkeypatch.setattr(pace, "AT_ONCE", at_once)
+    hf.task(name="link")(lambda: None)
+    run_id = chain(db, 20)
+
+    with working(hf, listens=False, poll_min=seconds(300), poll_max=seconds(300)):
+        until(lambda: value(db, f"select state from holdfast.runs where id = '{run_id}'") == "complete", "the end")
+
+
+@pytest.mark.parametrize(
+    ("runs", "tasks", "is_awaited"), [(1, 0, True), (1, 1, True), (0, 1, False), (3, 0, False), (0, 0, False)]
+)
+def test_children_are_waited_for_only_where_nothing_else_is_due(
+    hf: Holdfast,
+    db: DB,
+    runs: int,
+    tasks: int,
+    is_awaited: bool,
+) -> None:
+    """T-12: a claim of three that brought less, and a step of a run among it."""
+    link = hf.task(name="link")(lambda: None)
+    for _ in range(runs):
+        chain(db, 2)
+    link.start_many([{}] * tasks)
+    worker = worker_of(hf, concurrency=3)
+
+    asyncio.run(claimed_once(worker))
+
+    assert worker.intake.awaits_children is is_awaited
+
+
+async def claimed_once(worker: Worker) -> None:
+    await worker.intake.claim(worker._claims)
+    await worker._claims.close()
+    worker.intake.close()
 
 
 class Slots:

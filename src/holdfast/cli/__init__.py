@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import configuration, db, demo, dev, dlq, doctor, queues, runs, worker, workers
+from holdfast.cli import configuration, db, demo, dev, dlq, doctor, flow, queues, runs, worker, workers
 from holdfast.cli.render import data, show_error
 from holdfast.errors import HoldfastError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.add_typer(db.app, name="db")
 app.add_typer(runs.app, name="runs")
+app.add_typer(flow.app, name="flow")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(queues.app, name="queues")
 app.command()(workers.workers)

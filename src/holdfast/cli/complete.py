@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from holdfast import config, embedded
 from holdfast.errors import HoldfastError
+from holdfast.flow import lists
 from holdfast.kernel import look, serving
 from holdfast.kernel.ask import Question, ask
 from holdfast.kernel.db import connect
@@ -26,6 +27,21 @@ def queues(incomplete: str) -> list[str]:
 def ids(incomplete: str) -> list[str]:
     """Complete the id of a task or a run of late."""
     return [found for found in _found(look.recent_ids()) if found.startswith(incomplete)]
+
+
+def flows(incomplete: str) -> list[str]:
+    """Complete the name of a flow."""
+    return [name for name in _found(lists.names()) if name.startswith(incomplete) and name.isprintable()]
+
+
+def tasks(incomplete: str) -> list[str]:
+    """Complete the id of a flow's task of late."""
+    return [found for found in _found(lists.recent_ids()) if found.startswith(incomplete)]
+
+
+def flows_and_tasks(incomplete: str) -> list[str]:
+    """Complete the name of a flow, or the id of a task."""
+    return [*flows(incomplete), *tasks(incomplete)]
 
 
 def _found(question: Question[str]) -> list[str]:

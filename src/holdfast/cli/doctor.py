@@ -27,13 +27,17 @@ STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 SelfTest = Annotated[bool, typer.Option("--self-test", help="Make faults happen for a minute, and see that all holds.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Repeat the self-test of that seed.")]
-Tasks = Annotated[int, typer.Option("--tasks", min=60, max=100_000, help="How many tasks the self-test runs, about.")]
-Kills = Annotated[int, typer.Option("--kills", min=1, max=100, help="How often it kills a worker under load.")]
+Tasks = Annotated[
+    int | None, typer.Option("--tasks", min=60, max=100_000, help="How many tasks the self-test runs, about (1500).")
+]
+Kills = Annotated[
+    int | None, typer.Option("--kills", min=1, max=100, help="How often it kills a worker under load (8).")
+]
 
 
 @common
 def doctor(
-    *, self_test: SelfTest = False, seed: Seed = None, tasks: Tasks = 1500, kills: Kills = 8, as_json: AsJson = False
+    *, self_test: SelfTest = False, seed: Seed = None, tasks: Tasks = None, kills: Kills = None, as_json: AsJson = False
 ) -> None:
     """Check server, schema, settings and every invariant; ends with 9 when one of them fails.
 
@@ -51,7 +55,11 @@ def doctor(
         from holdfast.cli.self_test import self_test as run
         from holdfast.selftest.stage import Sizes
 
-        run(Sizes(tasks=tasks, kills=kills, cuts=min(20, tasks // 10)), seed, as_json=as_json)
+        count = tasks or 1500
+        run(Sizes(tasks=count, kills=kills or 8, cuts=min(20, count // 10)), seed, as_json=as_json)
+    for option, given in (("--seed", seed), ("--tasks", tasks), ("--kills", kills)):
+        if given is not None:
+            raise typer.BadParameter(f"{option} is for the self-test; add --self-test, or leave it out")
     config = load()
     found = list(examine(config))
     has_failed = any(check.verdict == "fail" for check in found)

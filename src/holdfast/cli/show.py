@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from itertools import groupby
@@ -44,8 +44,14 @@ class Found:
     commands: list[str]
 
 
-def gather(connection: DB, id: int | UUID, *, story: int) -> Found:  # noqa: A002 - the word is the same in SQL
-    """Read the page."""
+def gather(
+    connection: DB,
+    id: int | UUID,  # noqa: A002 - the word is the same in SQL
+    *,
+    story: int,
+    commands: Mapping[str, str] = COMMANDS,
+) -> Found:
+    """Read the page; `commands` are the ways to make an event happen by hand."""
     subject: StepLook | RunLook
     steps: list[RunStep] = []
     if isinstance(id, int):
@@ -56,8 +62,8 @@ def gather(connection: DB, id: int | UUID, *, story: int) -> Found:  # noqa: A00
         steps = look.run_steps(connection, id, each=SHOWN_OF_EACH)
         reason = why_run(subject)
     told = look.story(connection, id, limit=story) if story else []
-    commands = [COMMANDS[event].format(id=subject.id) for event in look.wishes(connection, subject)]
-    return Found(subject, reason, steps, told, commands)
+    possible = [commands[event].format(id=subject.id) for event in look.wishes(connection, subject)]
+    return Found(subject, reason, steps, told, possible)
 
 
 def why(step: StepLook, waits_for: Sequence[Parent]) -> str:
@@ -146,16 +152,19 @@ def draw(found: Found) -> None:
         text = getattr(subject, name, None)
         if text not in {None, "{}", "null"}:
             heading(name)
-            _print_all(folded(pretty(str(text)), lines=FOLD))
+            print_all(folded(pretty(str(text)), lines=FOLD))
     if found.steps and isinstance(subject, RunLook):
         _draw_steps(found.steps, subject)
-    if found.story:
-        heading("story")
-        data_table(
-            ("at", "attempt", "what", "move", "by", "said"), [_told(entry) for entry in found.story], styles=STYLES
-        )
+    draw_story(found.story)
     heading("possible now")
-    _print_all(found.commands or ["nothing: its state is final"])
+    print_all(found.commands or ["nothing: its state is final"])
+
+
+def draw_story(story: Sequence[StoryEntry]) -> None:
+    """Print what happened, in order."""
+    if story:
+        heading("story")
+        data_table(("at", "attempt", "what", "move", "by", "said"), [_told(entry) for entry in story], styles=STYLES)
 
 
 def pretty(text: str) -> str:
@@ -180,9 +189,9 @@ def parts_of_error(text: str) -> tuple[str, str, str]:
 def _draw_error(text: str) -> None:
     kind, message, trace = parts_of_error(text)
     heading("error")
-    _print_all(folded(f"{kind}: {message}" if kind else message, lines=FOLD))
+    print_all(folded(f"{kind}: {message}" if kind else message, lines=FOLD))
     if trace:
-        _print_all(folded("\n".join(trace.splitlines()[-LONG_TRACE:]), lines=LONG_TRACE))
+        print_all(folded("\n".join(trace.splitlines()[-LONG_TRACE:]), lines=LONG_TRACE))
 
 
 def _draw_steps(steps: Sequence[RunStep], run: RunLook) -> None:
@@ -227,6 +236,7 @@ def _shown(steps: Sequence[RunStep]) -> list[dict[str, Any]]:
     return [{k: v for k, v in asdict(s).items() if k != "in_group"} for s in steps]
 
 
-def _print_all(lines: Iterable[str]) -> None:
+def print_all(lines: Iterable[str]) -> None:
+    """Print lines of data."""
     for line in lines:
         data(line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -53,18 +53,24 @@ def form(*, jsonl: bool, as_json: bool) -> Form:
 
 def follow(connection: DB, id: int | UUID, *, timeout: timedelta | None, form: Form) -> None:  # noqa: A002
     """Show each change until it is over; ends with the exit code of how it ended."""
-    last = glance(connection, id)
-    try:
-        with _shower(form) as show:
-            show(last)
-            for last in _changes(connection, id, last, timeout):  # noqa: B020 - the last one is what it ends with
-                show(last)
-    except KeyboardInterrupt:
-        say(f"\nno longer watching; {last.what} {last.id} goes on. To stop it: holdfast runs cancel {last.id}")
-        raise typer.Exit(INTERRUPTED) from None
+    with _shower(form) as show:
+        last = wait_for(connection, id, timeout, show)
     if form == "json":
         data_json(last)
     raise typer.Exit(exit_code(last))
+
+
+def wait_for(connection: DB, id: int | UUID, timeout: timedelta | None, show: Callable[[Glance], Any]) -> Glance:  # noqa: A002
+    """Show each change until it is over, and give how it ended; Ctrl-C ends the watching and not what is watched."""
+    last = glance(connection, id)
+    try:
+        show(last)
+        for last in _changes(connection, id, last, timeout):  # noqa: B020 - the last one is what it ends with
+            show(last)
+    except KeyboardInterrupt:
+        say(f"\nno longer watching; {last.what} {last.id} goes on. To stop it: holdfast runs cancel {last.id}")
+        raise typer.Exit(INTERRUPTED) from None
+    return last
 
 
 def glance(connection: DB, id: int | UUID) -> Glance:  # noqa: A002 - the word is the same in SQL

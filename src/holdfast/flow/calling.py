@@ -8,8 +8,10 @@ from typing import Any, get_type_hints
 
 from holdfast.errors import BadTask
 from holdfast.kernel.context import Ctx
+from holdfast.kernel.signature import Signature
 
-CTX = "ctx"
+OURS = "holdfast_"  # begins the names of what wrappers take for themselves
+CTX = f"{OURS}ctx"
 
 
 class Parameters:
@@ -33,9 +35,9 @@ class Parameters:
         }
 
     def of(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Pick what the function takes out of what there is."""
-        names = self.named.keys() | ({self.ctx_name} if self.ctx_name else set())
-        return {name: value for name, value in given.items() if name in names}
+        """Pick what the function takes out of what its wrapper was given."""
+        taken = {name: value for name, value in given.items() if name in self.named}
+        return taken if self.ctx_name is None else {**taken, self.ctx_name: given[CTX]}
 
 
 def shaped(
@@ -62,14 +64,15 @@ def conditional(function: Callable[..., Any], condition: Callable[..., Any], ste
         raise BadTask(
             f"step {step}: `when` is async; a condition only looks at what it is given, so make it a plain def"
         )
+    Signature(condition)  # refuses what cannot be called by names
     own, asked = Parameters(function), Parameters(condition)
-    ctx_name = own.ctx_name or CTX
-    taken = {**asked.named, **own.named, ctx_name: parameter(ctx_name, Ctx)}
+    taken = {**asked.named, **own.named, CTX: parameter(CTX, Ctx)}
 
     def holds(given: dict[str, Any]) -> bool:
-        if condition(**asked.of(given)):
+        ctx: Ctx = given[CTX]
+        if ctx.cursor is not None or condition(**asked.of(given)):  # what has begun is carried through
             return True
-        given[ctx_name].skipped(f"{getattr(condition, '__name__', 'when')} said no")
+        ctx.skipped(f"{getattr(condition, '__name__', 'when')} said no")
         return False
 
     async def arun(**given: Any) -> Any:

@@ -12,8 +12,11 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
 from holdfast.errors import BadTask, InputRefused
+from holdfast.flow.extra import needs_extra
 from holdfast.kernel.signature import told
 from holdfast.models import Json
+
+_OPEN = {"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"}  # with these, fields may stand elsewhere
 
 
 @runtime_checkable
@@ -97,6 +100,24 @@ class Typed:
     def _usage(self) -> str:
         fields = self.schema().get("properties", {})
         return f"its context has ({', '.join(fields)})"
+
+
+def read_context(flow: str, given: Any) -> Context:
+    """Make the check of a context out of what a flow says of it: a type, a JSON Schema, or a check as it stands."""
+    if isinstance(given, Context) and not isinstance(given, type):
+        return given
+    if isinstance(given, Mapping):
+        with needs_extra():
+            from holdfast.flow.json_schema import JsonSchema
+        return JsonSchema(flow, given)
+    return Typed(flow, given)
+
+
+def known_fields(schema: Mapping[str, Any]) -> list[str] | None:
+    """List the fields that a context may have; None where its schema does not say."""
+    if "properties" not in schema or schema.get("additionalProperties", False) is not False:
+        return None
+    return None if schema.keys() & _OPEN else list(schema["properties"])
 
 
 def given_as(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

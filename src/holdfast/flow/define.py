@@ -11,9 +11,9 @@ from uuid import UUID
 from holdfast.errors import BadTask
 from holdfast.flow import calls, graph
 from holdfast.flow.backoff import Backoff, StepRetry
-from holdfast.flow.context import Context, Typed
+from holdfast.flow.context import Context, Typed, read_context
 from holdfast.flow.handle import FlowRun
-from holdfast.flow.handlers import Maker
+from holdfast.flow.handlers import Declared, Maker
 from holdfast.flow.hub import Hub
 from holdfast.flow.node import After, Node, Step, limit_of, name_of, names_of, read_options
 from holdfast.flow.options import Title, check_step_name
@@ -34,11 +34,10 @@ class Flow:
         self.title = title
         self.nodes: dict[str, Node] = {}
         self._hub = hub
-        self._context_type = context
         self.backoff = backoff or Backoff()
-        self._maker = Maker(title, self.nodes, context, self.backoff)
+        self._declared = None if context is None else read_context(title.name, context)
+        self._maker = Maker(title, self.nodes, Declared(context, self._declared), self.backoff)
         self._signatures: dict[str, Signature] = {}
-        hub.registry.also_say(self.definition)
 
     def __repr__(self) -> str:
         return f"<flow {self.title.name} {self.title.version}>"
@@ -107,9 +106,7 @@ class Flow:
     @functools.cached_property
     def context(self) -> Context:
         """The check of what a start is given."""
-        if isinstance(self._context_type, Context):
-            return self._context_type
-        return Typed(self.title.name, self._context_type or self._maker.fields.typed())
+        return self._declared or Typed(self.title.name, self._maker.fields.typed())
 
     @functools.cached_property
     def plan(self) -> list[dict[str, Any]]:
@@ -163,7 +160,7 @@ class Flow:
         check_step_name(self.title.name, name)
         if name in self.nodes:
             raise BadTask(f"flow {self.title.name} has a step {name} already; give one of them another name")
-        options = read_options(given)
+        options = read_options(name, given)
         source = None if each is None else name_of(each)
         awaited = tuple(dict.fromkeys([*names_of(after), *([] if source is None else [source])]))
         kind = self.title.kind(name) if source is None else f"{self.title.kind(name)}:each"
@@ -171,9 +168,10 @@ class Flow:
         graph.order(self.title.name, {**self.waits(), name: awaited})
         if "plan" in self.__dict__:
             raise BadTask(f"flow {self.title.name} was used before its step {name} was added; add all steps first")
+        signature = Signature(function)  # before anything is kept: what cannot be called is no step
         handlers = self._maker.handlers(node, function)
         for handler in handlers:
             self._hub.registry.add(handler)
         self.nodes[name] = node
-        self._signatures[name] = Signature(function)
-        return Step(name, handlers[-1], self._signatures[name])
+        self._signatures[name] = signature
+        return Step(name, handlers[-1], function)

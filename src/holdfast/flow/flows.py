@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Protocol
 
 from holdfast.errors import BadTask
@@ -27,6 +27,7 @@ class Flows:
 
     def __init__(self) -> None:
         self._flows: dict[tuple[str, str, str], Flow] = {}
+        self._from_files: list[tuple[Hashable, Flow]] = []
 
     def add(self, flow: Flow) -> None:
         """Take a flow in."""
@@ -48,6 +49,14 @@ class Flows:
             wanted = name if version is None else f"{name} {version}"
             raise BadTask(f"there is no flow {wanted} in namespace {namespace}; defined are: {known}")
         return found[-1]
+
+    def from_file(self, told: Hashable) -> Flow | None:
+        """Give the flow that a document made already, if it was told the same: two flows may have it inside them."""
+        return next((flow for known, flow in self._from_files if known == told), None)
+
+    def remember_file(self, told: Hashable, flow: Flow) -> None:
+        """Keep which document made a flow."""
+        self._from_files.append((told, flow))
 
     def backoff_of(self, task: Titled) -> Backoff:
         """Give the backoff of the flow that a task is of: of its version, else of the newest, else the default."""

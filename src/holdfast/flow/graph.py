@@ -40,7 +40,7 @@ def levels(flow: str, waits: Waits) -> dict[str, int]:
 
 def _check_parent(flow: str, name: str, parent: str, waits: Waits) -> None:
     if parent == name:
-        raise BadTask(f"step {name} of flow {flow} would wait for itself; take its own name out of `after`")
+        raise BadTask(f"step {name} of flow {flow} would wait for itself; take its own name out of `after` or `each`")
     if parent not in waits:
         known = ", ".join(waits)
         raise BadTask(f"step {name} of flow {flow} waits for {parent}, which is not one of its steps; it has: {known}")

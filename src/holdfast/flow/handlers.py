@@ -3,49 +3,64 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.errors import BadTask
-from holdfast.flow import calls, expand, graph
+from holdfast.flow import calls, expand
 from holdfast.flow.backoff import Backoff, StepRetry
-from holdfast.flow.calling import Parameters, conditional
-from holdfast.flow.context import Fields
+from holdfast.flow.calling import OURS, Parameters, conditional
+from holdfast.flow.context import Context, Fields, known_fields
 from holdfast.flow.node import Node
 from holdfast.flow.options import Title
 from holdfast.kernel.completion import Want
 from holdfast.kernel.registry import Handler, RetryLaw, RetryPolicy
-from holdfast.kernel.signature import Signature
+from holdfast.kernel.signature import Signature, told
+from holdfast.models import Json
+
+CONFIG = "config"  # the parameter by which a step takes what its definition configures
+
+
+class Declared(NamedTuple):
+    """The context that a flow declares, if it does: its type, and the check of it."""
+
+    hint: Any = None
+    check: Context | None = None
 
 
 class Maker:
     """Makes the handlers of one flow."""
 
-    def __init__(self, title: Title, nodes: Mapping[str, Node], context_type: Any, backoff: Backoff) -> None:
+    def __init__(self, title: Title, nodes: Mapping[str, Node], context: Declared, backoff: Backoff) -> None:
         self.fields = Fields(title.name)
         self._title = title
         self._nodes = nodes
-        self._context_type = context_type
+        self._context_type = context.hint
+        self._known = None if context.check is None else known_fields(context.check.schema())
         self._backoff = backoff
 
     def handlers(self, node: Node, function: Callable[..., Any]) -> list[Handler]:
         """Make the handlers of a step: of its planned row, and of what that plans in its turn."""
+        self._check_parameters(node, function)
         made = function
         if node.inner is not None:
             inner = node.inner
-            made = expand.opener(function, lambda: inner.context, graph.leaves(inner.waits()))
+            made = expand.opener(function, lambda: inner.context)
         if node.each is not None:
             kind = self._title.kind(node.name)
             item = {"kind": kind, "queue": node.options.queue, "priority": node.options.priority}
-            over = expand.mapper(item, node.each, function)
+            over = expand.mapper(item, node.each, function, may_be_skipped=self._nodes[node.each].may_be_skipped)
             return [self._handler(node, _guarded(over, node), node.kind), self._handler(node, made, kind)]
         return [self._handler(node, _guarded(made, node), node.kind)]
 
     def _handler(self, node: Node, function: Callable[..., Any], kind: str) -> Handler:
         options = node.options
+        named = Parameters(function).named
+        constants = self._constants(node, named)
         return Handler(
             kind=kind,
             function=function,
@@ -56,7 +71,8 @@ class Maker:
             retry=_law(node, self._backoff),
             lease=options.lease,
             timeout=options.timeout,
-            wants=tuple(self._want(node, name, each) for name, each in Parameters(function).named.items()),
+            wants=tuple(self._want(node, name, each) for name, each in named.items() if name not in constants),
+            constants=Json(json.dumps(constants)) if constants else None,
             completes=calls.step_surroundings,
             version=self._title.version,
             face="flow",
@@ -69,8 +85,8 @@ class Maker:
                 return Want(name, "name", "")
             case expand.PLAN | expand.VERSION:
                 return Want(name, "own", name.removeprefix("holdfast_"))
-            case _ if name.startswith(expand.INNER):
-                return Want(name, "inner", name.removeprefix(expand.INNER))
+            case expand.INNER:
+                return Want(name, "inner", "")
             case expand.ITEM if node.each is not None:
                 return Want(name, "own", name)
             case _ if name in node.after:
@@ -80,7 +96,35 @@ class Maker:
                 return Want(name, "whole", "")
         if self._context_type is None:
             self.fields.add(node.name, parameter, hint)
+        elif self._known is not None and name not in self._known and parameter.default is parameter.empty:
+            raise BadTask(
+                f"step {node.name} of flow {self._title.name} takes {name}, which is neither a step that it waits for "
+                f"nor a field of the context (it has: {', '.join(self._known) or 'none'}); name one, or give a default"
+            )
         return Want(name, "context", name)
+
+    def _constants(self, node: Node, named: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+        """Give what the definition itself says, if the function takes it: the same for each of its steps."""
+        config = node.options.config
+        if config is None or CONFIG not in named:
+            return {}
+        try:
+            TypeAdapter(named[CONFIG].annotation).validate_json(json.dumps(config))
+        except ValidationError as error:
+            raise BadTask(
+                f"step {node.name} of flow {self._title.name}: its config is not what its function takes: {told(error)}"
+            ) from None
+        return {CONFIG: config}
+
+    def _check_parameters(self, node: Node, function: Callable[..., Any]) -> None:
+        named = Parameters(function).named
+        if node.each is not None and expand.ITEM not in named:
+            raise BadTask(
+                f"step {node.name} of flow {self._title.name} runs once for each item of {node.each} and takes none of "
+                f"them; give it a parameter called {expand.ITEM}"
+            )
+        if ours := [name for name in named if name.startswith(OURS)]:
+            raise BadTask(f"step {node.name}: names that begin with {OURS} are ours; call {ours[0]} otherwise")
 
     def _check_may_be_none(self, node: Node, parent: str, hint: Any) -> None:
         if not self._nodes[parent].may_be_skipped:

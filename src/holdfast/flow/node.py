@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from holdfast.errors import BadTask
 from holdfast.flow.backoff import StepRetry
-from holdfast.flow.options import StepOptions
+from holdfast.flow.options import StepOptions, is_count
 from holdfast.kernel.registry import Handler, RetryPolicy
-from holdfast.kernel.signature import Signature
 from holdfast.models import span
 
 if TYPE_CHECKING:
@@ -19,22 +19,23 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_OPTIONS = tuple(each.name for each in fields(StepOptions))
+_SHAPE = ("name", "after", "each")  # what else a step may say, of its place in the flow
 LIMIT = 3  # executions of a step, the first included
 
 
 class Step(Generic[P, R]):
     """A step of a flow. Calling it runs its function here and now, as any function."""
 
-    def __init__(self, name: str, handler: Handler, signature: Signature) -> None:
+    def __init__(self, name: str, handler: Handler, function: Callable[P, R]) -> None:
         self.name = name
         self.handler = handler
-        self.signature = signature  # of the function as it was written
-        functools.update_wrapper(self, handler.function)
+        self._function = function  # as it was written
+        functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run it here, without the database."""
-        result: R = self.handler.function(*args, **kwargs)
-        return result
+        return self._function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<step {self.handler.kind}>"
@@ -70,7 +71,7 @@ class Node:
             "priority": options.priority or None,
             "skippable": options.skippable or None,
             "description": options.description,
-            "config": dict(options.config) or None,
+            "config": options.config,
             "each": self.each,
             "flow": None if self.inner is None else self.inner.title.name,
             "input": None if self.inner is None else self.inner.pinned(),
@@ -83,19 +84,29 @@ class Node:
         return self.options.skippable or self.options.when is not None
 
 
-def read_options(given: dict[str, Any]) -> StepOptions:
+def read_options(name: str, given: dict[str, Any]) -> StepOptions:
+    """Read what a step says of itself."""
     spans = {name: span(given[name]) for name in ("timeout", "lease") if given.get(name) is not None}
     known = {name: value for name, value in given.items() if value is not None}
+    for option in known.keys() - _OPTIONS:
+        raise BadTask(f"step {name} has no option {option}{did_you_mean(option, [*_OPTIONS, *_SHAPE])}")
     try:
         return StepOptions(**{**known, **spans})
-    except TypeError as error:
-        raise BadTask(f"a step has no such option: {str(error).partition(' ')[2]}") from None
+    except BadTask as error:
+        raise BadTask(f"step {name}: {error}") from None
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Name the one that was probably meant, else all."""
+    names = list(known)
+    close = difflib.get_close_matches(given, names, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(names)}"
 
 
 def limit_of(name: str, options: StepOptions) -> int:
     limit = options.retry.limit if isinstance(options.retry, (RetryPolicy, StepRetry)) else options.retry
-    if limit is not None and limit < 0:
-        raise BadTask(f"step {name}: {limit} executions are none; take at least 1")
+    if limit is not None and not is_count(limit):
+        raise BadTask(f"step {name}: {limit!r} is no number of executions; take at least 1, the first included")
     return LIMIT if limit is None else max(1, limit)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
+from keyword import iskeyword
 from typing import Any
 
 from holdfast.errors import BadTask
@@ -14,6 +16,7 @@ from holdfast.kernel.registry import RetryPolicy
 
 NAMESPACE = "default"
 VERSION = "0.1.0"
+_TAKEN = {"item": "so a mapped step calls its own", "config": "so a step calls what its definition configures"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -53,12 +56,37 @@ class StepOptions:
     cpu: bool = False
     priority: int = 0
     description: str | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not is_count(self.priority, most=9):
+            raise BadTask(f"a priority of {self.priority!r} is none; take a whole number from 0 to 9, 9 goes first")
+        queue: Any = self.queue
+        if not isinstance(queue, str) or not queue:
+            raise BadTask(f"{queue!r} names no queue; take a name such as mail")
+        _check_config(self.config)
+
+
+def is_count(given: Any, *, most: int = 2**31 - 1) -> bool:
+    """Whether it is a whole number from 0 up."""
+    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= most
 
 
 def check_step_name(flow: str, name: str) -> None:
     """Refuse a name that could not be that of a parameter: by its name a step's result is passed on."""
-    if not name.isidentifier() or not name.isascii():
+    if not name.isidentifier() or not name.isascii() or iskeyword(name):
         raise BadTask(f"{name!r} cannot name a step of flow {flow}; take a name that a parameter could have")
-    if name == "item":
-        raise BadTask(f"a step of flow {flow} cannot be called item: so a mapped step calls its own; take another name")
+    if name in _TAKEN or name.startswith("holdfast_"):
+        meant = _TAKEN.get(name, "names that begin so are ours")
+        raise BadTask(f"a step of flow {flow} cannot be called {name}: {meant}; take another name")
+
+
+def _check_config(config: Any) -> None:
+    if config is None:
+        return
+    if not isinstance(config, Mapping):
+        raise BadTask(f"a config that is a {type(config).__name__} has no names; take a dict")
+    try:
+        json.dumps(config, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadTask(f"a config has to be JSON, to be kept with the definition: {error}") from None

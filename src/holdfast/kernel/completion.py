@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, CompletedInput
@@ -60,10 +60,21 @@ def complete(step: ClaimedStep, answer: CompletedInput, handlers: Versions) -> t
     if len(handlers) == 1:
         return step._replace(input=answer.input), handlers[0]
     place = next((n for n, h in enumerate(handlers) if h.version == answer.version), len(handlers) - 1)
-    prefix = _prefix(place)
-    given = json.loads(answer.input)
-    own = {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
-    return step._replace(input=json.dumps(own)), handlers[place]
+    return step._replace(input=_own(answer.input, _prefix(place))), handlers[place]
+
+
+def with_constants(step: ClaimedStep, constants: str) -> ClaimedStep:
+    """Put arguments that are the same for each step into its input."""
+    rest = step.input[1:]  # as text: it may be nested deeper than Python reads
+    return step._replace(input=f"{constants[:-1]}{'' if rest == '}' else ', '}{rest}")
+
+
+def _own(given: Any, prefix: str) -> Any:
+    try:
+        read = json.loads(given)
+    except (RecursionError, ValueError):
+        return given  # its own handler refuses it, by the names; others of the batch go on
+    return json.dumps({n.removeprefix(prefix): value for n, value in read.items() if n.startswith(prefix)})
 
 
 def _prefix(place: int) -> str:

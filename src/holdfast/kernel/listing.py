@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, LiteralString
+from typing import Any, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 from psycopg import Connection
@@ -26,6 +26,22 @@ STANDINGS = (
     "over", "no handler", "set aside", "held", "waiting", "later", "due", "not let in",
     "under way", "being cancelled", "being reopened",
 )  # fmt: skip
+
+
+class Dated(Protocol):
+    """What a list can hold."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was asked for."""
+
+
+Row = TypeVar("Row")
+Listed = TypeVar("Listed", bound=Dated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +109,12 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class Seen(Generic[Row]):
+    """A row that a walk came by; without one the walk gave up here."""
+
     at: datetime
     id: Any
-    row: Asked | None  # None: here the walk gave up
+    row: Row | None
 
 
 STEP_IDS: LiteralString = """
@@ -169,9 +187,14 @@ select high from halves order by high - low limit 1
 
 def newest(connection: Connection[Any], wanted: Wanted, begin: Position, *, limit: int) -> Page:
     """Give one page of what was asked for."""
-    streams = [_walk(connection, _steps_source(connection, wanted, begin.step), TASKS, wanted, begin.step, first=limit)]
+
+    def rows_of(text: LiteralString) -> Callable[[list[Any]], list[Asked]]:
+        return lambda ids: ask(connection, Question(text, Asked, {"ids": ids, **asdict(wanted)}))
+
+    source = _steps_source(connection, wanted, begin.step)
+    streams = [walk(connection, source, rows_of(TASKS), begin.step, first=limit, since=wanted.since)]
     if wanted.queue is None:  # a run is in no queue: its steps are
-        streams.append(_walk(connection, RUN_IDS, RUNS, wanted, begin.run, first=limit))
+        streams.append(walk(connection, RUN_IDS, rows_of(RUNS), begin.run, first=limit, since=wanted.since))
     rows: list[Asked] = []
     step, run = begin.step, begin.run
     for seen in heapq.merge(*streams, key=lambda seen: seen.at, reverse=True):
@@ -216,9 +239,15 @@ def _candidates(connection: Connection[Any], source: LiteralString, below: Any, 
     return ask(connection, Question(source, Candidate, {"below": below, "size": size}))
 
 
-def _walk(
-    connection: Connection[Any], source: LiteralString, rows: LiteralString, wanted: Wanted, below: Any, *, first: int
-) -> Iterator[_Seen]:
+def walk(
+    connection: Connection[Any],
+    source: LiteralString,
+    rows_of: Callable[[list[Any]], list[Listed]],
+    below: Any,
+    *,
+    first: int,
+    since: datetime | None,
+) -> Iterator[Seen[Listed]]:
     """Go down the ids in wider and wider windows, and give the rows among them that are wanted."""
     in_order = source not in {HELD_IDS, PARKED_IDS}
     size, left = (min(2 * first, WIDEST), LOOK_AT) if in_order else (FEW, FEW)
@@ -226,13 +255,12 @@ def _walk(
     while True:
         window = _candidates(connection, source, below, size)
         if window:
-            found = Question(rows, Asked, {"ids": [c.id for c in window], **asdict(wanted)})
-            yield from (_Seen(row.created_at, as_id(row.id), row) for row in ask(connection, found))
-        if len(window) < size or not in_order or (wanted.since is not None and window[-1].at < wanted.since):
+            yield from (Seen(row.created_at, as_id(row.id), row) for row in rows_of([c.id for c in window]))
+        if len(window) < size or not in_order or (since is not None and window[-1].at < since):
             return
         below, left = window[-1].id, left - len(window)
         if left <= 0:
-            yield _Seen(window[-1].at, below, None)
+            yield Seen(window[-1].at, below, None)
             return
         size = min(size * 10, WIDEST, left)
 

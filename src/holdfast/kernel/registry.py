@@ -13,6 +13,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.completion import Completes, Want
 from holdfast.kernel.signature import Signature
+from holdfast.models import Json
 
 
 class RetryLaw(Protocol):
@@ -67,6 +68,7 @@ class Handler:
     completes: Completes | None = None
     version: str | None = None
     face: str = "work"
+    constants: Json | None = None  # arguments that are the same for each step, as an object
 
     def definitions(self) -> Iterator[Call[None]]:
         """Say to the database what steps of this kind get."""

@@ -41,6 +41,7 @@ class Intake:
         self._kinds = registry.kinds()
         self.claimed: Callable[[list[ClaimedStep]], None] | None = None
         self.begun: Callable[[ClaimedStep], None] | None = None
+        self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
 
     @property
     def unfinished(self) -> int:
@@ -61,6 +62,7 @@ class Intake:
     async def claim(self, link: Link) -> Counter[str]:
         """Claim from one queue after the other until there is no room, and tell how many of which kind."""
         found: Counter[str] = Counter()
+        in_runs = False
         room = self.room()
         for queue in self._options.queues:
             sent_at = time.monotonic()
@@ -76,6 +78,7 @@ class Intake:
                 )
             )
             if steps:
+                in_runs = in_runs or any(step.run_id is not None for step in steps)
                 found.update([step.kind for step in steps])
                 if self.claimed is not None:
                     self.claimed(steps)
@@ -84,6 +87,7 @@ class Intake:
                 failpoint("after_hand_out")
             if found.total() >= room:
                 break
+        self.awaits_children = in_runs and found.total() < room and self._pace.is_at_once
         return found
 
     def ended(self, attempts: list[Attempt]) -> None:
@@ -129,6 +133,8 @@ class Intake:
 
     def _attempt(self, step: ClaimedStep, handler: Handler, batch: Batch) -> Attempt:
         lease, _ = self._places[id(handler)]
+        if handler.constants is not None:
+            step = completion.with_constants(step, handler.constants)
         one = self._held[step.lease_id] = Attempt(step, handler, self._desk, lease, batch)
         return one
 

@@ -26,6 +26,7 @@ from holdfast.worker.link import Link
 from holdfast.worker.listen import Listener
 from holdfast.worker.meters import Meters
 from holdfast.worker.options import Options
+from holdfast.worker.pace import AT_ONCE
 from holdfast.worker.settle import Settler
 from holdfast.worker.states import State, States
 
@@ -88,7 +89,7 @@ class Worker:
         """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code."""
         self.settler.begin()
         self.settler.woken = self._wake.set
-        self.settler.freed = self._wake_for_room  # the next claim overlaps the settle
+        self.settler.freed = self._wake_beside_settle
         self.hooks.wire(self.options.identity, self.intake, self.settler, self.meters)
         self.settler.is_lingering = lambda: self.intake.unfinished > 0
         self.leases.start()
@@ -190,9 +191,13 @@ class Worker:
             self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
             self._empty_polls = 0
             self._is_asleep = False
+            if self.intake.awaits_children:
+                await self._sleep(AT_ONCE)
             return True
         if hinted:  # somebody else was faster
             self.states.pass_tasks(1, "polling", "claiming", "polling")
+        if self._wake.is_set():  # what was settled meanwhile may have made something due
+            return True
         if self._listener.hears and not self._is_asleep:
             await self._fall_asleep()
             return True  # once more: what was started before the mark sent no hint
@@ -212,6 +217,11 @@ class Worker:
                 await asyncio.sleep(self.options.error_wait.total_seconds())
             else:
                 self._wake_for_room()
+
+    def _wake_beside_settle(self) -> None:
+        """Let the next claim overlap a settle, unless it is the children which that frees that it waits for."""
+        if not self.intake.awaits_children:
+            self._wake_for_room()
 
     def _wake_for_room(self) -> None:
         if self.states.worker in {"polling", "draining"} or self.options.burst:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 SOON = 0.1  # seconds: a batch that is through before may be larger
 LATE = 0.3
+AT_ONCE = 0.02  # a batch that was through before is waited for where only its steps' children are left to do
 
 
 class Pace:
@@ -16,6 +17,7 @@ class Pace:
         self._least = min(concurrency, largest)
         self._largest = largest
         self.size = self._least
+        self.is_at_once = True  # until a batch proves otherwise
 
     def room(self, unfinished: int) -> int:
         """How many to claim now: what can run at once, or a batch while no more than one is waiting to be run."""
@@ -25,6 +27,7 @@ class Pace:
 
     def batch_ended(self, size: int, took: float) -> None:
         """Learn from a batch."""
+        self.is_at_once = took <= AT_ONCE
         if took <= SOON and size >= self.size // 2:
             self.size = min(self._largest, self.size * 2)
         elif took >= LATE:

@@ -178,8 +178,8 @@ class Settler:
             self._meters.took(kind, times)
         if self.told is not None:
             self.told(endings, self._answers)
-        if any(event in WAKING for _, event in events):
-            self.woken()
+        if any(event in WAKING for _, event in events) or any(one.step.run_id is not None for one in ended):
+            self.woken()  # the same step may be due at once, or one that waited for it
 
     def _refused(self, one: Attempt) -> None:
         self._meters.refused(1)

@@ -8,28 +8,29 @@ as $$
 declare
   clock constant timestamptz := holdfast.clock();
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
-  awaited constant text[] := array(select distinct q #>> '{}' from jsonb_path_query(add_steps.steps, '$[*].after[*]') q);
+  outside text[];
+  outside_ids bigint[];
   ids bigint[];
   parents bigint[];
   children bigint[];
 begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
+  outside := holdfast.outside_names(add_steps.steps);
+  outside_ids := array(  -- by name, one by one: a join may read the whole run
+    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name) from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
   -- A parent that is being settled comes to its end first: it would not see the edge.
-  perform from holdfast.steps s
-    where s.id = any (array(select n.step_id from holdfast.run_steps n
-                             where n.run_id = add_steps.run_id and n.name = any (awaited))) order by s.id for share;
+  perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
       from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)),
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, n.name, t.outcome = 'succeeded' and s.finished_at is not null
-      from holdfast.run_steps n
-      join holdfast.steps s on s.id = n.step_id
-      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-     where n.run_id = add_steps.run_id and n.name = any (awaited))
+    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+      from unnest(outside, outside_ids) u (name, id)
+     cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
     from planned p, lateral (

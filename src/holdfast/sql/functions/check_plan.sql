@@ -17,11 +17,11 @@ begin
     select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
-  -- Name by name and by key: a run that is added to again and again would be read again and again.
   select coalesce(odd, min(p ->> 'name')) into odd
     from jsonb_array_elements(check_plan.steps) p
-   cross join lateral (
-     select from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = p ->> 'name' offset 0) there;
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
+     -- One by one and by name, here and below: a join may read the whole run.
+     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = p ->> 'name') is not null;
   if odd is not null then
     perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
   end if;
@@ -30,14 +30,8 @@ begin
     perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
   end if;
   select coalesce(u.name, 'null') into odd
-    from (select a.name  -- by set: a join of ten thousand names each of them
-            from jsonb_array_elements(check_plan.steps) p,
-                 lateral jsonb_array_elements_text(coalesce(nullif(p -> 'after', 'null'), '[]')) a (name)
-          except
-          select q ->> 'name' from jsonb_array_elements(check_plan.steps) q where q ->> 'name' is not null) u
-    left join lateral (
-      select s.name from holdfast.run_steps s where s.run_id = check_plan.run_id and s.name = u.name offset 0) there on true
-   where there.name is null
+    from unnest(holdfast.outside_names(check_plan.steps)) u (name)
+   where (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = u.name) is null
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');

@@ -14,6 +14,9 @@ begin
        select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
   end if;
+  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
+  end if;
   insert into holdfast.policies as p
     (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
   values (define_policy.policy, define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth,

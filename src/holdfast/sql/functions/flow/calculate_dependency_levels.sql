@@ -3,7 +3,9 @@ create or replace function flow.calculate_dependency_levels(task_id uuid)
 returns table (step_id bigint, name text, dependency_level int)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off  -- the edges of one task, whatever the statistics say
+set enable_seqscan = off   -- the edges of one task, whatever the statistics say
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
   return query

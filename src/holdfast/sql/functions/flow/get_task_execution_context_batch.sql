@@ -25,8 +25,8 @@ begin
            else 'wait_for_dependencies' end,
          coalesce(round(100.0 * c.completed / nullif(c.total, 0), 2), 100.00),
          case when c.total = 0 then 'unknown'
-              when c.blocked > 0 and c.ready = 0 and c.in_progress = 0 then 'blocked'
-              when c.failed > 0 then 'recovering'
+              when e.status = 'blocked_by_failures' then 'blocked'
+              when c.failed > 0 and e.status <> 'all_complete' then 'recovering'
               else 'healthy' end,
          c.earliest_retry_at
     from counted c,

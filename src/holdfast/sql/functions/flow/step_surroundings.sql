@@ -1,6 +1,7 @@
 -- What handlers want beside a step's own input, for a batch of claimed steps: each wish names a step, an argument, and what it is
--- under which name: a field of the `context`, the `whole` of it, the result of a `parent` (of a mapped one the list of its items') or of
--- an `inner` step, which the step planned itself, a field of its `own` input, its `name` or the `trace`. What is not there is left out.
+-- under which name: a field of the `context`, the `whole` of it, the result of a `parent` (of a mapped one the list of its items'), by
+-- name those of the `inner` steps that the step planned and waited for, a field of its `own` input, its `name` or the `trace`. What is not
+-- there is left out.
 create or replace function flow.step_surroundings(
   step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[])
 returns table (step_id bigint, version text, input jsonb)
@@ -36,7 +37,11 @@ begin
                 when 'own' then p.own -> w.name
                 when 'name' then to_jsonb(p.name)
                 when 'trace' then p.request -> 'trace'
-                when 'inner' then flow.result_in_run(p.run_id, concat(p.name, '.', w.name))
+                when 'inner' then (
+                  select jsonb_object_agg(substr(m.name, length(p.name) + 2), flow.result_in_run(p.run_id, m.name))
+                    from holdfast.edges e
+                    join holdfast.run_steps m on m.run_id = p.run_id and m.step_id = e.step_id
+                   where e.next_id = p.id and starts_with(m.name, concat(p.name, '.')))
                 else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
      group by w.step_id)
   select p.id, p.opening ->> 'version', coalesce(f.input, '{}')

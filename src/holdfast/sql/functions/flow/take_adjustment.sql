@@ -17,6 +17,9 @@ begin
       hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by holdfast.resolve, end it with '
              'holdfast.cancel; of a step retry_limit, retryable and backoff_request_seconds may be set';
   end if;
+  if new is not distinct from old then
+    return new;
+  end if;
   perform flow.adjust_step(
     old.step_id,
     case when new.retry_limit is distinct from old.retry_limit then coalesce(

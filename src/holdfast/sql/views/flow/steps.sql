@@ -12,8 +12,9 @@ select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
                                         and d.version = coalesce(r.input ->> 'version', '0.1.0'),
                       jsonb_array_elements(d.steps) t
                 where r.id = n.run_id and t ->> 'name' = n.name and (t ->> 'skippable')::boolean) as skippable,
-       exists (select from holdfast.runs r where r.id = n.run_id and r.input -> 'skip' ? n.name)
-         or exists (select from holdfast.note_keys k where k.step_id = s.id and k.key = 'skipped') as skipped,
+       s.state in ('complete', 'resolved_manually')  -- by request, or because its condition did not hold
+         and (exists (select from holdfast.runs r where r.id = n.run_id and r.input -> 'skip' ? n.name)
+              or exists (select from holdfast.note_keys k where k.step_id = s.id and k.key = 'skipped')) as skipped,
        case when s.state = 'error' then coalesce(s.failed_at, s.claimed_at) else s.claimed_at end as last_attempted_at,
        s.failed_at as last_failure_at,
        case when w.next_retry_at is not null then trim_scale(extract(epoch from w.next_retry_at - s.failed_at)) end as backoff_request_seconds,

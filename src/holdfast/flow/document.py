@@ -1,0 +1,185 @@
+"""A flow as a document: what may stand in it, checked with messages that name the place, and put on an environment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
+
+from holdfast.config import Seconds
+from holdfast.errors import BadTask
+from holdfast.flow.backoff import Backoff, ReenqueueDelays
+from holdfast.flow.node import did_you_mean
+from holdfast.flow.options import NAMESPACE, VERSION
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+def _no_switch(given: Any) -> Any:
+    if isinstance(given, bool):
+        raise ValueError("a span is no switch")
+    return given
+
+
+Span = Annotated[
+    Seconds,
+    BeforeValidator(_no_switch),
+    Field(strict=False, description="Seconds, or a number with a unit, as in 500ms, 30s, 5m, 2h."),
+    WithJsonSchema({"type": ["number", "string"]}),
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _as_part(told: type, **below: Any) -> Any:
+    """Give the fields of a dataclass as a part of a document, in which each may be left out."""
+    hints = {**get_type_hints(told), **below}
+    said: dict[str, Any] = {name: (hint | None, None) for name, hint in hints.items()}
+    return create_model(told.__name__, __base__=_Part, __doc__=told.__doc__, **said)
+
+
+DelaysPart = _as_part(ReenqueueDelays)
+BackoffPart = _as_part(Backoff, reenqueue_delays=DelaysPart)
+
+
+class StepPart(_Part):
+    """A step; without a handler it is served by the one that bears its name."""
+
+    name: Name
+    handler: Name | None = Field(None, description="module:function, or a name among the handlers that are given.")
+    after: Name | list[Name] = Field([], description="The steps that it waits for, by name.")
+    each: Name | None = Field(None, description="Run once for each item of what this step gave.")
+    when: Name | None = Field(None, description="A condition, as module:function; else the step is skipped.")
+    flow: Name | None = Field(None, description="A sub-flow: a document's file, or a flow of the app by its name.")
+    retry: int | None = Field(None, description="Executions, the first included.")
+    retryable: bool = Field(default=True, description="Whether a failure is tried again.")
+    skippable: bool = Field(default=False, description="Whether a start may leave it out.")
+    queue: Name | None = None
+    timeout: Span | None = None
+    lease: Span | None = None
+    cpu: bool = Field(default=False, description="Whether it runs in a process of its own.")
+    priority: int = Field(0, ge=0, le=9, description="Higher goes first.")
+    description: str | None = None
+    config: dict[str, Any] | None = Field(None, description="What its function takes as `config`.")
+
+
+class EnvironmentPart(_Part):
+    """What is otherwise in an environment: names are merged, all else is replaced, null takes a name away."""
+
+    description: str | None = None
+    context: dict[str, Any] | None = None
+    backoff: dict[str, Any] | None = None
+    steps: dict[Name, dict[str, Any]] = Field({}, description="What is otherwise, by the step's name.")
+
+
+class Document(_Part):
+    """A flow of Holdfast."""
+
+    name: Name
+    namespace: Name = NAMESPACE
+    version: Name = Field(VERSION, description="In quotes: YAML reads 1.10 as the number 1.1.")
+    description: str | None = None
+    context: dict[str, Any] | None = Field(None, description="JSON Schema (2020-12) of what a start takes.")
+    backoff: BackoffPart | None = None  # type: ignore[valid-type]
+    steps: list[StepPart] = Field(min_length=1)
+    environments: dict[Name, EnvironmentPart | None] = {}
+
+
+def check(values: Any, where: str, environment: str | None) -> Document:
+    """Read a document out of plain values, as it is in an environment; `where` is what messages call it."""
+    if not isinstance(values, Mapping):
+        raise BadTask(f"{where} is no mapping; a flow has at least a name and steps")
+    document = _read(values, where)
+    _check_names(document, where)
+    there = {
+        name: _read(_overridden(values, where, name), f"{where}, environment {name}") for name in document.environments
+    }
+    if environment is None or not there:
+        return document
+    if environment not in there:
+        raise BadTask(
+            f"{where} has no environment {environment}; it has: {', '.join(there)}; "
+            f"if nothing is otherwise there, write {environment}: {{}}"
+        )
+    return there[environment]
+
+
+def schema() -> dict[str, Any]:
+    """Describe documents as JSON Schema, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Document.model_json_schema()}
+
+
+def _read(values: Mapping[str, Any], where: str) -> Document:
+    try:
+        return Document.model_validate_json(json.dumps(values, allow_nan=False))
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+        said = "; ".join(dict.fromkeys(_told(each) for each in found[:5]))
+        raise BadTask(f"{where}: {said}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadTask(f"{where} holds what is no JSON: {error}") from None
+
+
+def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict[str, Any]:
+    own = values["environments"][environment] or {}
+    known = [step["name"] for step in values["steps"]]
+    for name in own.get("steps") or {}:
+        if name not in known:
+            raise BadTask(f"{where}: environments.{environment}.steps.{name} is no step{did_you_mean(name, known)}")
+    steps = [merged(step, (own.get("steps") or {}).get(step["name"], {})) for step in values["steps"]]
+    return merged(values, {name: part for name, part in own.items() if name != "steps"}) | {"steps": steps}
+
+
+def merged(into: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge names, replace all else, take away what is null: a JSON merge patch."""
+    found = {**into}
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, Mapping):
+            below = found.get(name)
+            found[name] = merged(below if isinstance(below, Mapping) else {}, value)
+        else:
+            found[name] = value
+    return found
+
+
+def _check_names(document: Document, where: str) -> None:
+    seen: dict[str, int] = {}
+    for place, step in enumerate(document.steps):
+        if step.name in seen:
+            raise BadTask(
+                f"{where}: steps[{place}].name is {step.name}, as is steps[{seen[step.name]}].name; "
+                "give one of them another name"
+            )
+        seen[step.name] = place
+
+
+def _told(error: Any) -> str:
+    parts = [part for part in error["loc"] if not _is_of_a_union(part)]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
+    match error["type"]:
+        case "extra_forbidden":
+            return f"{place} is not known{did_you_mean(str(parts[-1]), _names_beside(parts))}"
+        case "missing":
+            return f"{place} is missing"
+        case "string_type" if place == "version":
+            return "version is not in quotes, so that YAML takes 1.10 for the number 1.1; write it as '1.10'"
+        case _:
+            return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}".replace("datetime.timedelta(0)", "0")
+
+
+def _is_of_a_union(part: Any) -> bool:
+    """Whether a part of a place names an alternative and not what stands in the document."""
+    return isinstance(part, str) and ("[" in part or part in {"str", "list", "constrained-str"})
+
+
+def _names_beside(parts: Sequence[Any]) -> list[str]:
+    """List what is known where an unknown name stands."""
+    models = {"steps": StepPart, "backoff": BackoffPart, "environments": EnvironmentPart}
+    model: Any = models.get(parts[0] if len(parts) > 1 else "", Document)
+    return list((DelaysPart if "reenqueue_delays" in parts[:-1] else model).model_fields)

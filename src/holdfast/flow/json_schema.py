@@ -1,0 +1,111 @@
+"""A context by its JSON Schema (2020-12), for flows that are written down without types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing import Registry, Resource
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from holdfast.errors import BadTask, InputRefused
+from holdfast.models import Json
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+MOST_TOLD = 5
+_SAID = (
+    "type", "format", "pattern", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
+)  # fmt: skip
+
+
+class JsonSchema:
+    """Checks contexts against a schema. Defaults in it are not filled in: a handler's own are."""
+
+    def __init__(self, flow: str, schema: Mapping[str, Any]) -> None:
+        self._flow = flow
+        self._schema = dict(schema)
+        if self._schema.get("$schema", DIALECT).rstrip("#") != DIALECT:
+            raise BadTask(f"the context of flow {flow} is in another dialect than {DIALECT}; leave $schema out")
+        try:
+            Draft202012Validator.check_schema(self._schema)
+        except SchemaError as error:
+            place = _path(error.absolute_path) or "it"
+            raise BadTask(f"the context of flow {flow} is no JSON Schema: {place}: {error.message}") from None
+        if self._schema.get("type") != "object":
+            raise BadTask(f"the context of flow {flow} is an object, by the names of its fields; say type: object")
+        self._check_references()
+        self._validator = Draft202012Validator(
+            self._schema, registry=Registry(), format_checker=Draft202012Validator.FORMAT_CHECKER
+        )
+
+    def write(self, given: Any) -> Json:
+        """Check a context, and write it as JSON."""
+        try:
+            text = json.dumps(dict(given) if isinstance(given, Mapping) else given, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            raise InputRefused(f"flow {self._flow}: the context is no JSON; {self._usage()}") from None
+        found = sorted(self._validator.iter_errors(json.loads(text)), key=lambda error: _path(error.absolute_path))
+        if found:
+            said = ", ".join(_told(error) for error in found[:MOST_TOLD])
+            raise InputRefused(f"flow {self._flow} cannot be started with that: {said}; {self._usage()}")
+        return Json(text)
+
+    def schema(self) -> dict[str, Any]:
+        """Give it as it was written."""
+        return self._schema
+
+    def _usage(self) -> str:
+        return f"its context has ({', '.join(self._schema.get('properties', {}))})"
+
+    def _check_references(self) -> None:
+        """Refuse here what would fail each start: nothing is fetched from elsewhere."""
+        resource = Resource.from_contents(self._schema, default_specification=DRAFT202012)
+        resolver = Registry().with_resource("", resource).resolver("")
+        for reference in _references(self._schema):
+            try:
+                resolver.lookup(reference)
+            except Unresolvable:
+                raise BadTask(
+                    f"the context of flow {self._flow} refers to {reference}, which is not in it; write it under $defs"
+                ) from None
+
+
+def _told(error: ValidationError) -> str:
+    """Say what does not fit, by name, and without the values: they may be secrets."""
+    asked: Any = error.validator_value
+    given: Any = error.instance
+    beside: Any = error.schema
+    place = _path(error.absolute_path)
+    match rule := error.validator:
+        case "required":
+            missing = [name for name in asked if name not in given]
+            return f"{_path([*error.absolute_path, missing[0]])}: is missing"
+        case "additionalProperties" if asked is False:
+            extra = sorted(given.keys() - beside.get("properties", {}).keys())
+            return f"{_path([*error.absolute_path, extra[0]])}: is not known"
+        case _ if rule in _SAID:
+            return f"{place or 'context'}: is not of {rule} {json.dumps(asked)}"
+        case _:
+            return f"{place or 'context'}: does not hold to its {rule}"
+
+
+def _path(parts: Any) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
+
+
+def _references(schema: Any) -> Iterator[str]:
+    match schema:
+        case dict():
+            for name, value in schema.items():
+                if name in {"$ref", "$dynamicRef"} and isinstance(value, str):
+                    yield value
+                elif name not in {"enum", "const", "default", "examples"}:
+                    yield from _references(value)
+        case list():
+            for value in schema:
+                yield from _references(value)

@@ -1,0 +1,99 @@
+"""YAML to plain values that JSON could have too: what YAML would guess, say twice or share without end is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from holdfast.errors import BadTask
+
+LARGEST_TEXT = 1_000_000  # characters
+MOST_VALUES = 100_000  # with every alias counted as what it stands for
+_TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
+_KNOWN_TAGS = {f"{_TAG}{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null", "merge", "value")}
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads true, false, null and numbers as JSON has them, as YAML 1.2 does; `no`, `on`, 12:30 and dates are text."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as PyYAML has it
+
+
+for _name, _pattern, _first in (
+    ("null", r"null|~|", ["n", "~", ""]),
+    ("bool", r"true|false", list("tf")),
+    ("int", r"-?(?:0|[1-9][0-9]*)", list("-0123456789")),
+    ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", list("-0123456789")),
+    ("merge", r"<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(rf"(?:{_pattern})$"), _first)
+
+
+def read(text: str, where: str) -> Any:
+    """Read one document; `where` is what messages call it."""
+    if len(text) > LARGEST_TEXT:
+        raise BadTask(f"{where} has {len(text)} characters, and at most {LARGEST_TEXT} are read; split the flow")
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            raise BadTask(f"{where} is empty; a flow has at least a name and steps")
+        _Nodes(where).check(root)
+        return loader.construct_document(root)
+    except yaml.YAMLError as error:
+        raise BadTask(f"{where} is no YAML: {_told(error)}") from None
+    except RecursionError:
+        raise BadTask(f"{where} is nested too deep to be read") from None
+    finally:
+        loader.dispose()
+
+
+class _Nodes:
+    """Looks at a document before values are made of it."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._sizes: dict[int, int | None] = {}  # None while it is being counted
+
+    def check(self, node: yaml.Node) -> int:
+        """Count the values below a node, each alias as what it stands for, and refuse what makes no document."""
+        if id(node) in self._sizes:
+            size = self._sizes[id(node)]
+            if size is None:
+                raise self._refused(node, "stands inside itself; an alias can only name what is complete")
+            return size
+        self._sizes[id(node)] = None
+        if node.tag not in _KNOWN_TAGS:
+            raise self._refused(node, f"has the tag {node.tag.replace(_TAG, '!!')}; only plain values are read")
+        if isinstance(node, yaml.MappingNode):
+            self._check_keys(node)
+            size = 1 + sum(self.check(key) + self.check(value) for key, value in node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            size = 1 + sum(map(self.check, node.value))
+        else:
+            size = 1
+        if size > MOST_VALUES:
+            raise self._refused(node, f"stands, with its aliases, for more than {MOST_VALUES} values; write less of it")
+        self._sizes[id(node)] = size
+        return size
+
+    def _check_keys(self, node: yaml.MappingNode) -> None:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.tag not in {f"{_TAG}str", _MERGE}:
+                raise self._refused(key, f"has the key {key.value!r}, which is no text; put it in quotes")
+            if key.value in seen:
+                raise self._refused(key, f"has the key {key.value} twice; YAML would drop the first")
+            seen.add(key.value)
+
+    def _refused(self, node: yaml.Node, said: str) -> BadTask:
+        return BadTask(f"{self._where}, line {node.start_mark.line + 1}: this {said}")
+
+
+def _told(error: yaml.YAMLError) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return str(error).splitlines()[0]
+    return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"

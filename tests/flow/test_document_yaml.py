@@ -1,0 +1,152 @@
+"""Flows as YAML that cannot work: refused, with the file, the place and the way on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from flow.test_yaml import BILLING, ORDER
+from holdfast import Holdfast
+from holdfast.errors import BadTask
+from holdfast.flow import document, reading, schema
+
+NOWHERE = "postgresql:///none"  # nothing is connected before the first use
+SMALL = """
+name: small
+version: '1'
+steps:
+  - name: first
+    config: {a: 1}
+    retry: 2
+  - name: second
+    after: [first]
+"""
+
+
+def nothing() -> None: ...
+
+
+HANDLERS = {"first": nothing, "second": nothing}
+
+
+REFUSED = {
+    "unknown key": ("after:", "aftr:", r"steps\[1\]\.aftr is not known; did you mean after\?"),
+    "unknown key at the top": ("name: small", "name: small\nstep: 1", r"step is not known; did you mean steps\?"),
+    "a number for a version": ("'1'", "1.10", r"version is not in quotes, .* 1\.10 for the number 1\.1"),
+    "no name": ("name: small", "", "name is missing"),
+    "no step name": ("name: second", "queue: mail", r"steps\[1\]\.name is missing"),
+    "no steps": (SMALL, "name: small\nsteps: []\n", "steps: .*at least 1 item"),
+    "a word for a number": ("retry: 2", "retry: yes", r"steps\[0\]\.retry: input should be a valid integer"),
+    "negative retry": ("retry: 2", "retry: -2", "-2 is no number of executions"),
+    "a number for names": ("[first]", "5", r"steps\[1\]\.after: input should be a valid string"),
+    "no span": ("retry: 2", "timeout: soon", r"steps\[0\]\.timeout: input should be a valid duration"),
+    "an empty span": ("retry: 2", "lease: 0", r"steps\[0\]\.lease: input should be greater than 0"),
+    "priority": ("retry: 2", "priority: 10", r"steps\[0\]\.priority: .* less than or equal to 9"),
+    "key twice": ("retry: 2", "retry: 2\n    retry: 3", "line 8: this has the key retry twice"),
+    "name twice": ("name: second", "name: first", r"steps\[1\]\.name is first, as is steps\[0\]\.name"),
+    "unknown parent": ("[first]", "[frist]", "step second of flow small waits for frist, .* it has: first, second"),
+    "itself": ("[first]", "[second]", "step second of flow small would wait for itself"),
+    "each of itself": ("after: [first]", "each: second", "step second of flow small would wait for itself"),
+    "a cycle": ("retry: 2", "after: second", "wait for each other: (first → second → first|second → first → second)"),
+    "a bad name": ("name: second", "name: to-day\n    handler: first", "'to-day' cannot name a step"),
+    "no item": ("after: [first]", "each: first", "give it a parameter called item"),
+    "no handler": (
+        "name: second", "name: secnd", r"steps\[1\]\.handler: there is no handler secnd; did you mean second\?",
+    ),
+    "no module": (
+        "retry: 2", "handler: no.such:one", r"steps\[0\]\.handler: no\.such:one cannot be imported: No module",
+    ),
+    "no function": ("retry: 2", "handler: flow.yaml_handlers:x", "flow.yaml_handlers:x cannot be imported"),
+    "not callable": (
+        "retry: 2", "handler: flow.yaml_handlers:SHOP", "flow.yaml_handlers:SHOP is a str; name a function",
+    ),
+    "no condition": ("retry: 2", "when: maybe", r"steps\[0\]\.when: there is no handler maybe"),
+    "no flow": ("retry: 2", "flow: other", "there is no flow other in namespace default"),
+    "no file": ("retry: 2", "flow: other.yaml", "other.yaml cannot be read: No such file"),
+    "cpu with when": ("retry: 2", "cpu: true\n    when: second", r"steps\[0\]\.cpu: another process"),
+    "an unknown backoff": (
+        "version: '1'", "backoff: {max_backof: 1}", r"backoff\.max_backof is not known; did you mean max_",
+    ),
+    "a bad backoff": (
+        "version: '1'", "backoff: {max_backoff_seconds: -1}", r"max_backoff_seconds of -1\.0 makes no sense",
+    ),
+    "a text for seconds": (
+        "version: '1'", "backoff: {buffer_seconds: five}", r"backoff\.buffer_seconds: input should be",
+    ),
+    "no schema": ("version: '1'", "context: {type: objet}", "context of flow small is no JSON Schema: type: 'objet'"),
+    "no object": (
+        "version: '1'", "context: {type: array}", "is an object, by the names of its fields; say type: object",
+    ),
+    "a schema elsewhere": (
+        "version: '1'", "context: {type: object, properties: {a: {$ref: other.json}}}", "refers to other.json",
+    ),
+    "another dialect": ("version: '1'", "context: {$schema: 'x', type: object}", "in another dialect"),
+    "a python object": ("{a: 1}", "{a: !!python/name:os.system x}", "line 6: this has the tag !!python/name:os.system"),
+    "bytes": ("{a: 1}", "{a: !!binary aGk=}", "has the tag !!binary; only plain values are read"),
+    "a key that is no text": ("{a: 1}", "{1: a}", "has the key '1', which is no text; put it in quotes"),
+    "an environment's key": ("version: '1'", "environments: {e: {setps: {}}}", r"environments\.e\.setps is not known"),
+    "an environment's step": (
+        "version: '1'", "environments: {e: {steps: {frist: {}}}}",
+        r"environments\.e\.steps\.frist is no step; did you mean first\?",
+    ),
+    "an environment's value": (
+        "version: '1'", "environments: {e: {steps: {first: {retry: no}}}}",
+        r"environment e: steps\[0\]\.retry: input should be a valid integer",
+    ),
+    "no YAML": ("[first]", "[first", r"is no YAML: line \d+, column \d+: "),
+    "no mapping": (SMALL, "- a\n- b\n", "is no mapping; a flow has at least a name and steps"),
+    "nothing": (SMALL, "# to do\n", "is empty"),
+    "too long": (SMALL, "#" * 1_000_001 + "\n", "has 1000002 characters, and at most 1000000 are read"),
+    "too deep": ("[first]", "[" * 5000, "is nested too deep"),
+    "inside itself": ("{a: 1}", "&a {a: *a}", "stands inside itself"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_document_that_cannot_work_is_refused_with_its_file_and_place(tmp_path: Path, case: str) -> None:
+    """T-01, T-17, T-18, T-23, C-56, C-57."""
+    old, new, said = REFUSED[case]
+    assert old in SMALL
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL.replace(old, new, 1), "utf-8")
+
+    with pytest.raises(BadTask, match=said) as refused:
+        Holdfast(NOWHERE).flow_from(path, handlers=HANDLERS)
+    assert str(refused.value).startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize("merge", [False, True], ids=["in lists", "by merge keys"])
+def test_aliases_that_multiply_are_counted_before_they_are_read(merge: bool) -> None:
+    """A billion values out of a page of text."""
+    first = "a0: &a0 {x: 1}\n" if merge else "a0: &a0 [x]\n"
+    opening, closing = ("{<<: [", "]}") if merge else ("[", "]")
+    lines = [f"a{n}: &a{n} {opening}{', '.join([f'*a{n - 1}'] * 10)}{closing}\n" for n in range(1, 10)]
+
+    with pytest.raises(BadTask, match="stands, with its aliases, for more than 100000 values"):
+        reading.read(first + "".join(lines), "it")
+
+
+def test_words_are_words() -> None:
+    """As YAML 1.2 has it: no Norway problem, no minutes, no dates, no octal numbers; JSON's own are read."""
+    text = "a: [no, on, 12:30, 2026-01-01, 010, 1_000, .inf, ~, null, true, -1, 1.5, 1e3, 1.10]"
+
+    assert reading.read(text, "it") == {
+        "a": ["no", "on", "12:30", "2026-01-01", "010", "1_000", ".inf", None, None, True, -1, 1.5, 1000.0, 1.1]
+    }
+
+
+def test_the_schema_for_editors_is_current_and_says_what_the_check_says() -> None:
+    """It is written by `make docs`."""
+    path = Path(__file__).parents[2] / "docs" / "reference" / "flow.schema.json"
+    assert path.read_text("utf-8") == schema.written(), "run `make docs`"
+
+    validator = Draft202012Validator(json.loads(schema.written()))
+    Draft202012Validator.check_schema(document.schema())
+    for text in (ORDER, BILLING, SMALL):
+        assert list(validator.iter_errors(reading.read(text, "it"))) == []
+    for case in ("unknown key", "a number for a version", "no step name", "no steps", "an unknown backoff", "priority"):
+        old, new, _ = REFUSED[case]
+        assert list(validator.iter_errors(reading.read(SMALL.replace(old, new, 1), "it"))), case
