@@ -983,38 +983,38 @@ CREATE FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arg
     AS $_$
 begin
   return query
-  with held as materialized (
-    select h.id, h.run_id, h.input as own, r.input as request, n.name, substring(n.name from '^(.*)\.[^.]*$') as scope
-      from unnest(step_surroundings.step_ids) u (id)
-     cross join lateral (select s.id, s.run_id, s.input from holdfast.steps s where s.id = u.id offset 0) h
-     cross join lateral (select m.name from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
-     cross join lateral (select q.input from holdfast.runs q where q.id = h.run_id offset 0) r),
-  placed as materialized (  -- a sub-flow's steps have the context that the step which opened it made
-    select h.*, case when h.scope is null then h.request else (
-             select o.cursor from holdfast.run_steps n join holdfast.steps o on o.id = n.step_id
-              where n.run_id = h.run_id and n.name = h.scope) end as opening
-      from held h),
-  found as (
-    select w.step_id, jsonb_object_agg(w.argument, v.value) filter (where v.value is not null) as input
-      from unnest(step_surroundings.of_steps, step_surroundings.arguments, step_surroundings.names, step_surroundings.sources)
-             w (step_id, argument, name, source)
-      join placed p on p.id = w.step_id
-     cross join lateral (
-       select case w.source
-                when 'context' then p.opening -> 'context' -> w.name
-                when 'whole' then p.opening -> 'context'
-                when 'own' then p.own -> w.name
-                when 'name' then to_jsonb(p.name)
-                when 'trace' then p.request -> 'trace'
-                when 'inner' then (
-                  select jsonb_object_agg(substr(m.name, length(p.name) + 2), flow.result_in_run(p.run_id, m.name))
-                    from holdfast.edges e
-                    join holdfast.run_steps m on m.run_id = p.run_id and m.step_id = e.step_id
-                   where e.next_id = p.id and starts_with(m.name, concat(p.name, '.')))
-                else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end as value) v
-     group by w.step_id)
-  select p.id, p.opening ->> 'version', coalesce(f.input, '{}')
-    from placed p left join found f on f.step_id = p.id;
+  select w.step_id, min(p.opening ->> 'version'),
+         coalesce(jsonb_object_agg(w.argument, v.value) filter (where w.argument is not null and v.value is not null), '{}')
+    from (select * from unnest(step_surroundings.of_steps, step_surroundings.arguments, step_surroundings.names, step_surroundings.sources)
+          union all
+          select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id, argument, name, source)
+   -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
+   cross join lateral (select s.id, s.run_id, s.input as own from holdfast.steps s where s.id = w.step_id offset 0) h
+   cross join lateral (
+     select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
+       from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
+   cross join lateral (select q.input as request from holdfast.runs q where q.id = h.run_id offset 0) r
+   cross join lateral (  -- a sub-flow's steps have the context that the step which opened it made
+     select case when n.scope is null then r.request else (
+              select o.cursor from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
+               where m.run_id = h.run_id and m.name = n.scope) end as opening offset 0) p
+   cross join lateral (
+     select case w.source
+              when 'context' then p.opening -> 'context' -> w.name
+              when 'whole' then p.opening -> 'context'
+              when 'own' then h.own -> w.name
+              when 'name' then to_jsonb(n.name)
+              when 'trace' then r.request -> 'trace'
+              when 'inner' then (
+                select jsonb_object_agg(substr(m.name, length(n.name) + 2), flow.result_in_run(h.run_id, m.name))
+                  from holdfast.edges e
+                  join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
+                 where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
+              when 'parent' then (  -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
+                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name) else coalesce(o.result, 'null') end
+                  from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
+                 where m.run_id = h.run_id and m.name = concat(n.scope || '.', w.name)) end as value) v
+   group by w.step_id;
 end
 $_$;
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -40,19 +41,28 @@ WHATS = {
 }
 
 
-def test_the_sections_measure_holdfast(tmp_path: Path) -> None:
+FLOWS = ("diamonds", "fan", "chain", "widths")
+
+
+@pytest.mark.timeout(300)  # dozens of processes are started, and machines are busy
+@pytest.mark.parametrize(
+    ("names", "tasks"),
+    [([name for name in WHATS if name not in FLOWS], "700"), (FLOWS[:2], "140"), (FLOWS[2:], "140")],
+    ids=["tasks", "flows of a shape", "long and wide flows"],
+)
+def test_the_sections_measure_holdfast(tmp_path: Path, names: Sequence[str], tasks: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}
-    sections = [option for section in WHATS for option in ("--only", section)]
-    options = [*sections, "--quick", "--engines", "holdfast", "--tasks", "700", "--results", tmp_path]
+    sections = [option for name in names for option in ("--only", name)]
+    options = [*sections, "--quick", "--engines", "holdfast", "--tasks", tasks, "--results", tmp_path]
     with tempfile.TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as home:
         ran = subprocess.run(
             [sys.executable, RUN, *options], env={**environment, "BENCH_HOME": home}, capture_output=True, text=True
         )
 
     assert ran.returncode == 0, ran.stderr
-    for section, whats in WHATS.items():
-        written = json.loads((tmp_path / f"{section}.json").read_text())
-        assert {row["what"] for row in written["readings"] if row["value"] > 0} == whats
+    for name in names:
+        written = json.loads((tmp_path / f"{name}.json").read_text())
+        assert {row["what"] for row in written["readings"] if row["value"] > 0} == WHATS[name]
 
 
 @pytest.mark.one_server

@@ -12,12 +12,14 @@ from typing import get_overloads
 import holdfast
 from docs.pages import DOCS
 from holdfast import Continue, Ctx, Fail, Holdfast, Retry, RetryPolicy, Snooze, errors
-from holdfast.flow.backoff import Backoff
+from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
+from holdfast.flow.define import Flow
+from holdfast.flow.handle import FlowRun
 from holdfast.work.define import Task
 from holdfast.work.handle import Handle
 
 TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
-WIRING = {"make", "amake", "tell_to_stop"}  # for our own parts
+WIRING = {"make", "amake", "tell_to_stop", "waits", "pinned", "definition", "read_result"}  # for our own parts
 
 
 def signature(name: str, function: object) -> str:
@@ -41,8 +43,8 @@ def members(name: str, owner: type) -> Iterator[str]:
 
 
 def there() -> set[str]:
-    owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx}
-    makers = [Holdfast, RetryPolicy, Retry, Snooze, Fail, Continue]
+    owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx, "flow": Flow, "run": FlowRun}
+    makers = [Holdfast, RetryPolicy, Retry, Snooze, Fail, Continue, Backoff, ReenqueueDelays, StepRetry]
     lines = {line for name, owner in owners.items() for line in members(name, owner)}
     return lines | {signature(each.__name__, each) for each in makers}
 

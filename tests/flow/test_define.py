@@ -89,6 +89,9 @@ REFUSED: dict[str, tuple[Callable[[Flow], Any], str]] = {
     "config is no JSON": (lambda f: f.step(name="a", config={"a": {1}})(nothing), "a config has to be JSON"),
     "a generator": (lambda f: f.step(name="a")(several), "several is a generator"),
     "positional": (lambda f: f.step(name="a")(lambda x, /: x), "parameter x is positional only"),
+    "positional, with when": (
+        lambda f: f.step(name="a", when=lambda: True)(lambda x, /: x), "parameter x is positional only",
+    ),
     "any arguments": (lambda f: f.step(name="a")(lambda *x: x), "parameter x takes any number"),
     "any names": (lambda f: f.step(name="a")(lambda **x: x), "parameter x takes any names"),
     "async when": (lambda f: f.step(name="a", when=asks)(nothing), "step a: `when` is async"),

@@ -65,6 +65,30 @@ class TaskContext:
 
 
 @dataclass(frozen=True, slots=True)
+class StepReadiness:
+    """How a step stands, and whether a claim would take it now."""
+
+    step_id: int
+    task_id: UUID
+    name: str
+    current_state: str
+    dependencies_satisfied: bool
+    retry_eligible: bool
+    ready_for_execution: bool
+    last_failure_at: datetime | None
+    next_retry_at: datetime | None
+    total_parents: int
+    completed_parents: int
+    attempts: int
+    retry_limit: int | None
+    backoff_request_seconds: Decimal | None
+    last_attempted_at: datetime | None
+    processed: bool
+    in_process: bool
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SettledTask:
     """Where a task stands by a settle: its context, when that was read, and what is told of a TouchedTask."""
 
@@ -159,6 +183,12 @@ def step_outcomes(task_id: UUID, names: Sequence[str] | None = None) -> Call[Ste
 def task_context(task_id: UUID) -> Call[TaskContext]:
     """See where a task stands."""
     return Call("get_task_execution_context", TaskContext, {"task_id": task_id}, schema="flow")
+
+
+def step_readiness(task_id: UUID, step_ids: Sequence[int] | None = None) -> Call[StepReadiness]:
+    """See which steps of a task are ready."""
+    named = None if step_ids is None else Bigints(step_ids)
+    return Call("get_step_readiness_status", StepReadiness, {"task_id": task_id, "step_ids": named}, schema="flow")
 
 
 def touched_tasks(worker: str, step_ids: Sequence[int]) -> Call[TouchedTask]:

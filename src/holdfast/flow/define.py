@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
+
+from psycopg import AsyncConnection, Connection
 
 from holdfast.errors import BadTask
 from holdfast.flow import calls, graph
@@ -91,13 +93,25 @@ class Flow:
         """Start a task, as `start` does."""
         return await self.options().astart(*context, **fields)
 
-    def options(self, **options: Any) -> Starter:
+    def options(
+        self,
+        *,
+        key: str | None = None,
+        tenant: str = "default",
+        skip: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        initiator: str | None = None,
+        source_system: str | None = None,
+        reason: str | None = None,
+        conn: Connection[Any] | AsyncConnection[Any] | None = None,
+    ) -> Starter:
         """Give a way to start it with options.
 
         `key`: the same key with the same context starts it once, for good. `skip`: names of skippable steps. `conn`:
-        inside your own transaction. `tenant`, and `tags`, `initiator`, `source_system` and `reason` for those who read.
+        inside your own transaction. `tags`, `initiator`, `source_system` and `reason` are for those who read.
         """
-        return Starter(self, self._hub, **options)
+        told = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
+        return Starter(self, self._hub, key=key, tenant=tenant, skip=skip, about=told, conn=conn)
 
     def started(self, task_id: UUID | str) -> FlowRun:
         """Take hold of a task that was started elsewhere, by its id."""

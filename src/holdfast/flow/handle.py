@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.flow import calls, told
-from holdfast.flow.calls import StepOutcome
+from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
 from holdfast.flow.hub import Hub
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.waiting import pauses
 from holdfast.models import RunResult, Span
 
+Row = TypeVar("Row")
 ReadResult = Callable[[str, Any], Any]
 
 
@@ -34,11 +35,13 @@ class FlowRun:
 
     def look(self) -> RunResult:
         """See how it stands now."""
-        return self._found(self._door.make(kernel.run_results([self.id])))
+        found: RunResult = self._there(self._door.make(kernel.run_results([self.id])))
+        return found
 
     async def alook(self) -> RunResult:
         """See how it stands now."""
-        return self._found(await self._door.amake(kernel.run_results([self.id])))
+        found: RunResult = self._there(await self._door.amake(kernel.run_results([self.id])))
+        return found
 
     def wait(self, timeout: Span | None = None) -> dict[str, Any]:
         """Wait until it is over, and give what its steps gave; raises RunFailed, RunCancelled or WaitTimedOut."""
@@ -72,40 +75,80 @@ class FlowRun:
         """Give what one of its steps gave, as `result` does."""
         return self._result(step, await self._door.amake(calls.step_outcomes(self.id, [_name(step)])))
 
-    def cancel(self, reason: str | None = None) -> None:
-        """Cancel it and all its steps; handlers that run are told."""
-        self._door.make(kernel.cancel(str(self.id), reason))
-        told.cancelled(self._door, self.id, reason)
+    def context(self) -> TaskContext:
+        """See where it stands: its steps counted, what that comes to and what is to be done."""
+        found: TaskContext = self._there(self._door.make(calls.task_context(self.id)))
+        return found
 
-    async def acancel(self, reason: str | None = None) -> None:
-        """Cancel it and all its steps; handlers that run are told."""
-        await self._door.amake(kernel.cancel(str(self.id), reason))
-        told.cancelled(self._door, self.id, reason)
+    async def acontext(self) -> TaskContext:
+        """See where it stands, as `context` does."""
+        found: TaskContext = self._there(await self._door.amake(calls.task_context(self.id)))
+        return found
 
-    def retry(self, reason: str | None = None) -> None:
-        """Try its failed steps again, with a fresh budget."""
-        self._door.make(kernel.retry(str(self.id), reason))
+    def readiness(self) -> list[StepReadiness]:
+        """See which of its steps are ready, and what the others wait for, as the database says."""
+        return self._door.make(calls.step_readiness(self.id))
+
+    async def areadiness(self) -> list[StepReadiness]:
+        """See which of its steps are ready, as `readiness` does."""
+        return await self._door.amake(calls.step_readiness(self.id))
+
+    def cancel(self, reason: str | None = None, *, step: Any = None) -> None:
+        """Cancel it and all its steps, or one of them; handlers that run are told."""
+        self._door.make(kernel.cancel(self._target(step), reason))
+        told.cancelled(self._door, self.id, reason, None if step is None else _name(step))
+
+    async def acancel(self, reason: str | None = None, *, step: Any = None) -> None:
+        """Cancel it and all its steps, or one of them; handlers that run are told."""
+        await self._door.amake(kernel.cancel(await self._atarget(step), reason))
+        told.cancelled(self._door, self.id, reason, None if step is None else _name(step))
+
+    def retry(self, reason: str | None = None, *, step: Any = None) -> None:
+        """Try its failed steps again, or one of them, with a fresh budget."""
+        self._door.make(kernel.retry(self._target(step), reason))
         told.retried(self._door, self.id, reason)
 
-    async def aretry(self, reason: str | None = None) -> None:
-        """Try its failed steps again, with a fresh budget."""
-        await self._door.amake(kernel.retry(str(self.id), reason))
+    async def aretry(self, reason: str | None = None, *, step: Any = None) -> None:
+        """Try its failed steps again, or one of them, with a fresh budget."""
+        await self._door.amake(kernel.retry(await self._atarget(step), reason))
         told.retried(self._door, self.id, reason)
 
     def resolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
         """Say that a person has dealt with one of its steps, and what that is to have given."""
-        step_id = self._id_of(step)
-        self._door.make(kernel.resolve(str(step_id), reason, result))
-        told.resolved(self._door, self.id, step_id, _name(step), reason)
+        step_id = self._target(step)
+        self._door.make(kernel.resolve(step_id, reason, result))
+        told.resolved(self._door, self.id, int(step_id), _name(step), reason)
+
+    async def aresolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
+        """Say that a person has dealt with one of its steps, as `resolve` does."""
+        step_id = await self._atarget(step)
+        await self._door.amake(kernel.resolve(step_id, reason, result))
+        told.resolved(self._door, self.id, int(step_id), _name(step), reason)
 
     def retry_from(self, step: Any, reason: str | None = None) -> FlowRun:
         """Do a step again, now that the task is over, and all that waits for it: in a new task, which this gives."""
-        (task_id,) = self._door.make(calls.retry_from(self._id_of(step), reason))
+        (task_id,) = self._door.make(calls.retry_from(int(self._target(step)), reason))
+        return self._again(task_id)
+
+    async def aretry_from(self, step: Any, reason: str | None = None) -> FlowRun:
+        """Do a step again, as `retry_from` does."""
+        (task_id,) = await self._door.amake(calls.retry_from(int(await self._atarget(step)), reason))
+        return self._again(task_id)
+
+    def _again(self, task_id: UUID) -> FlowRun:
         told.done_again(self._door, task_id, self.id)
         return FlowRun(task_id, self._door, self._read_result)
 
-    def _id_of(self, step: Any) -> int:
-        return self._step(step, self._door.make(calls.step_outcomes(self.id, [_name(step)]))).step_id
+    def _target(self, step: Any) -> str:
+        """Name what is wished for: the task, or one of its steps by number."""
+        if step is None:
+            return str(self.id)
+        return str(self._step(step, self._door.make(calls.step_outcomes(self.id, [_name(step)]))).step_id)
+
+    async def _atarget(self, step: Any) -> str:
+        if step is None:
+            return str(self.id)
+        return str(self._step(step, await self._door.amake(calls.step_outcomes(self.id, [_name(step)]))).step_id)
 
     def _result(self, step: Any, found: list[StepOutcome]) -> Any:
         one = self._step(step, found)
@@ -116,7 +159,7 @@ class FlowRun:
             raise NotFound(f"task {self.id} has no step {_name(step)}; its steps: holdfast flow show {self.id}")
         return found[0]
 
-    def _found(self, rows: list[RunResult]) -> RunResult:
+    def _there(self, rows: list[Row]) -> Row:
         if not rows:
             raise NotFound(f"there is no task {self.id}; it was pruned, or is another tenant's")
         return rows[0]

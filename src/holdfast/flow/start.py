@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
@@ -50,10 +50,7 @@ class Starter:
         key: str | None = None,
         tenant: str = "default",
         skip: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        initiator: str | None = None,
-        source_system: str | None = None,
-        reason: str | None = None,
+        about: Mapping[str, Any] | None = None,
         conn: Any = None,
     ) -> None:
         self._flow = flow
@@ -61,8 +58,7 @@ class Starter:
         self._key = key
         self._tenant = tenant
         self._skip = list(skip)
-        said = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
-        self._about = {name: value for name, value in said.items() if value}
+        self._about = {name: value for name, value in (about or {}).items() if value}
         self._conn = conn
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:

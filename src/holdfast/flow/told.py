@@ -42,14 +42,15 @@ def retried(hub: Hub, task_id: UUID, reason: str | None) -> None:
     hub.subscribers.tell("task.retry_requested", task_id, reason=reason)
 
 
-def cancelled(hub: Hub, task_id: UUID, reason: str | None) -> None:
-    """Tell that a task was cancelled, and which of its steps with it."""
+def cancelled(hub: Hub, task_id: UUID, reason: str | None, step: str | None = None) -> None:
+    """Tell that a task was cancelled, and which of its steps with it; or only that one step was."""
 
     def tell() -> None:
-        hub.subscribers.tell("task.cancelled", task_id, reason=reason)
-        for step in hub.make(calls.step_outcomes(task_id)):
-            if step.state == "cancelled":
-                hub.subscribers.tell("step.cancelled", task_id, step.step_id, step=step.name, reason=reason)
+        if step is None:
+            hub.subscribers.tell("task.cancelled", task_id, reason=reason)
+        for one in hub.make(calls.step_outcomes(task_id, None if step is None else [step])):
+            if one.state == "cancelled":
+                hub.subscribers.tell("step.cancelled", task_id, one.step_id, step=one.name, reason=reason)
 
     hub.subscribers.tell_later(tell)
 
