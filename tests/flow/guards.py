@@ -22,7 +22,7 @@ def seldom(mutant: Edited) -> object:
     return pytest.param(mutant, marks=pytest.mark.long)
 
 
-PARENTS_RESULT = "else flow.result_in_run(p.run_id, concat(p.scope || '.', w.name)) end"
+PARENTS_RESULT = "else coalesce(o.result, 'null') end"
 RETRY_AFTER = "least(o.retry_after, p.longest_retry_after)"
 TAKEN_OVER = "and o.id <> all (again)"
 
