@@ -12,7 +12,7 @@ from typing import get_overloads
 import holdfast
 from docs.pages import DOCS
 from holdfast import Continue, Ctx, Fail, Holdfast, Retry, RetryPolicy, Snooze, errors
-from holdfast.flow.backoff import Backoff
+from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
 from holdfast.flow.define import Flow
 from holdfast.flow.handle import FlowRun
 from holdfast.work.define import Task

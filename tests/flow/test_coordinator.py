@@ -28,7 +28,7 @@ from holdfast.testing import drain
 hf = Holdfast(sys.argv[1])
 order = hf.flow("order")
 order.step(name="reserve")(lambda: os.getpid())
-order.step(name="charge", after="reserve")(lambda reserve: (reserve, os.getpid()))
+order.step(name="charge", after="reserve", queue="bank")(lambda reserve: (reserve, os.getpid()))
 
 class Dies:
     def reenqueue(self, decision):
@@ -36,7 +36,7 @@ class Dies:
 
 hf.coordinator(strategy=Dies())
 print(order.start().id, flush=True)
-drain(hf, concurrency=1)
+drain(hf, queues=["default"])
 """
 
 
@@ -284,11 +284,9 @@ def test_a_task_goes_on_in_another_process_when_the_one_that_decided_so_is_kille
     assert died.returncode == -signal.SIGKILL, died.stderr
     order = hf.flow("order")
     order.step(name="reserve")(os.getpid)
-    order.step(name="charge", after="reserve")(lambda reserve: (reserve, os.getpid()))
+    order.step(name="charge", after="reserve", queue="bank")(lambda reserve: (reserve, os.getpid()))
     run = order.started(died.stdout.splitlines()[0])
 
-    with hf.connection() as connection:  # what the dead one may hold: its lease need not be waited for
-        connection.execute("update holdfast_test.dials set ahead = interval '10 minutes'")
     drain(hf)
 
     first, second = run.wait(1)["charge"]

@@ -52,6 +52,27 @@ def test_start_and_handler_are_of_one_trace(hf: Holdfast) -> None:
     assert {"claim_steps", "settle_batch"} <= made.keys()
 
 
+def test_all_steps_of_a_flow_are_of_the_trace_that_started_it(hf: Holdfast) -> None:
+    """W-55: also those that take nothing else"""
+    seen: list[str | None] = []
+    order = hf.flow("order")
+
+    @order.step
+    def reserve(ctx: Ctx) -> list[int]:
+        seen.append(ctx.trace_id)
+        return [1]
+
+    @order.step(each=reserve)
+    def ship(item: int, ctx: Ctx) -> None:
+        seen.append(ctx.trace_id)
+
+    with trace.get_tracer("test").start_as_current_span("asked") as asked:
+        order.start()
+    burst(hf)
+
+    assert seen == [format(asked.get_span_context().trace_id, "032x")] * 2
+
+
 def test_without_a_trace_nothing_travels(hf: Holdfast) -> None:
     seen: list[str | None] = []
 

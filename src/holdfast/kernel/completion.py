@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.kernel.call import Call
+from holdfast.kernel.signature import TRACE
 from holdfast.models import ClaimedStep, CompletedInput
 
 if TYPE_CHECKING:
@@ -38,20 +39,24 @@ Completes = Callable[[Sequence[int], Sequence[Wish]], Call[CompletedInput]]
 Versions = tuple["Handler", ...]
 
 
-def question(steps: Sequence[ClaimedStep], versions: Callable[[str], Versions]) -> Call[CompletedInput] | None:
-    """Ask for what the handlers of claimed steps want; None where none wants anything."""
+def question(
+    steps: Sequence[ClaimedStep], versions: Callable[[str], Versions], *, is_traced: bool = False
+) -> Call[CompletedInput] | None:
+    """Ask for what the handlers of claimed steps want, and for their trace; None where none wants anything."""
     asked: list[int] = []
     wishes: list[Wish] = []
     completes: Completes | None = None
     for step in steps:
         handlers = versions(step.kind)
-        if handlers[-1].completes is None or not (len(handlers) > 1 or handlers[0].wants):
+        if handlers[-1].completes is None or not (len(handlers) > 1 or handlers[0].wants or is_traced):
             continue
         completes = handlers[-1].completes
         asked.append(step.step_id)
         for place, handler in enumerate(handlers):
             prefix = "" if len(handlers) == 1 else _prefix(place)
             wishes += [Wish(step.step_id, prefix + w.argument, w.name, w.source) for w in handler.wants]
+            if is_traced:
+                wishes.append(Wish(step.step_id, prefix + TRACE, "", "trace"))
     return None if completes is None else completes(asked, wishes)
 
 

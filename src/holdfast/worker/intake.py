@@ -114,7 +114,9 @@ class Intake:
     async def _taken(self, steps: list[ClaimedStep], sent_at: float, link: Link) -> list[Attempt]:
         """Begin an attempt for each step, its input completed where its handler wants more than that."""
         batch = Batch(len(steps), sent_at, self.begun)
-        asked = completion.question(steps, self._versions.__getitem__) if self._is_completed else None
+        asked = None
+        if self._is_completed:
+            asked = completion.question(steps, self._versions.__getitem__, is_traced=batch.is_traced)
         if asked is None:
             return [self._attempt(step, self._handlers[step.kind], batch) for step in steps]
         try:
