@@ -6,6 +6,7 @@ A batch of 500 outcomes is three arrays. Written by the driver's own dumpers the
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from itertools import chain, repeat
 
 import psycopg
@@ -17,6 +18,7 @@ _DIMENSION = struct.Struct("!ii")  # length, lower bound
 _LENGTH = struct.Struct("!i")
 _BIGINT = psycopg.adapters.types["int8"]
 _JSONB = psycopg.adapters.types["jsonb"]
+_TEXT = psycopg.adapters.types["text"]
 
 
 class Bigints(list[int]):
@@ -25,6 +27,16 @@ class Bigints(list[int]):
 
 class Jsons(list[str]):
     """A jsonb[], of JSON as text."""
+
+
+class Texts(list[str]):
+    """A text[] that is sent again and again, such as the kinds that a worker serves: written once, and not changed."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        super().__init__(texts)
+        encoded = [text.encode() for text in self]
+        body = b"".join(_LENGTH.pack(len(text)) + text for text in encoded)
+        self.written = _headed(_TEXT.oid, len(encoded), body)
 
 
 def _headed(oid: int, count: int, body: bytes) -> bytes:
@@ -45,6 +57,14 @@ class _BigintsDumper(Dumper):
         return _headed(_BIGINT.oid, len(obj), body)
 
 
+class _TextsDumper(Dumper):
+    format = Format.BINARY
+    oid = _TEXT.array_oid
+
+    def dump(self, obj: Texts) -> Buffer:
+        return obj.written
+
+
 class _JsonsDumper(Dumper):
     format = Format.BINARY
     oid = _JSONB.array_oid
@@ -56,4 +76,5 @@ class _JsonsDumper(Dumper):
 
 
 psycopg.adapters.register_dumper(Bigints, _BigintsDumper)
+psycopg.adapters.register_dumper(Texts, _TextsDumper)
 psycopg.adapters.register_dumper(Jsons, _JsonsDumper)

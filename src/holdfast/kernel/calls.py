@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from holdfast.kernel.arrays import Bigints, Jsons
+from holdfast.kernel.arrays import Bigints, Jsons, Texts
 from holdfast.kernel.call import Call
 from holdfast.kernel.outcomes import as_json
 from holdfast.models import (
@@ -102,7 +102,8 @@ def claim_steps(
     keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
     """Take due steps under leases; with `keeps_json` their inputs and cursors are the text that came."""
-    arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
+    served = kinds if kinds is None or isinstance(kinds, Texts) else list(kinds)
+    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants)}
     return Call(
         "claim_steps",
         ClaimedStep,

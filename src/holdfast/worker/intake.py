@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, completion
+from holdfast.kernel.arrays import Texts
 from holdfast.kernel.registry import Handler, Registry
 from holdfast.models import ClaimedStep
 from holdfast.worker.attempt import Attempt, Batch, Held
@@ -38,7 +39,7 @@ class Intake:
         served = [h for versions in self._versions.values() for h in versions]
         self._places = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}  # by identity: hashing one is slow
         self._is_completed = any(h.completes is not None for h in registry)
-        self._kinds = registry.kinds()
+        self._kinds = Texts(registry.kinds())
         self.claimed: Callable[[list[ClaimedStep]], None] | None = None
         self.begun: Callable[[ClaimedStep], None] | None = None
         self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
