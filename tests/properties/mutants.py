@@ -88,7 +88,7 @@ EDITED = [
     Edited("claim that waits for locks", s.a_claim_passes_over_what_another_has,
            "pick_steps", "for update skip locked", "for update", psycopg.errors.LockNotAvailable),
     Edited("claim before the due time", s.a_claim_takes_only_what_is_due,
-           "pick_steps", "and d.due_at <= pick_steps.clock", "and d.due_at is not null"),
+           "pick_steps", "and holdfast.is_due(d, pick_steps.clock)", "and d.due_at is not null"),
     Edited("lower priority first", s.a_claim_takes_the_higher_priority_first,
            "claim_steps", "in reverse coalesce(top, 9) .. 0 loop", "in 0 .. coalesce(top, 9) loop"),
     Edited("claim from a paused queue", s.a_paused_queue_gives_nothing,

@@ -106,5 +106,5 @@ def statements(server: Server, database: Database) -> list[str]:
     name = database.value("select current_database()")
     text = server.log()
     said = re.findall(rf"@{name} LOG:  (?:statement|execute [^:]*): (.*)", text)
-    named = (re.search(r'holdfast\."(\w+)"|(pg_notify)|(listen)', line) for line in said)
+    named = (re.search(r"from holdfast\.(\w+)\(|(pg_notify)|(listen)", line) for line in said)
     return [found[1] or found[2] or found[3] for found in named if found]
