@@ -200,8 +200,8 @@ def test_steps_that_nobody_serves_are_passed_once(db: DB) -> None:
         steps, read = claim(db, crowd.UNSERVED, 500, ["served"])
         reads.append(read)
         assert len(reads) <= unserved / window + 1, "the served steps were not reached"
-    # One that has no place yet looks from the beginning, and marks what it passes over as dead: whether the next one goes
-    # on from its place or begins anew, as it does each second, then matters not.
+    # One that has no place yet looks from the beginning, and marks what it passes over as dead: then it matters not
+    # whether the next one goes on from its place or begins anew, as it does each second.
     reading(db, calls.claim_steps("another", crowd.UNSERVED, ["served"], batch=500))
     claim(db, crowd.UNSERVED, 500, ["served"])
     idle, nothing = claim(db, crowd.UNSERVED, 500, ["served"])

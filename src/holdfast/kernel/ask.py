@@ -13,9 +13,9 @@ from holdfast.kernel.db import translated
 
 Row = TypeVar("Row")
 # Whatever the statistics say: what people look at is few rows of many. For this transaction only, as poolers want it.
-BY_INDEX: LiteralString = (
-    "select pg_catalog.set_config(s.name, 'off', true) from unnest('{enable_seqscan,enable_bitmapscan}'::text[]) s (name)"
-)
+BY_INDEX: LiteralString = """
+select pg_catalog.set_config(s.name, 'off', true) from unnest('{enable_seqscan,enable_bitmapscan}'::text[]) s (name)
+"""
 
 
 @dataclass(frozen=True, slots=True)
