@@ -16,7 +16,7 @@ import psycopg
 from holdfast.embedded import locks, rights
 
 SUPERUSER = "postgres"
-FAST = ("fsync=off", "full_page_writes=off", "shared_buffers=128MB", "jit=off")
+FAST = ("fsync=off", "full_page_writes=off", "shared_buffers=128MB")
 START_WAIT = timedelta(seconds=60)
 
 

@@ -265,6 +265,7 @@ CREATE FUNCTION flow.calculate_dependency_levels(task_id uuid) RETURNS TABLE(ste
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 begin
   return query
@@ -509,6 +510,7 @@ CREATE FUNCTION flow.get_step_readiness_status_batch(task_ids uuid[], step_ids b
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -542,6 +544,7 @@ CREATE FUNCTION flow.get_system_health_counts() RETURNS TABLE(total_tasks bigint
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -925,6 +928,7 @@ CREATE FUNCTION flow.states_from_history(task_id uuid) RETURNS TABLE(step_id big
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 begin
   return query
@@ -955,6 +959,7 @@ CREATE FUNCTION flow.step_outcomes(task_id uuid, names text[] DEFAULT NULL::text
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 begin
   return query
@@ -979,6 +984,7 @@ CREATE FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arg
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $_$
 begin
@@ -1086,6 +1092,7 @@ CREATE FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) RETURNS TABLE
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 begin
   return query
@@ -1443,6 +1450,7 @@ CREATE FUNCTION holdfast.check_new_edges() RETURNS trigger
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   is_by_hand constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') = '';
@@ -1499,6 +1507,7 @@ CREATE FUNCTION holdfast.check_new_steps() RETURNS trigger
     SET enable_hashjoin TO 'on'
     SET enable_seqscan TO 'on'
     SET enable_nestloop TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   culprit record;
@@ -1784,6 +1793,7 @@ CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::
     SET enable_sort TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
@@ -2041,6 +2051,7 @@ CREATE FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[] 
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
     SET enable_sort TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -2080,6 +2091,7 @@ CREATE FUNCTION holdfast.free_children(parents bigint[], clock timestamp with ti
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   run_ids uuid[];
@@ -2308,6 +2320,7 @@ CREATE FUNCTION holdfast.journal_run_moves() RETURNS trigger
     SET enable_seqscan TO 'on'
     SET enable_nestloop TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -2344,6 +2357,7 @@ CREATE FUNCTION holdfast.journal_step_moves() RETURNS trigger
     SET enable_seqscan TO 'on'
     SET enable_nestloop TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -2414,6 +2428,7 @@ CREATE FUNCTION holdfast.lost_leases(step_ids bigint[], lease_ids bigint[]) RETU
     SET enable_bitmapscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   allowed constant text[] := holdfast.allowed_tenants();
@@ -2493,6 +2508,7 @@ CREATE FUNCTION holdfast.mark_asleep(worker text, queue text DEFAULT 'default'::
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
     SET enable_sort TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -2598,6 +2614,7 @@ CREATE FUNCTION holdfast.move_steps(moves holdfast.step_move[], clock timestamp 
     SET enable_nestloop TO 'off'
     SET enable_mergejoin TO 'off'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   deltas holdfast.run_delta[];
@@ -3175,6 +3192,7 @@ CREATE FUNCTION holdfast.renew_leases(worker text, lease_ids bigint[], lease int
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -3271,6 +3289,7 @@ CREATE FUNCTION holdfast.rescue_steps(batch integer DEFAULT 100) RETURNS SETOF h
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
     SET enable_sort TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -3398,6 +3417,7 @@ CREATE FUNCTION holdfast.run_results(run_ids uuid[]) RETURNS TABLE(run_id uuid, 
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 begin
   return query
@@ -3443,6 +3463,7 @@ CREATE FUNCTION holdfast.settle_batch(step_ids bigint[], lease_ids bigint[], res
     SET enable_mergejoin TO 'off'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
@@ -3759,6 +3780,7 @@ CREATE FUNCTION holdfast.step_results(step_ids bigint[]) RETURNS TABLE(step_id b
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 begin
   return query
@@ -3845,6 +3867,7 @@ CREATE FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   closable uuid[];
@@ -4129,6 +4152,7 @@ CREATE FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) RETURNS tex
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();

@@ -7,6 +7,7 @@ set enable_hashjoin = on
 set enable_seqscan = on
 set enable_nestloop = off
 set enable_mergejoin = off
+set jit = off
 as $$
 declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');

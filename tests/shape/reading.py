@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import psycopg
 from psycopg import Connection
 from psycopg.errors import Diagnostic
 
@@ -24,6 +26,9 @@ select c.relname, pg_stat_get_xact_tuples_returned(c.oid), pg_stat_get_xact_bloc
   from pg_class c
  where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'i')
 """
+# What a session says, once, when it first meets a plan so expensive that it is to be compiled; also without LLVM.
+COMPILES = "probing availability of JIT provider"
+STOCK = "-c jit=on -c client_min_messages=debug1"
 EXPLAIN = {
     "log_min_duration": "0",
     "log_level": "notice",
@@ -52,13 +57,36 @@ def reading(db: Connection[Any], call: Call[Row]) -> tuple[list[Row], Reading]:
     return counted(db, lambda: run(db, call))
 
 
+@contextmanager
+def stock_connection(dsn: str) -> Iterator[Connection[Any]]:
+    """Connect as to a server with the usual settings: it compiles what looks expensive, and says so."""
+    with psycopg.connect(dsn, autocommit=True, options=STOCK) as connection:
+        yield connection
+
+
 def counted(db: Connection[Any], job: Callable[[], Answer]) -> tuple[Answer, Reading]:
-    """Do a job in a transaction of its own, and count what it read."""
-    with db.transaction():
+    """Do a job in a transaction of its own, and count what it read; nothing in it may be compiled."""
+    with db.transaction(), _nothing_compiled(db):
         rows_before, blocks_before = _counts(db)
         answer = job()
         rows, blocks = _counts(db)
     return answer, Reading(rows - rows_before, blocks - blocks_before)
+
+
+@contextmanager
+def _nothing_compiled(db: Connection[Any]) -> Iterator[None]:
+    contexts: list[str] = []
+
+    def listen(notice: Diagnostic) -> None:
+        if COMPILES in (notice.message_primary or ""):
+            contexts.append(notice.context or "the statement itself")
+
+    db.add_notice_handler(listen)
+    try:
+        yield
+    finally:
+        db.remove_notice_handler(listen)
+    assert not contexts, f"the server compiles plans of: {contexts}"
 
 
 def _counts(db: Connection[Any]) -> tuple[Counter[str], Counter[str]]:

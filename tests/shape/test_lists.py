@@ -19,7 +19,7 @@ from holdfast.kernel.ask import ask, moment_ago
 from holdfast.kernel.listing import Position, Wanted
 from holdfast.testing import Template
 from shape.crowd import furnish
-from shape.reading import counted
+from shape.reading import counted, stock_connection
 
 DB = Connection[Any]
 RUN = UUID("00000000-0000-7000-8000-000000000001")
@@ -46,14 +46,15 @@ insert into holdfast.queues (queue, top_priority, created_at) values ('q', 0, no
 
 @pytest.fixture(scope="module", params=["without statistics", "with statistics"])
 def crowd(template: Template, request: pytest.FixtureRequest) -> Iterator[DB]:
-    with template.clone() as dsn, psycopg.connect(dsn, autocommit=True) as db:
-        furnish(db)
-        db.execute("set session_replication_role = replica")
-        db.execute(LOAD)
-        db.execute("set session_replication_role = origin")
-        if request.param == "with statistics":
-            db.execute("vacuum (analyze) holdfast.steps, holdfast.runs, holdfast.run_steps, holdfast.queues")
-        yield db
+    with template.clone() as dsn:
+        with psycopg.connect(dsn, autocommit=True) as loader:
+            furnish(loader)
+            loader.execute("set session_replication_role = replica")
+            loader.execute(LOAD)
+            if request.param == "with statistics":
+                loader.execute("vacuum (analyze) holdfast.steps, holdfast.runs, holdfast.run_steps, holdfast.queues")
+        with stock_connection(dsn) as db:
+            yield db
 
 
 def newest(db: DB, begin: Position | None = None, **wanted: Any) -> listing.Page:

@@ -13,8 +13,9 @@ from holdfast.kernel.db import translated
 
 Row = TypeVar("Row")
 # Whatever the statistics say: what people look at is few rows of many. For this transaction only, as poolers want it.
+# Without jit: before 18 a disabled plan type adds 1e10 to a plan's cost, and the server would compile each read.
 BY_INDEX: LiteralString = """
-select pg_catalog.set_config(s.name, 'off', true) from unnest('{enable_seqscan,enable_bitmapscan}'::text[]) s (name)
+select pg_catalog.set_config(s.name, 'off', true) from unnest('{enable_seqscan,enable_bitmapscan,jit}'::text[]) s (name)
 """
 
 

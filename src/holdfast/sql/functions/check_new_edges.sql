@@ -9,6 +9,7 @@ set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off   -- step by step and by key, whatever the statistics say: linear in what comes after the new edges
 set enable_mergejoin = off
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   is_by_hand constant boolean := coalesce(current_setting('holdfast.actor_kind', true), '') = '';

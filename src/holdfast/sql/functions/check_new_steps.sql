@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 set enable_hashjoin = on
 set enable_seqscan = on
 set enable_nestloop = off
+set jit = off
 as $$
 declare
   culprit record;

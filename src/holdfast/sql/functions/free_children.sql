@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off   -- children are locked in the order of their ids
 set enable_mergejoin = off
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   run_ids uuid[];

@@ -10,6 +10,7 @@ set enable_hashjoin = on      -- both sides are transition tables: a nested loop
 set enable_seqscan = on
 set enable_nestloop = off
 set enable_mergejoin = off
+set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();

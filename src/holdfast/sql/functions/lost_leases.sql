@@ -8,6 +8,7 @@ set enable_seqscan = off   -- by primary key, whatever the statistics say
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set jit = off
 as $$
 declare
   allowed constant text[] := holdfast.allowed_tenants();

@@ -11,6 +11,7 @@ set enable_hashjoin = on    -- with `any` and `lateral` below: each step once an
 set enable_nestloop = off
 set enable_mergejoin = off
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   deltas holdfast.run_delta[];

@@ -8,6 +8,7 @@ returns setof bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();

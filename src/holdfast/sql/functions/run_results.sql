@@ -4,6 +4,7 @@ returns table (run_id uuid, state text, outcome text)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- by primary key, whatever the statistics say
+set jit = off
 as $$
 begin
   return query

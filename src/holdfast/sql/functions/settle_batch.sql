@@ -9,6 +9,7 @@ set enable_hashjoin = off   -- by primary key, whatever the statistics say: line
 set enable_mergejoin = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+set jit = off
 set plan_cache_mode = force_generic_plan  -- there is but one plan to choose: made once, not with each call
 as $$
 declare

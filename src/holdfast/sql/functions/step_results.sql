@@ -4,6 +4,7 @@ returns table (step_id bigint, state text, outcome text, result jsonb, error jso
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- by primary key, whatever the statistics say
+set jit = off
 as $$
 begin
   return query

@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off   -- so the update goes in the order of its sums
 set enable_mergejoin = off
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   closable uuid[];

@@ -4,6 +4,7 @@ returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- among what is held, not among all steps
+set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();

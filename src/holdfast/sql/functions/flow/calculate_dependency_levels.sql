@@ -6,6 +6,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off   -- the edges of one task, whatever the statistics say
 set enable_hashjoin = off
 set enable_mergejoin = off
+set jit = off
 as $$
 begin
   return query

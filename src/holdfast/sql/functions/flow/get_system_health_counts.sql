@@ -9,6 +9,7 @@ returns table (
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- not all steps
+set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();

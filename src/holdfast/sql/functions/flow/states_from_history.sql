@@ -5,6 +5,7 @@ returns table (step_id bigint, name text, state text, moves bigint, last_moved_a
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- the story of one task, whatever the statistics say
+set jit = off
 as $$
 begin
   return query

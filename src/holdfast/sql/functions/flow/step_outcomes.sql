@@ -5,6 +5,7 @@ returns table (step_id bigint, name text, state text, outcome text, result jsonb
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- the steps of one run, whatever the statistics say
+set jit = off
 as $$
 begin
   return query

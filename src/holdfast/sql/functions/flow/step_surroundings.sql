@@ -10,6 +10,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off     -- by key, whatever the statistics say
 set enable_bitmapscan = off
 set enable_mergejoin = off
+set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin

@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off   -- these steps and their tasks, whatever the statistics say
 set enable_hashjoin = off
 set enable_mergejoin = off
+set jit = off
 as $$
 begin
   return query
