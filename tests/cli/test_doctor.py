@@ -16,6 +16,7 @@ from holdfast.kernel.migrate import SchemaStatus
 
 SAFE = {
     "fsync": "on",
+    "full_page_writes": "on",
     "synchronous_commit": "on",
     "client_connection_check_interval": "10000",
     "idle_in_transaction_session_timeout": "900000",
@@ -37,7 +38,8 @@ def test_a_database_as_it_should_be(holdfast, database):
     done = holdfast("doctor", "--json", dsn=database)
 
     found = json.loads(done.stdout)
-    named = "server schema login roles settings snapshots partitions invariants self-tests hints statements"
+    named = "server schema login roles settings snapshots partitions invariants self-tests hints statements "
+    named += "session timeouts vacuum planner connections"
     assert {check["name"]: check["verdict"] for check in found["checks"]} == dict.fromkeys(named.split(), "ok")
     assert (done.returncode, found["ok"]) == (0, True)
 
@@ -92,6 +94,7 @@ def test_servers_by_their_version(status, verdict):
         (SAFE, "ok"),
         (SAFE | {"synchronous_commit": "off"}, "fail"),
         (SAFE | {"fsync": "off"}, "fail"),
+        (SAFE | {"full_page_writes": "off"}, "fail"),
         (SAFE | {"idle_in_transaction_session_timeout": "0"}, "warn"),
         (SAFE | {"client_connection_check_interval": "0"}, "warn"),
     ],

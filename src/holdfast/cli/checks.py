@@ -93,14 +93,14 @@ def settings(connection: Connection) -> Check:
     """The server keeps what it committed, and lets go of what clients forgot."""
     rows = connection.execute(
         "select name, setting from pg_catalog.pg_settings where name in ('client_connection_check_interval', "
-        "'idle_in_transaction_session_timeout', 'synchronous_commit', 'fsync')"
+        "'idle_in_transaction_session_timeout', 'synchronous_commit', 'fsync', 'full_page_writes')"
     ).fetchall()
     return judge_settings(dict(rows))
 
 
 def judge_settings(found: dict[str, str]) -> Check:
     """Judge settings: what can lose a commit is a failure, what can hold up others a warning."""
-    unsafe = [name for name in ("fsync", "synchronous_commit") if found[name] == "off"]
+    unsafe = [name for name in ("fsync", "full_page_writes", "synchronous_commit") if found[name] == "off"]
     if unsafe:
         then = "; ".join(f"alter system set {name} = on" for name in unsafe)
         return Check("settings", "fail", f"a crash can lose what was settled: {', '.join(unsafe)} off", then)

@@ -15,6 +15,7 @@ from holdfast.cli import pooler
 from holdfast.cli.checks import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
 from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, data_table, in_parts
+from holdfast.cli.server_checks import server_checks
 from holdfast.cli.settings import load
 from holdfast.config import Config
 from holdfast.errors import HoldfastError
@@ -84,7 +85,7 @@ def examine(config: Config) -> Iterator[Check]:
     yield server_version(status)
     yield schema_version(status)
     with db.connect(address) as connection:
-        for name, check in CHECKS.items():
+        for name, check in (CHECKS | server_checks(config.call_deadline)).items():
             if status.schema_version is not None or name not in NEEDS_SCHEMA:
                 yield attempt(name, check, connection)
     yield attempt("hints", pooler.hints, address)
@@ -92,8 +93,10 @@ def examine(config: Config) -> Iterator[Check]:
 
 
 def attempt(name: str, check: Callable[[T], Check], asked: T) -> Check:
-    """Make a check; one that the server refuses has failed."""
+    """Make a check; one that the server refuses, or whose answer the driver cannot read, has failed."""
     try:
         return check(asked)
     except psycopg.Error as error:
         return Check(name, "fail", str(error).splitlines()[0], "log in as a role that may look, such as hf_operator")
+    except NotImplementedError as error:
+        return Check(name, "fail", str(error).splitlines()[0], "set intervalstyle and datestyle back: see `session`")
