@@ -31,7 +31,7 @@ _UNKEPT = (
 LINGER = 0.001  # seconds: while quick handlers still run, a fuller batch is cheaper than a sooner one
 
 
-Asks = Callable[[list[int]], Call[Any]]
+Asks = Callable[[list[int]], Call[Any] | None]
 Told = Callable[[list[Ending], list[Any] | None], None]
 
 
@@ -104,9 +104,9 @@ class Settler:
             self._report(self._good, "processing", "reporting_success")
             self._report(len(ended) - self._good, "processing", "reporting_failure")
         self._question = self._asked(ended)
-        self._answers = None
+        self._answers = [] if self._question is None else None
         settled = await self._make(said) if said else []
-        if self._question is not None and not said:
+        if self._question is not None and not said:  # all were settled by their handlers' own transactions
             self._answers = await self._link.ask(self._question)
         settled += [one.settled for one in ended if one.settled is not None]
         self._account(ended, settled)
