@@ -86,6 +86,16 @@ BARS = (
         ("holdfast", "start, 1 000 wide"),
         at_most=True,
     ),
+    *(
+        Bar(
+            f"time of a map of {items} items with a subscriber, to without",
+            "subscribers",
+            f"{items} items, ratio, task.completed",
+            1.5,
+            at_most=True,
+        )
+        for items in ("100", "1 000", "10 000")
+    ),
     Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
     Bar(
         "starts by 32 producers with hints, to without",

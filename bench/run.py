@@ -29,8 +29,8 @@ from engines import ENGINES, Engine
 from readings import Section
 
 ORDER = (
-    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "growth", "snapshot", "cost",
-    "producers", "memory", "idle",
+    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "snapshot",
+    "cost", "producers", "memory", "idle",
 )  # fmt: skip
 
 

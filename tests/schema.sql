@@ -400,6 +400,33 @@ $$;
 
 
 --
+-- Name: closed_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, completed_steps bigint, failed_steps bigint, at timestamp with time zone, moves jsonb)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return query
+  select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'),
+         r.succeeded::bigint, r.failed::bigint, holdfast.clock(), flow.moves_by(r, closed_tasks.worker)
+    from holdfast.runs r
+   where r.id = any (array(select distinct s.run_id from holdfast.steps s where s.id = any (closed_tasks.step_ids)))
+     and r.machine = 'flow.task' and r.finished_at is not null and (allowed is null or r.tenant = any (allowed))
+   order by r.id;
+end
+$$;
+
+
+--
 -- Name: define_flow(text, jsonb, text, text, text, jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -618,23 +645,9 @@ begin
       left join flow.get_step_readiness_status_batch(get_task_execution_context_batch.task_ids) b on b.task_id = t.task_id
      group by t.task_id, t.name, t.namespace, t.version, t.state)
   select c.task_id, c.name, c.namespace, c.version, c.state, c.total, c.pending, c.in_progress, c.completed, c.failed, c.ready,
-         c.blocked, e.status, case e.status
-           when 'has_ready_steps' then 'execute_ready_steps' when 'processing' then 'wait_for_completion'
-           when 'blocked_by_failures' then 'handle_failures' when 'all_complete' then 'finalize_task'
-           else 'wait_for_dependencies' end,
-         coalesce(round(100.0 * c.completed / nullif(c.total, 0), 2), 100.00),
-         case when c.total = 0 then 'unknown'
-              when e.status = 'blocked_by_failures' then 'blocked'
-              when c.failed > 0 and e.status <> 'all_complete' then 'recovering'
-              else 'healthy' end,
-         c.earliest_retry_at
-    from counted c,
-         lateral (select case
-                    when c.ready > 0 then 'has_ready_steps'
-                    when c.in_progress > 0 then 'processing'
-                    when c.blocked > 0 and c.state <> 'resolved_manually' then 'blocked_by_failures'
-                    when c.completed = c.total or c.state = 'resolved_manually' then 'all_complete'
-                    else 'waiting_for_dependencies' end as status) e
+         c.blocked, j.execution_status, j.recommended_action, j.completion_percentage, j.health_status, c.earliest_retry_at
+    from counted c
+   cross join lateral flow.judge_counts(c.state, c.total, c.completed, c.failed, c.ready, c.in_progress, c.blocked) j
    order by c.task_id;
 end
 $$;
@@ -669,6 +682,60 @@ begin
     perform holdfast.act();
   end if;
   return task_id;
+end
+$$;
+
+
+--
+-- Name: judge_counts(text, bigint, bigint, bigint, bigint, bigint, bigint); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.judge_counts(state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint) RETURNS TABLE(execution_status text, recommended_action text, completion_percentage numeric, health_status text)
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT e.status,
+         CASE e.status
+             WHEN 'has_ready_steps'::text THEN 'execute_ready_steps'::text
+             WHEN 'processing'::text THEN 'wait_for_completion'::text
+             WHEN 'blocked_by_failures'::text THEN 'handle_failures'::text
+             WHEN 'all_complete'::text THEN 'finalize_task'::text
+             ELSE 'wait_for_dependencies'::text
+         END AS "case",
+     COALESCE(round(((100.0 * (judge_counts.completed)::numeric) / (NULLIF(judge_counts.total, 0))::numeric), 2), 100.00) AS "coalesce",
+         CASE
+             WHEN (judge_counts.total = 0) THEN 'unknown'::text
+             WHEN (e.status = 'blocked_by_failures'::text) THEN 'blocked'::text
+             WHEN ((judge_counts.failed > 0) AND (e.status <> 'all_complete'::text)) THEN 'recovering'::text
+             ELSE 'healthy'::text
+         END AS "case"
+    FROM ( SELECT
+                 CASE
+                     WHEN (judge_counts.ready > 0) THEN 'has_ready_steps'::text
+                     WHEN (judge_counts.in_progress > 0) THEN 'processing'::text
+                     WHEN ((judge_counts.blocked > 0) AND (judge_counts.state <> 'resolved_manually'::text)) THEN 'blocked_by_failures'::text
+                     WHEN ((judge_counts.completed = judge_counts.total) OR (judge_counts.state = 'resolved_manually'::text)) THEN 'all_complete'::text
+                     ELSE 'waiting_for_dependencies'::text
+                 END AS status) e;
+END;
+
+
+--
+-- Name: moves_by(holdfast.runs, text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.moves_by(task holdfast.runs, worker text) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  earliest constant timestamptz := task.created_at - interval '1 day';   -- the bounds rule out the partitions of other months;
+  latest constant timestamptz := holdfast.clock() + interval '1 day';    -- a day more, because clocks are set back
+begin
+  return (
+    select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id), '[]')
+      from holdfast.journal j
+     where j.run_id = task.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = moves_by.worker
+       and j.at between earliest and latest);
 end
 $$;
 
@@ -867,19 +934,36 @@ $$;
 --
 
 CREATE FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint, in_progress_steps bigint, completed_steps bigint, failed_steps bigint, ready_steps bigint, blocked_steps bigint, execution_status text, recommended_action text, completion_percentage numeric, health_status text, earliest_retry_at timestamp with time zone, at timestamp with time zone, steps jsonb, moves jsonb)
-    LANGUAGE plpgsql STABLE
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
 begin
   return query
-  with touched as materialized (
-    select t.task_id, t.steps, t.moves from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t)
-  select c.*, clock, t.steps, t.moves
-    from flow.get_task_execution_context_batch(array(select t.task_id from touched t)) c
-    join touched t on t.task_id = c.task_id
-   order by c.task_id;
+  select t.task_id, t.name, t.namespace, t.version, r.state, r.total::bigint,
+         r.total - r.succeeded - r.failed - r.cancelled - a.retrying - a.in_progress, a.in_progress, r.succeeded::bigint,
+         r.failed + a.retrying, a.ready, (r.failed + r.cancelled)::bigint, j.execution_status, j.recommended_action,
+         j.completion_percentage, j.health_status, a.earliest_retry_at, clock, t.steps, t.moves
+    from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t
+    join holdfast.runs r on r.id = t.task_id
+   cross join lateral (
+     select count(*) filter (where s.lease_id is not null) as in_progress,
+            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and r.finished_at is null) as ready,
+            count(*) filter (where s.state = 'error' and s.finished_at is null) as retrying,
+            count(*) filter (where holdfast.is_live(s)) as live,
+            min(case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end) as earliest_retry_at
+       from flow.steps_around(r, array(select k::bigint from jsonb_object_keys(t.steps) k)) n (id)
+       join holdfast.steps s on s.id = n.id
+       left join holdfast.queues q on q.queue = s.queue) a
+   cross join lateral flow.judge_counts(
+     r.state, r.total, r.succeeded, r.failed + a.retrying, a.ready, greatest(a.in_progress, r.live - a.live), r.failed + r.cancelled) j
+   order by t.task_id;
 end
 $$;
 
@@ -1048,6 +1132,42 @@ $$;
 
 
 --
+-- Name: steps_around(holdfast.runs, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.steps_around(task holdfast.runs, settled bigint[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  last constant bigint := (select max(u.id) from unnest(steps_around.settled) u (id));
+begin
+  if task.live = 0 then
+    return;
+  end if;
+  if task.total <= 300 then
+    return query select n.step_id from holdfast.run_steps n where n.run_id = task.id;
+    return;
+  end if;
+  return query
+  select u.id from unnest(steps_around.settled) u (id)
+  union
+  select e.next_id
+    from unnest(steps_around.settled) u (id)
+   cross join lateral (select d.next_id from holdfast.edges d where d.step_id = u.id order by d.next_id limit 10) e
+  union
+  (select n.step_id from holdfast.run_steps n
+    where n.run_id = task.id and n.step_id < last order by n.step_id desc limit 100)
+  union
+  (select n.step_id from holdfast.run_steps n
+    where n.run_id = task.id and n.step_id > last order by n.step_id limit 100)
+  union
+  (select n.step_id from holdfast.run_steps n where n.run_id = task.id order by n.step_id desc limit 100);
+end
+$$;
+
+
+--
 -- Name: take_adjustment(); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -1087,13 +1207,16 @@ $$;
 --
 
 CREATE FUNCTION flow.touched_tasks(worker text, step_ids bigint[]) RETURNS TABLE(task_id uuid, name text, namespace text, version text, steps jsonb, moves jsonb)
-    LANGUAGE plpgsql STABLE
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   with meant as (
@@ -1104,12 +1227,10 @@ begin
       from holdfast.steps s
       join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
       left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
-     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step'
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed))
      group by s.run_id)
   select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
-         coalesce((select jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id)
-                     from holdfast.journal j
-                    where j.run_id = r.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = touched_tasks.worker), '[]')
+         flow.moves_by(r, touched_tasks.worker)
     from meant m
     join holdfast.runs r on r.id = m.run_id
    order by r.id;
@@ -5557,6 +5678,17 @@ REVOKE ALL ON FUNCTION flow.check_skip(steps jsonb, skip text[]) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION closed_tasks(worker text, step_ids bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) TO hf_operator;
+
+
+--
 -- Name: FUNCTION define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -5645,6 +5777,24 @@ REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context json
 GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
 GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION judge_counts(state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.judge_counts(state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.judge_counts(state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint) TO hf_producer;
+GRANT ALL ON FUNCTION flow.judge_counts(state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint) TO hf_worker;
+GRANT ALL ON FUNCTION flow.judge_counts(state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint) TO hf_reader;
+GRANT ALL ON FUNCTION flow.judge_counts(state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint) TO hf_operator;
+
+
+--
+-- Name: FUNCTION moves_by(task holdfast.runs, worker text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.moves_by(task holdfast.runs, worker text) FROM PUBLIC;
 
 
 --
@@ -5774,6 +5924,13 @@ GRANT ALL ON FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[
 --
 
 REVOKE ALL ON FUNCTION flow.step_to_change(step_id bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION steps_around(task holdfast.runs, settled bigint[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.steps_around(task holdfast.runs, settled bigint[]) FROM PUBLIC;
 
 
 --

@@ -14,6 +14,7 @@ from holdfast import Holdfast
 from holdfast.flow.define import Flow
 
 FLOWS = ("diamond", "chain", "map")
+SUBSCRIBES = os.environ.get("BENCH_SUBSCRIBES")  # the events that somebody subscribes to
 TAKES = bool(os.environ.get("BENCH_TAKES"))  # whether steps take a field of the context and what their parents gave
 
 
@@ -31,8 +32,10 @@ def after() -> dict[str, list[str]]:
 
 
 def define(hf: Holdfast) -> Flow:
-    """Define the flow of the shape."""
+    """Define the flow of the shape, and subscribe to its events where that is asked for."""
     flow = hf.flow(SHAPE)
+    if SUBSCRIBES:
+        hf.subscribe(SUBSCRIBES, lambda _event: None)
     if SHAPE == "map":
         flow.step(name="items")(items)
         flow.step(name="each", each="items")(taking("item") if TAKES else one)

@@ -178,6 +178,7 @@ class Holdfast:
         """
         if strategy is not None:
             self._coordinator.strategy = strategy
+        self._coordinator.is_deciding = True
         self.hooks.watcher = self._coordinator
         return self._coordinator
 

@@ -37,18 +37,26 @@ WHATS = {
     "widths": {
         start + width for start in ("", "start, ") for width in ("10 wide", "100 wide", "1 000 wide", "10 000 wide")
     },
+    "subscribers": {
+        f"{width} items{more}"
+        for width in ("100", "1 000", "10 000")
+        for more in ("", ", task.completed", ", ratio, task.completed", ", all events", ", ratio, all events")
+    },
     "memory": {"at 10 %", "at 50 %", "at 100 %"},
 }
 
 
-FLOWS = ("diamonds", "fan", "chain", "widths")
+FLOWS = ("diamonds", "fan", "chain", "widths", "subscribers")
 
 
 @pytest.mark.timeout(300)  # dozens of processes are started, and machines are busy
 @pytest.mark.parametrize(
     ("names", "tasks"),
-    [([name for name in WHATS if name not in FLOWS], "700"), (FLOWS[:2], "140"), (FLOWS[2:], "140")],
-    ids=["tasks", "flows of a shape", "long and wide flows"],
+    [
+        ([name for name in WHATS if name not in FLOWS], "700"),
+        *((names, "140") for names in (FLOWS[:2], FLOWS[2:4], FLOWS[4:])),
+    ],
+    ids=["tasks", "flows of a shape", "long and wide flows", "flows that are watched"],
 )
 def test_the_sections_measure_holdfast(tmp_path: Path, names: Sequence[str], tasks: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}

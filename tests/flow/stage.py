@@ -45,6 +45,12 @@ select b.task_id, b.name, b.dependencies_satisfied, b.ready_for_execution, b.att
   from flow.get_step_readiness_status_batch(%s) b
 """
 STATUS = "select c.task_id, c.state, c.execution_status from flow.get_task_execution_context_batch(%s) c"
+# Where the question of a settle and that of a reader disagree about a task.
+DISAGREE = """
+select to_jsonb(c) from flow.get_task_execution_context_batch(%s) c
+except
+select to_jsonb(t) - 'at' - 'steps' - 'moves' from flow.settled_tasks('w', array(select s.id from holdfast.steps s)) t
+"""
 IDS = "select n.name, n.step_id from holdfast.run_steps n where n.run_id = %s"
 
 
@@ -224,11 +230,13 @@ class Stage:
         pairs = [(task, step) for task in self.model.tasks for step in task.steps.values()]
         with self.db.pipeline():  # one trip
             rows, ready, status = self.db.execute(ROWS), self.db.execute(READY, [ids]), self.db.execute(STATUS, [ids])
+            disagree = self.db.execute(DISAGREE, [ids])
         assert {row[:2]: row[2:] for row in rows} == {(task.id, step.name): told(step) for task, step in pairs}
         foretold = {(task.id, step.name): self._readiness(task, step) for task, step in pairs}
         assert {row[:2]: row[2:] for row in ready} == foretold
         states = {task.id: (task.state, task.status(self.model.now)) for task in self.model.tasks}
         assert {row[0]: row[1:] for row in status} == states
+        assert disagree.fetchall() == []
 
     def _readiness(self, task: Task, step: Step) -> tuple[Any, ...]:
         is_ready = not task.is_over and step.due_at is not None and step.due_at <= self.model.now

@@ -10,10 +10,12 @@ import pytest
 from psycopg import Connection
 
 from flow.asking import adjust, context, done, exhausted, failed, hold, retried, rows, step
+from holdfast.flow import calls as flow
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
+from holdfast.models import Done, Fail, Retry
 from holdfast.testing import Clock
-from kernel.steps import ids_by_name, node, seconds, start_flow, value
+from kernel.steps import claim, ids_by_name, node, seconds, settlement, start_flow, value
 
 DB = Connection[Any]
 Made = Callable[[DB], UUID]
@@ -225,3 +227,31 @@ def test_the_health_of_all_is_the_sum_of_each(db: DB, clock: Clock) -> None:
     assert (health["retryable_error_steps"], health["in_backoff_steps"]) == (1, 1)
     assert health["exhausted_retry_steps"] == steps["error"] - 1
     assert 1 <= health["connections"] <= health["max_connections"]
+
+
+def test_of_a_wide_task_a_settle_says_what_it_is_sure_of(db: DB, clock: Clock) -> None:
+    """Beyond 300 steps it looks around those settled; totals are the task's own, and what it did not see goes on."""
+    clock.freeze()
+    names = [f"s{number}" for number in range(400)]
+    task_id = start_flow(db, *(node(name) for name in names), node("join", *names))
+    taken = claim(db, batch=390)
+    seen = []
+    for outcome, batch in ((Retry(after=60), taken[:1]), (Fail("no"), taken[1:2]), (Done(), taken[2:])):
+        run(db, calls.settle_steps([settlement(step, outcome) for step in batch]))
+        (row,) = run(db, flow.settled_tasks("a", [step.step_id for step in batch]))
+        seen.append(row)
+    ready = [row.execution_status for row in seen]
+    last = claim(db, "b", batch=10)
+    run(db, calls.settle_steps([settlement(step, Done()) for step in last]))
+    (end,) = run(db, flow.settled_tasks("b", [step.step_id for step in last]))
+
+    told = context(db, task_id)
+    assert ready == ["has_ready_steps"] * 3
+    assert [(row.total_steps, row.completed_steps, row.blocked_steps) for row in seen] == [
+        (401, 0, 0),
+        (401, 0, 1),
+        (401, 388, 1),
+    ]
+    assert (end.completed_steps, end.blocked_steps) == (told["completed_steps"], told["blocked_steps"]) == (398, 1)
+    # The first waits for its next try, out of sight: something goes on, and nobody says that nothing is viable.
+    assert (end.execution_status, end.ready_steps, end.in_progress_steps) == ("processing", 0, 0)

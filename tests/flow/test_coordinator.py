@@ -250,7 +250,8 @@ def test_a_pass_asks_once_however_many_listen_and_the_next_asks_anew(hf: Holdfas
     drain(hf)
 
     assert len(coordinator.decisions) == 4
-    assert calls(db, "settled_tasks") == calls(db, "get_task_execution_context_batch") == 4
+    assert calls(db, "settled_tasks") == 4
+    assert calls(db, "closed_tasks") == calls(db, "get_task_execution_context_batch") == 0
 
 
 def calls(db: DB, function: str) -> int:
@@ -264,7 +265,7 @@ def test_a_question_that_is_refused_costs_the_settle_nothing(hf: Holdfast, db: D
     """The outcome is stored; only the telling is lost, and logged."""
     told: list[Event] = []
     hf.subscribe("task.*", told.append)
-    db.execute("drop function flow.settled_tasks")
+    db.execute("drop function flow.closed_tasks")
     order = hf.flow("order")
     order.step(name="a")(lambda: 1)
 

@@ -77,7 +77,7 @@ def test_the_columns_states_and_statuses_that_it_names_are_there(document: str, 
     face.execute("select task_id, most_recent from task_transitions")
     known = face.execute("select state from holdfast.machine_states where machine = 'flow.step'").fetchall()
     assert {"pending", "in_progress", "complete", "error"} <= {state for (state,) in known}
-    body = face.execute("select pg_get_functiondef('get_task_execution_context_batch'::regproc)").fetchone()
+    body = face.execute("select pg_get_functiondef('judge_counts'::regproc)").fetchone()
     assert body is not None
     assert len(statuses) == 5
     assert all(f"'{status}'" in body[0] for status in statuses)

@@ -209,9 +209,34 @@ def test_an_app_without_subscribers_asks_and_wires_nothing(hf: Holdfast, order: 
     assert asked(db) == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "questions"),
+    [
+        ("task.initialized", set()),
+        ("task.started", {"touched_tasks"}),
+        ("task.completed", {"closed_tasks"}),
+        ("step.completed", {"settled_tasks", "touched_tasks"}),
+    ],
+)
+def test_only_what_somebody_subscribed_to_is_asked_for(
+    hf: Holdfast, order: Flow, db: DB, name: str, questions: set[str]
+) -> None:
+    """Whether a task is over costs its own row; who asks for no more pays for no more."""
+    db.execute("alter database current_name set track_functions = 'all'".replace("current_name", db.info.dbname))
+    told: list[Event] = []
+    hf.subscribe(name, told.append)
+
+    run = order.start(order_id=7)
+    drain(hf)
+
+    db.execute("select pg_stat_force_next_flush()")
+    assert set(asked(db)) == questions
+    assert {(event.name, event.task_id) for event in told} == {(name, run.id)}
+
+
 def asked(db: DB) -> dict[str, int]:
     query = """select funcname, calls from pg_stat_user_functions
-                where schemaname = 'flow' and funcname in ('touched_tasks', 'settled_tasks')"""
+                where schemaname = 'flow' and funcname in ('touched_tasks', 'settled_tasks', 'closed_tasks')"""
     return dict(db.execute(query).fetchall())
 
 

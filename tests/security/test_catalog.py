@@ -21,7 +21,7 @@ READING = {
     "run_results", "step_results", "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
     "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",
-    "flow.settled_tasks", "flow.step_surroundings", "flow.touched_tasks",
+    "flow.closed_tasks", "flow.judge_counts", "flow.settled_tasks", "flow.step_surroundings", "flow.touched_tasks",
 }  # fmt: skip
 STARTING = {
     "reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged",

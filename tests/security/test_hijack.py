@@ -152,6 +152,9 @@ def test_functions_of_flows_use_our_objects_only(login: Login, db: DB) -> None:
         "retry_from": str(step.step_id),
         "adjust_step": f"{step.step_id}, 5",
         "safe_transition_to": f"{step.step_id}, 'pending'",
+        "touched_tasks": f"'w', array[{step.step_id}]",
+        "settled_tasks": f"'w', array[{step.step_id}]",
+        "closed_tasks": f"'w', array[{step.step_id}]",
     }
     reading = {
         "get_step_readiness_status": task,
@@ -161,6 +164,7 @@ def test_functions_of_flows_use_our_objects_only(login: Login, db: DB) -> None:
         "get_system_health_counts": "",
         "step_outcomes": task,
         "result_in_run": f"{task}, 'a'",
+        "judge_counts": "'error', 1, 0, 1, 0, 0, 1",
     }
 
     for function, arguments in (acting | reading).items():

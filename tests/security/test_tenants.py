@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast import errors
+from holdfast.flow import calls as flow
 from holdfast.kernel import bulk, calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
@@ -191,6 +193,18 @@ def test_wishes_for_another_tenants_things_find_nothing(login: Login, db: DB) ->
                 run(operator, wish(target))
 
     assert db.execute("select id, state from holdfast.steps order by id").fetchall() == before
+
+
+@pytest.mark.parametrize("ask", [flow.touched_tasks, flow.settled_tasks, flow.closed_tasks])
+def test_where_tasks_stand_is_told_of_own_tasks_only(
+    login: Login, db: DB, ask: Callable[[str, list[int]], Call[Any]]
+) -> None:
+    """R34: these read as the owner does, and ask for the login's tenants."""
+    runs = {tenant: plant(db, tenant) for tenant in ("a", "b")}
+    steps = [number for (number,) in db.execute("select id from holdfast.steps order by id")]
+
+    for user, seen in ((login("hf_worker", tenants=["a"]), {runs["a"]}), (login("hf_worker"), set(runs.values()))):
+        assert {task.task_id for task in run(user, ask("w", steps))} == seen
 
 
 def test_what_is_for_all_tenants_needs_a_login_for_all(login: Login, db: DB) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from psycopg import Connection
 
+from holdfast.flow import calls as flow
 from holdfast.kernel import calls
+from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
-from holdfast.models import Done, Retry, Settlement
+from holdfast.models import Done, Fail, Retry, Settlement
 from holdfast.testing import Template
 from shape.crowd import furnish
-from shape.reading import counted, stock_connection
+from shape.reading import Reading, counted, reading, stock_connection
 from shape.test_lists import LOAD
 
 DB = Connection[Any]
@@ -94,6 +96,34 @@ def test_a_question_about_one_task_reads_that_task(crowded: tuple[DB, UUID, int]
     assert len(found) == answers
     assert read.rows.total() <= 600, read.most
     assert read.blocks.total() <= 1500, read.blocks.most_common(6)
+
+
+@pytest.mark.parametrize("ask", [flow.touched_tasks, flow.settled_tasks, flow.closed_tasks])
+def test_what_a_settle_asks_for_its_subscribers_does_not_grow_with_the_task(
+    crowded: tuple[DB, UUID, int], ask: Callable[[str, list[int]], Call[Any]]
+) -> None:
+    """Fifty steps of one with 1 000 and of one with 4 000, in the middle of it: done, failed and to be tried again."""
+    db, _, _ = crowded
+    reads = [_settled_and_asked(db, ask, width) for width in (1000, 4000)]
+
+    narrow, wide = (read.rows.total() for read in reads)
+    assert wide <= 1.1 * narrow + 20, reads[1].most
+    assert wide <= 2000, reads[1].most
+    assert reads[1].blocks.total() <= 1.3 * reads[0].blocks.total() + 100, reads[1].blocks.most_common(6)
+
+
+def _settled_and_asked(db: DB, ask: Callable[[str, list[int]], Call[Any]], width: int) -> Reading:
+    queue = str(uuid4())
+    names = [f"step {number}" for number in range(width)]
+    plan = [{"kind": "part", "name": name, "queue": queue} for name in names]
+    run(db, calls.start_run("flow.task", "fan", "flow.step", steps=[*plan, {"kind": "join", "after": names}]))
+    for _ in range(4):
+        steps = run(db, calls.claim_steps("w", queue, batch=50))
+        held = run(db, calls.claim_steps("w", queue, batch=50))
+        outcomes = [(Done(), Retry(), Fail())[number % 3] for number in range(len(steps))]
+        settlements = [Settlement(s.step_id, s.lease_id, o) for s, o in zip(steps, outcomes, strict=True)]
+        assert len(run(db, calls.settle_steps(settlements))) == len(held) == 50
+    return reading(db, ask("w", [step.step_id for step in steps]))[1]
 
 
 def test_the_health_of_all_reads_no_finished_step(crowded: tuple[DB, UUID, int]) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from holdfast import Continue, Ctx, Fail, Holdfast, Retry, Snooze
+from holdfast.flow.events import Event
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
+from holdfast.models import Ending
 from kernel.steps import DB, step_row
-from worker.running import burst, error_of
+from worker.running import burst, error_of, metric
 
 pytestmark = pytest.mark.one_server
 SECRET = "hunter2"
+TOO_LARGE = "x" * 2_000_000
 
 UNKEPT = {
     "a time that is none": Retry("x", after="soon"),  # type: ignore[arg-type]
@@ -160,3 +165,59 @@ def test_json_that_python_cannot_read_fails_that_step_alone(hf: Holdfast, db: DB
     assert found is not None
     assert found[0] == "error"
     assert "holdfast dlq retry" in found[1]
+
+
+def _large_result(_ctx: Ctx) -> str:
+    return TOO_LARGE
+
+
+def _large_cursor(_ctx: Ctx) -> str:
+    raise Continue(TOO_LARGE)
+
+
+def _large_in_a_transaction(ctx: Ctx) -> str:
+    with ctx.transaction() as tx:
+        tx.execute("select 1")
+    return TOO_LARGE
+
+
+@pytest.mark.parametrize("handler", [_large_result, _large_cursor, _large_in_a_transaction])
+def test_a_result_that_is_too_large_is_told_as_the_failure_that_it_is(
+    hf: Holdfast, db: DB, log_lines: Any, handler: Callable[[Ctx], str]
+) -> None:
+    """In the log, to hooks and subscribers, in the metrics and in the worker's states; a retry would not help."""
+    endings: list[Ending] = []
+    told: list[Event] = []
+    hf.on_ending(endings.append)
+    hf.subscribe("step.failed", told.append)
+    report = hf.flow("report")
+    report.step(name="write", retry=3)(handler)
+
+    run_of_it = report.start()
+    worker = burst(hf)
+
+    (ending,), (event,), (step,) = endings, told, run_of_it.steps()
+    assert (ending.event, type(ending.outcome)) == ("failed", Fail)
+    assert isinstance(ending.outcome, Fail)
+    assert ending.outcome.error["type"] == event.payload["error"]["type"] == step.error["type"] == "TooLarge"
+    assert event.payload["error"]["message"] == step.error["message"]
+    assert event.payload["will_retry"] is False
+    assert [line["error"] for line in log_lines if line["event"] == "step.failed"] == ["TooLarge"]
+    assert metric(worker, "holdfast_settled_total", kind="report.write", event="failed") == 1
+    assert ("processing", "reporting_success") not in worker.states.moves
+    assert worker.states.moves["processing", "reporting_failure"] == 1
+
+
+def test_a_failure_is_told_though_its_reason_cannot_be_read(hf: Holdfast, db: DB) -> None:
+    """The outcome is settled by then: it is not settled again, and not taken for a success."""
+    endings: list[Ending] = []
+    hf.on_ending(endings.append)
+    db.execute("drop function holdfast.step_results")
+    hf.task(name="large")(_large_result).start()
+
+    worker = burst(hf)
+
+    (ending,) = endings
+    assert isinstance(ending.outcome, Fail)
+    assert ending.outcome.error["type"] == "TooLarge"
+    assert metric(worker, "holdfast_worker_errors_total") == 0

@@ -114,6 +114,20 @@ class SettledTask:
     moves: list[dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class ClosedTask:
+    """A task that a settle closed: how its steps ended, when that was read, and the worker's moves of the task."""
+
+    task_id: UUID
+    name: str
+    namespace: str
+    version: str
+    completed_steps: int
+    failed_steps: int
+    at: datetime
+    moves: list[dict[str, Any]]
+
+
 def define_flow(
     name: str,
     steps: Sequence[dict[str, Any]],
@@ -199,6 +213,11 @@ def touched_tasks(worker: str, step_ids: Sequence[int]) -> Call[TouchedTask]:
 def settled_tasks(worker: str, step_ids: Sequence[int]) -> Call[SettledTask]:
     """Ask where the tasks of steps stand that a worker settled."""
     return Call("settled_tasks", SettledTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow")
+
+
+def closed_tasks(worker: str, step_ids: Sequence[int]) -> Call[ClosedTask]:
+    """Ask which tasks of steps that a worker settled are over."""
+    return Call("closed_tasks", ClosedTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow")
 
 
 def retry_from(step_id: int, reason: str | None = None) -> Call[UUID]:

@@ -1,7 +1,8 @@
 """Turns what workers do with steps of flows into events and decisions, in a thread beside them.
 
 A pass is a settled batch. What it decided for its tasks is asked once, in its own transaction, and that answer serves
-every event and decision of the pass; the next settle asks anew. Where nobody listens none of this is wired.
+every event and decision of the pass; the next settle asks anew. Only what somebody subscribed to is asked for. Where
+nobody listens none of this is wired.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from uuid import UUID
 
 from holdfast.flow import calls
 from holdfast.flow.backoff import Backoff
-from holdfast.flow.calls import SettledTask, TaskContext, TouchedTask
-from holdfast.flow.events import Event
+from holdfast.flow.calls import ClosedTask, SettledTask, TaskContext, TouchedTask
+from holdfast.flow.events import CATALOGUE, Event
 from holdfast.flow.finalize import Decision, Durable, Strategy, decide
 from holdfast.flow.subscribers import Subscribers, title_of
 from holdfast.kernel.aside import Aside, Count
@@ -28,6 +29,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 MOST_KEPT = 10_000
 _CONTEXT = [field.name for field in fields(TaskContext)]
+# Which events each moment is told by; what nobody subscribed to is not asked for.
+BEGINNING = frozenset({"step.before_handle"})
+CLAIMING = BEGINNING | {"task.started", "step.execution_requested", "workflow.viable_steps_discovered"}
+CLOSING = frozenset({"task.completed", "task.failed"})
+BY_HAND = frozenset({"task.initialized", "task.retry_requested", "task.cancelled"}) | {
+    "step.cancelled", "step.resolved_manually",
+}  # fmt: skip
+SETTLING = CATALOGUE.keys() - CLAIMING - CLOSING - BY_HAND
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,7 @@ class Begun:
 class Ended:
     worker: str
     endings: list[Ending]
-    tasks: list[SettledTask] | None
+    tasks: list[SettledTask | ClosedTask] | None
     count: Count
 
 
@@ -72,6 +81,7 @@ class Coordinator:
 
     def __init__(self, subscribers: Subscribers, backoff_of: Callable[[Any], Backoff], door: Door) -> None:
         self.strategy: Strategy = Durable()
+        self.is_deciding = False  # whether somebody reads decisions, or has a strategy, beside those who subscribe
         self.decisions: deque[Decision] = deque(maxlen=MOST_KEPT)
         self._subscribers = subscribers
         self._backoff_of = backoff_of
@@ -81,23 +91,28 @@ class Coordinator:
         self._names: OrderedDict[int, str] = OrderedDict()  # of steps in their tasks
         self._told: OrderedDict[tuple[str, UUID], int] = OrderedDict()  # the last move of a task that was told
 
-    def question(self, worker: str, step_ids: list[int]) -> Call[Any]:
-        """Ask where the tasks of settled steps stand."""
-        return calls.settled_tasks(worker, step_ids)
+    def question(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
+        """Ask where the tasks of settled steps stand, or only which of them are over."""
+        if self.is_deciding or self._subscribers.want(SETTLING):
+            return calls.settled_tasks(worker, step_ids)
+        return calls.closed_tasks(worker, step_ids) if self._subscribers.want(CLOSING) else None
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
         """Take note of steps that were claimed."""
+        if not self._subscribers.want(CLAIMING):
+            return
         if of_runs := [step for step in steps if step.run_id is not None]:
             self._notes.tell(Claimed(worker, of_runs, count), _unless_good(count))
 
     def begun(self, step: ClaimedStep, count: Count) -> None:
         """Take note of a handler that is about to be called."""
-        if step.run_id is not None:
+        if step.run_id is not None and self._subscribers.want(BEGINNING):
             self._notes.tell(Begun(step, datetime.now(UTC), count), _unless_good(count))
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
-        """Take note of what became of steps."""
-        self._notes.tell(Ended(worker, endings, answers, count), _unless_good(count))
+        """Take note of what became of steps; of no tasks there is nothing to tell."""
+        if answers != []:
+            self._notes.tell(Ended(worker, endings, answers, count), _unless_good(count))
 
     def flush(self, seconds: float) -> None:
         """Wait until all is told, but not for ever."""
@@ -135,10 +150,13 @@ class Coordinator:
 
     def _tell_ended(self, note: Ended) -> None:
         if note.tasks is None:
-            raise LookupError("where the tasks stood by this settle was not answered; the journal has what happened")
+            raise LookupError("could not read the state of the tasks after the settle; the journal has what happened")
         endings = {ending.step_id: ending for ending in note.endings}
         for task in note.tasks:
             scene = Scene(task.task_id, task.at, note.count)
+            if isinstance(task, ClosedTask):
+                self._tell_moves(scene, task, note.worker, task.moves)
+                continue
             for step_id, facts in task.steps.items():
                 ending = endings.get(int(step_id))
                 self._names.pop(int(step_id), None)
@@ -193,7 +211,9 @@ class Coordinator:
         else:
             self._tell(scene, "workflow.task_reenqueue_requested", execution_status=status)
 
-    def _tell_moves(self, scene: Scene, task: TouchedTask | SettledTask, worker: str, moves: list[Any]) -> None:
+    def _tell_moves(
+        self, scene: Scene, task: TouchedTask | SettledTask | ClosedTask, worker: str, moves: list[Any]
+    ) -> None:
         """Tell how this worker moved the task itself, each move once: another worker's are that one's to tell."""
         key = worker, task.task_id
         for move in moves:
@@ -204,9 +224,9 @@ class Coordinator:
             match move["state"]:
                 case "in_progress":
                     self._tell(scene, "task.started", **said)
-                case "complete" if isinstance(task, SettledTask):
+                case "complete" if not isinstance(task, TouchedTask):
                     self._tell(scene, "task.completed", **said, completed_steps=task.completed_steps)
-                case "error" if isinstance(task, SettledTask):
+                case "error" if not isinstance(task, TouchedTask):
                     self._tell(scene, "task.failed", **said, failed_steps=task.failed_steps)
 
     def _tell(self, scene: Scene, name: str, step_id: int | None = None, /, **payload: Any) -> None:

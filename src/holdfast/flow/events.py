@@ -71,7 +71,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "workflow.no_viable_steps": Entry("After a settle no step is ready and none runs.", _STATUS),
     "workflow.task_finalization_started": Entry(
-        "Steps were settled: what is to become of the task? `context` is flow.get_task_execution_context.",
+        "Steps were settled: what becomes of the task? `context` has the columns of flow.get_task_execution_context.",
         {"context": dict},
     ),
     "workflow.task_finalization_completed": Entry(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from fnmatch import filter as matching
 from typing import Any
@@ -27,6 +27,10 @@ class Subscribers:
     def are_there(self) -> bool:
         """Whether anybody listens."""
         return bool(self._by_name)
+
+    def want(self, names: Collection[str]) -> bool:
+        """Whether anybody listens to one of these events."""
+        return not self._by_name.keys().isdisjoint(names)
 
     def add(self, name: str, function: Subscriber) -> Callable[[], None]:
         """Have a function told of an event, or of all that `task.*` names, say; gives the way to end it."""

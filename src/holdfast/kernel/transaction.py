@@ -29,6 +29,10 @@ class AnswerLost(HoldfastError):
     """Whether the transaction was committed is not known here; the database knows, by whether the lease is over."""
 
 
+class ResultTooLarge(TooLarge):
+    """What the handler gave cannot be kept, so nothing of its transaction is; another try would give the same."""
+
+
 class Transaction:
     """Used by `with` in a plain handler and by `async with` in an async one. Leaving the block keeps it open."""
 
@@ -140,4 +144,4 @@ def _check(settlement: Settlement, settled: list[SettledStep]) -> None:
             "nothing of its transaction was committed; stop working on it"
         )
     if settled[0].event not in {"succeeded", "continued"}:
-        raise TooLarge("the result or cursor has more than 1048576 bytes; keep it elsewhere and give where it is")
+        raise ResultTooLarge("the result or cursor has more than 1048576 bytes; keep it elsewhere and give where it is")

@@ -77,6 +77,7 @@ grant execute on function
   flow.get_step_readiness_status(uuid, bigint[]), flow.get_step_readiness_status_batch(uuid[], bigint[]),
   flow.get_task_execution_context(uuid), flow.get_task_execution_context_batch(uuid[]), flow.calculate_dependency_levels(uuid),
   flow.get_system_health_counts(), flow.states_from_history(uuid),
-  flow.touched_tasks(text, bigint[]), flow.settled_tasks(text, bigint[])
+  flow.judge_counts(text, bigint, bigint, bigint, bigint, bigint, bigint),
+  flow.touched_tasks(text, bigint[]), flow.settled_tasks(text, bigint[]), flow.closed_tasks(text, bigint[])
   to hf_producer, hf_worker, hf_reader, hf_operator;
 grant execute on function flow.adjust_step(bigint, int, boolean, numeric), flow.safe_transition_to(bigint, text, text) to hf_operator;

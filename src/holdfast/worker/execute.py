@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from holdfast import tracing
 from holdfast.errors import LeaseLost, RateLimited, ReadOnly, Rejected, Unavailable, Unreachable
 from holdfast.kernel.signature import TRACE, ResultRefused, told
-from holdfast.kernel.transaction import AnswerLost
+from holdfast.kernel.transaction import AnswerLost, ResultTooLarge
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
 from holdfast.worker.attempt import Attempt
 
@@ -132,8 +132,9 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
         case Unfit():
             then = f"mend the input or the handler's types, then: holdfast dlq retry {one.step.step_id}"
             return Fail({"type": "InputRefused", "message": clean(str(error)), "next": then})
-        case ResultRefused():
-            return Fail({"type": "ResultRefused", "message": clean(str(error))})
+        case ResultRefused() | ResultTooLarge():
+            kind = "ResultRefused" if isinstance(error, ResultRefused) else "TooLarge"
+            return Fail({"type": kind, "message": clean(str(error))})
         case _:
             return _failure(one, error)
 

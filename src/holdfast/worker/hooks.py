@@ -21,8 +21,8 @@ Hook = Callable[[Ending], Any]
 class Watcher(Protocol):
     """Follows what workers do with steps of runs. Each of these returns at once, and raises nothing."""
 
-    def question(self, worker: str, step_ids: list[int]) -> Call[Any]:
-        """Say what to ask the database with a settle of steps, in its transaction: how things stand by it."""
+    def question(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
+        """Give the call to make with a settle of steps, in its transaction; None where there is nothing to ask."""
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
         """Take note of steps that were claimed."""
@@ -31,7 +31,7 @@ class Watcher(Protocol):
         """Take note of a handler that is about to be called."""
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
-        """Take note of what became of steps; `answers` to the question, None where there was none."""
+        """Take note of what became of steps; `answers` to the question, None where the database gave none."""
 
     def flush(self, seconds: float) -> None:
         """Wait until what was noted is told, but not for ever."""

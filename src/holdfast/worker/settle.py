@@ -13,14 +13,14 @@ from typing import Any
 import psycopg
 
 from holdfast import log
-from holdfast.errors import RefusedError
+from holdfast.errors import HoldfastError, RefusedError
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
-from holdfast.models import Done, Ending, Fail, Release, Retry, SettledStep
+from holdfast.models import Continue, Done, Ending, Fail, Release, Retry, SettledStep, StepResult
 from holdfast.worker.attempt import Attempt, Held
 from holdfast.worker.link import Link
 from holdfast.worker.meters import Meters
-from holdfast.worker.states import State, States
+from holdfast.worker.states import States
 
 LARGEST = 1000
 WAKING = frozenset({"retried", "continued", "snoozed", "released"})  # what may make the same step due at once
@@ -31,7 +31,8 @@ _UNKEPT = (
 LINGER = 0.001  # seconds: while quick handlers still run, a fuller batch is cheaper than a sooner one
 
 
-Asks = Callable[[list[int]], Call[Any]]
+TOO_LARGE = {"type": "TooLarge", "message": "the result or cursor has more than 1048576 bytes"}
+Asks = Callable[[list[int]], Call[Any] | None]
 Told = Callable[[list[Ending], list[Any] | None], None]
 
 
@@ -45,8 +46,6 @@ class Settler:
         self._meters = meters
         self._ended: deque[Attempt] = deque()
         self._left: list[Attempt] = []  # taken, and not yet settled
-        self._reporting: list[Attempt] | None = None
-        self._good = 0  # of those being reported
         self._question: Call[Any] | None = None  # to be asked with the settle, and what was answered
         self._answers: list[Any] | None = None
         self._ready = asyncio.Event()
@@ -98,28 +97,22 @@ class Settler:
     async def settle(self, ended: list[Attempt]) -> None:
         """Say what became of them. Those whose outcome is none of ours to say are only let go of."""
         said = [one for one in ended if one.outcome is not None and not one.is_lost]
-        if ended is not self._reporting:  # said a second time after the database failed, it is the same report
-            self._reporting = ended
-            self._good = sum(type(one.outcome) is Done or one.settled is not None for one in ended)
-            self._report(self._good, "processing", "reporting_success")
-            self._report(len(ended) - self._good, "processing", "reporting_failure")
         self._question = self._asked(ended)
-        self._answers = None
+        self._answers = [] if self._question is None else None
         settled = await self._make(said) if said else []
-        if self._question is not None and not said:
+        if self._question is not None and not said:  # all were settled by their handlers' own transactions
             self._answers = await self._link.ask(self._question)
+        await self._learn_failures(said, settled)
         settled += [one.settled for one in ended if one.settled is not None]
         self._account(ended, settled)
-        self._report(self._good, "reporting_success", "polling")
-        self._report(len(ended) - self._good, "reporting_failure", "polling")
+        good = sum(type(one.outcome) is Done or one.settled is not None for one in ended)
+        self._states.pass_tasks(good, "processing", "reporting_success", "polling")
+        self._states.pass_tasks(len(ended) - good, "processing", "reporting_failure", "polling")
 
     async def close(self) -> None:
         """Close its connection; a handler that ends after this has nobody to tell."""
         self._loop = None
         await self._link.close()
-
-    def _report(self, count: int, come: State, to: State) -> None:
-        self._states.pass_tasks(count, come, to)
 
     def _take(self) -> list[Attempt]:
         take = self._ended.popleft
@@ -143,6 +136,21 @@ class Settler:
             return await self._link.make(call)
         settled, self._answers = await self._link.make_and_ask(call, self._question)
         return settled
+
+    async def _learn_failures(self, said: list[Attempt], settled: list[SettledStep]) -> None:
+        """Turn the outcome of steps into the failure that the database made of it: what they gave was too large."""
+        failed = {row.step_id for row in settled if row.event == "failed"}
+        overruled = [
+            one for one in said if failed and one.step.step_id in failed and isinstance(one.outcome, (Done, Continue))
+        ]
+        if not overruled:
+            return
+        results: list[StepResult] | None = None
+        with suppress(HoldfastError, psycopg.Error, OSError):  # they are settled; the next call finds the outage
+            results = await self._link.ask(calls.step_results([one.step.step_id for one in overruled]))
+        errors = {result.step_id: result.error for result in results or ()}
+        for one in overruled:
+            one.outcome = Fail(errors.get(one.step.step_id) or TOO_LARGE)
 
     def _asked(self, ended: list[Attempt]) -> Call[Any] | None:
         if self.asks is None:

@@ -1,14 +1,18 @@
--- The tasks that these steps are of, for whoever tells of them: the steps that were meant, by their numbers, and by what `worker` moved
--- the task itself, in order. Steps that are not of a flow are left out. Sees what its caller may see.
+-- Lists the tasks of these steps for whoever tells of them: the steps by their numbers, and the moves of the task itself that `worker`
+-- made, in order. Leaves out steps that are not of a flow, and those of tenants that the login may not act for. Reads these steps
+-- and the rows of their tasks, and nothing else of the tasks.
 create or replace function flow.touched_tasks(worker text, step_ids bigint[])
 returns table (task_id uuid, name text, namespace text, version text, steps jsonb, moves jsonb)
-language plpgsql stable
+language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off   -- these steps and their tasks, whatever the statistics say
+set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
 as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   with meant as (
@@ -19,12 +23,10 @@ begin
       from holdfast.steps s
       join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
       left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
-     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step'
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed))
      group by s.run_id)
   select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
-         coalesce((select jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id)
-                     from holdfast.journal j
-                    where j.run_id = r.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = touched_tasks.worker), '[]')
+         flow.moves_by(r, touched_tasks.worker)
     from meant m
     join holdfast.runs r on r.id = m.run_id
    order by r.id;
