@@ -399,6 +399,24 @@ $$;
 
 
 --
+-- Name: checked_object(text, jsonb); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.checked_object(field text, content jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if jsonb_typeof(checked_object.content) <> 'object' then
+    perform holdfast.refuse('RN005', format('%s must be a JSON object, got %s', checked_object.field, jsonb_typeof(checked_object.content)),
+                            'pass fields by name, such as {"order_id": 123}');
+  end if;
+  return coalesce(checked_object.content, '{}');
+end
+$$;
+
+
+--
 -- Name: define_flow(text, jsonb, text, text, text, jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -646,6 +664,8 @@ CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAU
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+  checked_context constant jsonb := flow.checked_object('context', initialize_task.context);
+  checked_about constant jsonb := flow.checked_object('about', initialize_task.about);
   skipped constant jsonb := case when initialize_task.skip <> '{}' then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
   task_id uuid;
 begin
@@ -655,8 +675,8 @@ begin
   perform flow.check_skip(initialize_task.steps, initialize_task.skip);
   task_id := holdfast.start_run(
     'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
-    initialize_task.about || skipped || jsonb_build_object(
-      'context', initialize_task.context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
+    checked_about || skipped || jsonb_build_object(
+      'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
   if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
     perform holdfast.act('api', session_user::text, 'skipped by request');
@@ -890,6 +910,7 @@ CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, na
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+  request constant jsonb := flow.checked_object('context', start_task.context);
   definition flow.definitions;
   missing text;
 begin
@@ -906,12 +927,12 @@ begin
   end if;
   select min(r.field) into missing
     from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
-   where not start_task.context ? r.field;
+   where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
                             'its definition''s context_schema says what it takes');
   end if;
-  return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace, definition.version,
+  return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
 end
 $$;
@@ -2476,7 +2497,7 @@ begin
   insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
   values (make_run.id, make_run.machine, make_run.name, holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
           make_run.of_run, holdfast.clock(), coalesce(make_run.input, '{}'));
-  if make_run.steps <> '[]' then
+  if make_run.steps is distinct from '[]' then  -- null is no plan: add_steps refuses it
     perform holdfast.add_steps(make_run.id, make_run.step_machine, make_run.steps);
   end if;
 end
@@ -3815,6 +3836,10 @@ begin
       left join waiting w on w.next_id = g.id
     returning steps.due_at)
   select count(*), count(s.due_at) into taken, live from started s;
+  if taken = 0 and exists (select from holdfast.runs r where r.id = take_staged.run_id and r.total = 0) then
+    perform holdfast.refuse('RN005', format('run %s has no steps and none is staged', take_staged.run_id),
+                            'copy its steps into pg_temp.staged_steps first');
+  end if;
   if take_staged.run_id is not null then
     insert into holdfast.run_steps select take_staged.run_id, g.id, g.name from pg_temp.staged_steps g;
   end if;
@@ -4039,6 +4064,11 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select 'run_without_live_steps_is_over', 'run ' || r.id, format('%s with %s steps', r.state, r.total)
     from holdfast.runs r where r.live = 0 and r.total > 0 and r.finished_at is null and r.moving is null
+     and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
+  union all
+  -- A plan is staged in the transaction that starts the run, or soon after it.
+  select 'run_has_steps', 'run ' || r.id, format('%s without steps since %s; cancel it', r.state, r.created_at)
+    from holdfast.runs r where r.total = 0 and r.finished_at is null and r.created_at < holdfast.clock() - interval '1 hour'
      and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
   union all
   select 'run_that_is_over_has_no_live_steps', 'run ' || r.id, format('%s with %s live steps', r.state, r.live)
@@ -5530,6 +5560,13 @@ REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, waits_again bo
 --
 
 REVOKE ALL ON FUNCTION flow.check_skip(steps jsonb, skip text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION checked_object(field text, content jsonb); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.checked_object(field text, content jsonb) FROM PUBLIC;
 
 
 --
