@@ -80,7 +80,9 @@ CREATE TYPE flow.step_readiness AS (
 	last_attempted_at timestamp with time zone,
 	processed boolean,
 	in_process boolean,
-	retryable boolean
+	retryable boolean,
+	backoff_period_expired boolean,
+	waiting_reason text
 );
 
 
@@ -197,8 +199,9 @@ declare
   clock constant timestamptz := holdfast.clock();
   step holdfast.steps := flow.step_to_change(adjust_step.step_id);
   law constant holdfast.policies := (select p from holdfast.policy_of(step.policy, step.kind, step.machine) p);
-  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit, adjust_step.retryable);
-  waits_again constant boolean := step.state = 'error' and (tries is null or step.failures < tries)
+  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit);
+  is_retryable constant boolean := coalesce(adjust_step.retryable, law.retryable);
+  waits_again constant boolean := step.state = 'error' and is_retryable and (tries is null or step.failures < tries)
     and (step.finished_at is null or coalesce(step.failures >= law.tries, false) or coalesce(adjust_step.retryable, false));
   retry_at timestamptz;
 begin
@@ -215,7 +218,8 @@ begin
       step.failed_at + holdfast.backoff(law.policy, step.failures));
   end if;
   update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
-     set policy = case when tries is distinct from law.tries then flow.policy_with_tries(law.policy, tries) else s.policy end,
+     set policy = case when (tries, is_retryable) is distinct from (law.tries, law.retryable)
+                       then flow.policy_with_tries(law.policy, tries, is_retryable) else s.policy end,
          finished_at = case when s.state <> 'error' then null when not waits_again then coalesce(s.finished_at, clock) end,
          failed_at = step.failed_at,
          due_at = case when s.state <> 'error' then s.due_at when s.parked_due_at is null then retry_at end,
@@ -233,24 +237,19 @@ $$;
 
 
 --
--- Name: adjusted_tries(integer, integer, boolean); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: adjusted_tries(integer, integer); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer, retryable boolean) RETURNS integer
+CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) RETURNS integer
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
   if adjusted_tries.retry_limit < 0 then
-    perform holdfast.refuse('RN005', format('a retry limit of %s makes no sense', adjusted_tries.retry_limit),
+    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', adjusted_tries.retry_limit),
                             'it counts executions, the first included');
   end if;
-  return case
-    when not adjusted_tries.retryable then 1
-    when adjusted_tries.retry_limit is not null then greatest(1, adjusted_tries.retry_limit)
-    when adjusted_tries.retryable and adjusted_tries.tries = 1 then (
-      select p.tries from holdfast.policy_of(null, null, 'flow.step') p)
-    else adjusted_tries.tries end;
+  return case when adjusted_tries.retry_limit is null then adjusted_tries.tries else greatest(1, adjusted_tries.retry_limit) end;
 end
 $$;
 
@@ -533,10 +532,19 @@ declare
 begin
   return query
   select f.step_id, f.task_id, f.name, f.state, h.waits = 0,
-         (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and coalesce(f.next_retry_at <= clock, true),
-         coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false),
+         (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and e.is_expired,
+         w.is_ready,
          f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit, f.backoff_request_seconds,
-         f.last_attempted_at, f.processed, f.in_process, f.retryable
+         f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
+         case when w.is_ready or f.in_process or h.finished_at is not null then null
+              when r.finished_at is not null then 'task_over'
+              when h.waits > 0 then 'dependencies'
+              when h.parked_for = 'handler' then 'unserved'
+              when h.parked_for is not null then 'no_move'
+              when q.paused_at is not null then 'queue_paused'
+              when f.state = 'error' then 'backoff'
+              when h.last_event = 'snoozed' then 'snoozed'
+              else 'scheduled' end
     from unnest(get_step_readiness_status_batch.task_ids) u (id)
     join holdfast.runs r on r.id = u.id
     join flow.steps f on f.task_id = r.id
@@ -546,6 +554,9 @@ begin
      select count(*)::int as total, (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
        from holdfast.edges e left join holdfast.steps s on s.id = e.step_id
       where e.next_id = h.id) p
+   cross join lateral (select coalesce(f.next_retry_at <= clock, true) as is_expired) e
+   cross join lateral (
+     select coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
    where get_step_readiness_status_batch.step_ids is null or f.step_id = any (get_step_readiness_status_batch.step_ids)
    order by f.task_id, f.step_id;
 end
@@ -741,23 +752,26 @@ END;
 
 
 --
--- Name: policy_with_tries(text, integer); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: policy_with_tries(text, integer, boolean); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.policy_with_tries(policy text, tries integer) RETURNS text
+CREATE FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 declare
-  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries$', '');
-  named constant text := format('%s with %s tries', like_it, coalesce(policy_with_tries.tries::text, 'any'));
+  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries(, not retryable)?$', '');
+  named constant text := format('%s with %s tries%s', like_it, coalesce(policy_with_tries.tries::text, 'any'),
+                                case when not policy_with_tries.retryable then ', not retryable' end);
 begin
-  if exists (select from holdfast.policies p where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries) then
+  if exists (select from holdfast.policies p
+              where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries and p.retryable = policy_with_tries.retryable) then
     return like_it;
   end if;
   insert into holdfast.policies as o
-    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  select named, policy_with_tries.tries, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    (policy, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+  select named, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds,
+         p.longest_retry_after
     from holdfast.policies p where p.policy = like_it
   on conflict on constraint policies_pkey do update
     set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
@@ -854,26 +868,27 @@ $$;
 
 
 --
--- Name: safe_transition_to(bigint, text, text); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: safe_transition_to(anycompatible, text, text); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text DEFAULT NULL::text) RETURNS boolean
+CREATE FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  step constant holdfast.steps := flow.step_to_change(safe_transition_to.step_id);
+  subject constant text := safe_transition_to.id::text;
+  before constant text := flow.state_to_change(subject);
   event constant text := case safe_transition_to.state
     when 'pending' then 'reopened' when 'resolved_manually' then 'resolved' when 'cancelled' then 'cancelled' end;
 begin
-  if step.state = safe_transition_to.state then
+  if before = safe_transition_to.state then
     return false;
   end if;
   if event is null then
-    perform holdfast.refuse('RN010', format('step %s is %s and cannot be made %s', step.id, step.state, safe_transition_to.state),
-                            'a person makes a step pending, resolved_manually or cancelled; its worker does the rest');
+    perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before, safe_transition_to.state),
+                            'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
   end if;
-  perform holdfast.wish(step.id::text, event, safe_transition_to.reason);
+  perform holdfast.wish(subject, event, safe_transition_to.reason);
   return true;
 end
 $$;
@@ -936,6 +951,34 @@ begin
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
 end
 $$;
+
+
+--
+-- Name: state_to_change(text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.state_to_change(id text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  state text;
+begin
+  if state_to_change.id ~ '^[0-9]{1,18}$' then
+    return (flow.step_to_change(state_to_change.id::bigint)).state;
+  end if;
+  if state_to_change.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.state into state from holdfast.runs r
+     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed));
+  end if;
+  if state is null then
+    perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
+                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them');
+  end if;
+  return state;
+end
+$_$;
 
 
 --
@@ -2020,10 +2063,10 @@ $$;
 
 
 --
--- Name: define_policy(text, integer, interval[], interval, numeric, interval, numeric, interval, text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: define_policy(text, integer, interval[], interval, numeric, interval, numeric, interval, text, boolean, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.define_policy(policy text, tries integer DEFAULT 3, waits interval[] DEFAULT '{}'::interval[], base interval DEFAULT '00:00:01'::interval, growth numeric DEFAULT 2, longest interval DEFAULT '01:00:00'::interval, jitter numeric DEFAULT 0.1, longest_retry_after interval DEFAULT '01:00:00'::interval, law text DEFAULT 'exponential'::text, jitter_in_seconds boolean DEFAULT false) RETURNS void
+CREATE FUNCTION holdfast.define_policy(policy text, tries integer DEFAULT 3, waits interval[] DEFAULT '{}'::interval[], base interval DEFAULT '00:00:01'::interval, growth numeric DEFAULT 2, longest interval DEFAULT '01:00:00'::interval, jitter numeric DEFAULT 0.1, longest_retry_after interval DEFAULT '01:00:00'::interval, law text DEFAULT 'exponential'::text, jitter_in_seconds boolean DEFAULT false, retryable boolean DEFAULT true) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2036,14 +2079,14 @@ begin
     perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
   end if;
   insert into holdfast.policies as p
-    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, retryable)
   values (define_policy.policy, define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth,
           define_policy.law, define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds,
-          define_policy.longest_retry_after)
+          define_policy.longest_retry_after, coalesce(define_policy.retryable, true))
   on conflict on constraint policies_pkey do update
     set tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
-        longest_retry_after = excluded.longest_retry_after
+        longest_retry_after = excluded.longest_retry_after, retryable = excluded.retryable
     where p is distinct from excluded;  -- each worker says it at its start; only what is new is written
 exception when check_violation then
   perform holdfast.refuse('RN005', format('policy %s makes no sense: %s', define_policy.policy, sqlerrm),
@@ -2982,6 +3025,7 @@ CREATE TABLE holdfast.policies (
     jitter numeric DEFAULT 0 NOT NULL,
     jitter_in_seconds boolean DEFAULT false NOT NULL,
     longest_retry_after interval DEFAULT '01:00:00'::interval NOT NULL,
+    retryable boolean DEFAULT true NOT NULL,
     CONSTRAINT jitter_is_a_share CHECK (((jitter >= (0)::numeric) AND (jitter <= (1)::numeric))),
     CONSTRAINT known_law CHECK ((law = ANY (ARRAY['exponential'::text, 'power'::text]))),
     CONSTRAINT tries_at_least_one CHECK ((tries >= 1)),
@@ -3005,7 +3049,8 @@ CREATE FUNCTION holdfast.policy_of(own text, kind text, machine text) RETURNS SE
      p.longest,
      p.jitter,
      p.jitter_in_seconds,
-     p.longest_retry_after
+     p.longest_retry_after,
+     p.retryable
     FROM (((holdfast.machines c
       LEFT JOIN holdfast.policies o ON ((o.policy = policy_of.own)))
       LEFT JOIN holdfast.kinds k ON ((k.kind = policy_of.kind)))
@@ -3320,7 +3365,7 @@ begin
    cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-    lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
+    lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
                          then 'failed' else 'expired' end as event) e
    where s.id = any (picked);
   perform holdfast.act('system', 'rescue');
@@ -3543,7 +3588,7 @@ begin
                else holdfast.too_large('error', o.error) end as error) odd,
     lateral (select case
                when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
-               when o.outcome = 'retry' and s.failures + 1 >= p.tries then 'failed'
+               when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
    where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
@@ -4196,15 +4241,13 @@ declare
   clock constant timestamptz := holdfast.clock();
   moved holdfast.settled_step;
 begin
-  if wish_for_step.event = 'reopened' and step.finished_at is null
-     or not exists (select from holdfast.machine_moves m
-                     where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
+  if not exists (select from holdfast.machine_moves m
+                  where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
     perform holdfast.refuse(
       'RN010', format('step %s is %s and cannot be %s', step.id, step.state, wish_for_step.event),
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')
-                                       and (m.event <> 'reopened' or step.finished_at is not null)),
+                                       and m.event in ('cancelled', 'reopened', 'resolved')),
                format('%s is final for a %s', step.state, step.machine)));
   end if;
   if step.run_id is not null and wish_for_step.event in ('reopened', 'resolved') then
@@ -4321,7 +4364,7 @@ CREATE VIEW work.tasks WITH (security_invoker='true') AS
         END AS locked_at,
     attempt AS try_count,
     ( SELECT p.tries
-           FROM holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)) AS max_tries,
+           FROM holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, retryable)) AS max_tries,
     failures,
     created_at,
     GREATEST(created_at, claimed_at, finished_at, ( SELECT j.at
@@ -4475,19 +4518,34 @@ CREATE VIEW flow.step_templates WITH (security_invoker='true') AS
 --
 
 CREATE VIEW flow.step_transitions WITH (security_invoker='true') AS
- SELECT id,
-    step_id,
-    from_state,
-    to_state,
-    jsonb_strip_nulls(jsonb_build_object('event', event, 'actor_kind', actor_kind, 'actor', actor, 'reason', reason, 'attempt', attempt, 'lease_id', lease_id, 'error', error)) AS metadata,
-    id AS sort_key,
+ SELECT j.id,
+    j.step_id,
+    j.from_state,
+    j.to_state,
+    jsonb_strip_nulls(jsonb_build_object('event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'reason', j.reason, 'attempt', j.attempt, 'lease_id', j.lease_id, 'error', j.error)) AS metadata,
+    j.id AS sort_key,
     (NOT (EXISTS ( SELECT
            FROM holdfast.journal l
           WHERE ((l.step_id = j.step_id) AND (l.id > j.id))))) AS most_recent,
-    at AS created_at,
-    tenant
+    j.at AS created_at,
+    j.tenant
    FROM holdfast.journal j
-  WHERE ((machine = 'flow.step'::text) AND (step_id IS NOT NULL));
+  WHERE ((j.machine = 'flow.step'::text) AND (j.step_id IS NOT NULL))
+UNION ALL
+ SELECT NULL::bigint AS id,
+    s.id AS step_id,
+    NULL::text AS from_state,
+    b.state AS to_state,
+    '{"event": "created"}'::jsonb AS metadata,
+    0 AS sort_key,
+    ((s.last_event IS NULL) AND (NOT (EXISTS ( SELECT
+           FROM holdfast.journal l
+          WHERE (l.step_id = s.id))))) AS most_recent,
+    s.created_at,
+    s.tenant
+   FROM (holdfast.steps s
+     JOIN holdfast.machine_states b ON (((b.machine = s.machine) AND b.is_initial)))
+  WHERE (s.machine = 'flow.step'::text);
 
 
 --
@@ -4508,7 +4566,7 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
     (s.lease_id IS NOT NULL) AS in_process,
     s.failures AS attempts,
     p.tries AS retry_limit,
-    ((p.tries IS DISTINCT FROM 1) AND ((s.state <> 'error'::text) OR (s.finished_at IS NULL) OR COALESCE((s.failures >= p.tries), false))) AS retryable,
+    (p.retryable AND ((s.state <> 'error'::text) OR (s.finished_at IS NULL) OR COALESCE((s.failures >= p.tries), false))) AS retryable,
     (EXISTS ( SELECT
            FROM (holdfast.runs r
              JOIN flow.definitions d ON (((d.name = r.name) AND (d.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text))))),
@@ -4553,7 +4611,7 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
                     WHEN (s.state = 'error'::text) THEN COALESCE(s.due_at, s.parked_due_at)
                     ELSE NULL::timestamp with time zone
                 END AS next_retry_at) w)
-     LEFT JOIN LATERAL holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after) ON (true))
+     LEFT JOIN LATERAL holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, retryable) ON (true))
   WHERE (s.machine = 'flow.step'::text);
 
 
@@ -5512,10 +5570,10 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
--- Name: FUNCTION adjusted_tries(tries integer, retry_limit integer, retryable boolean); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION adjusted_tries(tries integer, retry_limit integer); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.adjusted_tries(tries integer, retry_limit integer, retryable boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) FROM PUBLIC;
 
 
 --
@@ -5688,10 +5746,10 @@ REVOKE ALL ON FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) FROM PUBLI
 
 
 --
--- Name: FUNCTION policy_with_tries(policy text, tries integer); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION policy_with_tries(policy text, tries integer, retryable boolean); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.policy_with_tries(policy text, tries integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) FROM PUBLIC;
 
 
 --
@@ -5721,11 +5779,11 @@ GRANT ALL ON FUNCTION flow.retry_from(step_id bigint, reason text) TO hf_operato
 
 
 --
--- Name: FUNCTION safe_transition_to(step_id bigint, state text, reason text); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION safe_transition_to(id anycompatible, state text, reason text); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text) TO hf_operator;
 
 
 --
@@ -5747,6 +5805,13 @@ REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text,
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION state_to_change(id text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.state_to_change(id text) FROM PUBLIC;
 
 
 --
@@ -6068,12 +6133,12 @@ GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, l
 
 
 --
--- Name: FUNCTION define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean, retryable boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean, retryable boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean, retryable boolean) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean, retryable boolean) TO hf_operator;
 
 
 --

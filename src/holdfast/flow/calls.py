@@ -87,6 +87,8 @@ class StepReadiness:
     processed: bool
     in_process: bool
     retryable: bool
+    backoff_period_expired: bool
+    waiting_reason: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,11 +267,12 @@ def define_policy(
     longest_retry_after: timedelta = timedelta(hours=1),
     law: Law = "exponential",
     jitter_in_seconds: bool = False,
+    retryable: bool = True,
 ) -> Call[None]:
     """Say how steps of a policy are retried."""
     waiting = {"waits": list(waits), "base": base, "growth": Decimal(str(growth)), "law": law, "longest": longest}
     spread = {"jitter": Decimal(str(jitter)), "jitter_in_seconds": jitter_in_seconds}
-    bounds = {"tries": tries, "longest_retry_after": longest_retry_after}
+    bounds = {"tries": tries, "retryable": retryable, "longest_retry_after": longest_retry_after}
     return Call("define_policy", type(None), {"policy": policy, **waiting, **spread, **bounds})
 
 
