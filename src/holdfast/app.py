@@ -184,7 +184,7 @@ class Holdfast:
 
     def started(self, step_id: int) -> Handle[Any]:
         """Take hold of a task that was started elsewhere, by its number."""
-        return Handle(step_id, lambda result: result, self)
+        return Handle(step_id, lambda result, _: result, self)
 
     @property
     def dsn(self) -> str:

@@ -19,6 +19,7 @@ HoldfastError
 │   ├── AppNotFound         the app that was named cannot be imported
 │   ├── RunFailed           what was waited for failed
 │   ├── RunCancelled        what was waited for was cancelled
+│   ├── ResultMismatch      a stored result does not fit the type that the handler declares
 │   └── WaitTimedOut        what was waited for is not over yet
 ├── OutsideError            what an outside system answered a handler; it says itself whether the step is tried again
 │   ├── RateLimited         asked to come back later; tried again, no sooner than it said
@@ -125,6 +126,10 @@ class RunFailed(TaskError):
 
 
 class RunCancelled(TaskError):
+    exit_code = 1
+
+
+class ResultMismatch(TaskError):
     exit_code = 1
 
 

@@ -90,6 +90,7 @@ def test_a_step_that_may_not_be_tried_again_is_given_up_at_once(
     adjust(db, a, **change)
 
     assert (ready(db, task_id), state_of(db, task_id)) == (set(), "error")
+    assert step(db, task_id, "a")["retryable"] == ("retryable" not in change)
     assert step(db, task_id, "a")["next_retry_at"] is None
 
 
@@ -104,13 +105,23 @@ def test_a_step_that_failed_for_good_is_tried_again_when_it_is_made_retryable(db
     assert step(db, task_id, "a")["next_retry_at"] is not None
 
 
-def test_what_was_not_retryable_has_the_default_again_when_it_is(db: DB, a: int, task_id: UUID) -> None:
-    """T-43"""
-    adjust(db, a, retryable=False)
-    once = step(db, task_id, "a")["retry_limit"]
-    adjust(db, a, retryable=True)
+def test_whether_a_step_is_retryable_is_apart_from_its_limit(db: DB, a: int, task_id: UUID) -> None:
+    """T-37, T-43: one may be set without the other, and a step of one try is retryable"""
+    seen = []
+    changes: list[dict[str, Any]] = [
+        {"retryable": False},
+        {"retry_limit": 1},
+        {"retryable": True},
+        {"retryable": False},
+        {"retry_limit": 3},
+        {"retryable": True},
+    ]
+    for change in changes:
+        adjust(db, a, **change)
+        row = step(db, task_id, "a")
+        seen.append((row["retry_limit"], row["retryable"]))
 
-    assert (once, step(db, task_id, "a")["retry_limit"]) == (1, 3)
+    assert seen == [(3, False), (1, False), (1, True), (1, False), (3, False), (3, True)]
     assert value(db, "select policy from holdfast.steps where id = %s", a) == "flow.step"
 
 
@@ -196,7 +207,11 @@ def test_an_operator_adjusts_and_moves_what_is_of_its_tenants(db: DB, a: int, ta
     stranger, own = login("hf_operator", tenants=["other"]), login("hf_operator", tenants=["default"])
 
     adjust(stranger, a, retry_limit=5)  # it sees no such row
-    for statement in (f"select flow.adjust_step({a}, 5)", f"select flow.safe_transition_to({a}, 'cancelled')"):
+    for statement in (
+        f"select flow.adjust_step({a}, 5)",
+        f"select flow.safe_transition_to({a}, 'cancelled')",
+        f"select flow.safe_transition_to('{task_id}', 'cancelled')",
+    ):
         with pytest.raises(psycopg.Error) as refused:
             stranger.execute(statement)
         assert refused.value.sqlstate == "RN004"
@@ -221,6 +236,40 @@ def test_other_writes_are_refused_with_what_to_call_instead(db: DB, task_id: UUI
 
     assert refused.value.sqlstate == ("RN008" if view.endswith("transitions") else "RN005")
     assert refused.value.diag.message_hint
+
+
+def test_a_step_that_waits_for_its_retry_is_reset_to_its_first_try(db: DB, a: int, task_id: UUID) -> None:
+    """T-133, C-59: attempts 0, no backoff, ready now; who did it is journaled"""
+    for _ in range(2):
+        retried(db, "a")
+        adjust(db, a, backoff_request_seconds=100)
+        assert value(db, "select flow.safe_transition_to(%s, 'pending', 'the shop is back')", a) is True
+
+    row = step(db, task_id, "a")
+    (last,) = rows(db, "select metadata from flow.step_transitions where step_id = %s and most_recent", a)
+    assert (row["state"], row["attempts"], row["backoff_request_seconds"]) == ("pending", 0, None)
+    assert last["metadata"]["reason"] == "the shop is back"
+    assert ready(db, task_id) == {"a"}
+    done(db, "a", "b")
+    assert state_of(db, task_id) == "complete"
+
+
+@pytest.mark.parametrize("kind", [UUID, str])
+def test_a_task_is_moved_as_a_step_is(db: DB, task_id: UUID, kind: Any) -> None:
+    """T-81, T-141: by its id, typed or as text; done twice it is a no-op, and only workers complete"""
+    subject = task_id if kind is UUID else str(task_id)
+    move = "select flow.safe_transition_to(%s, %s, 'because')"
+    failed(db, "a")
+    moved = [value(db, move, subject, "pending") for _ in range(2)]
+    with pytest.raises(errors.WrongState), translated():
+        db.execute(move, [subject, "complete"])
+    moved += [value(db, move, subject, "cancelled") for _ in range(2)]
+
+    assert moved == [True, False, True, False]
+    with pytest.raises(errors.WrongState), translated():
+        db.execute(move, [subject, "pending"])
+    with pytest.raises(errors.NotFound), translated():
+        db.execute(move, ["00000000-0000-7000-8000-000000000000", "pending"])
 
 
 def bring(db: DB, task_id: UUID, state: str) -> int:

@@ -161,8 +161,12 @@ def assert_agreed(story: Story) -> None:
             and row["dependencies_satisfied"]
             and row["retry_eligible"]
             and not row["in_process"]
+            and row["backoff_period_expired"]
         )
         assert may_be or not row["ready_for_execution"], row
+        is_over = column(story.db, row["step_id"], "finished_at") is not None
+        is_settled = row["ready_for_execution"] or row["in_process"] or is_over
+        assert (row["waiting_reason"] is None) == is_settled, row
         assert row["dependencies_satisfied"] == (row["total_parents"] == row["completed_parents"]), row
 
 

@@ -72,7 +72,7 @@ REFUSED: dict[str, tuple[Callable[[Flow], Any], str]] = {
     "name twice": (lambda f: f.step(name="first")(nothing), "flow order has a step first already"),
     "no identifier": (lambda f: f.step(name="to-day")(nothing), "'to-day' cannot name a step of flow order"),
     "a keyword": (lambda f: f.step(name="class")(nothing), "'class' cannot name a step"),
-    "not ASCII": (lambda f: f.step(name="größe")(nothing), "cannot name a step"),
+    "another form": (lambda f: f.step(name="gro\u0308sse")(nothing), "'grösse'"),
     "no name": (lambda f: f.step()(lambda: None), "'<lambda>' cannot name a step"),
     "item": (lambda f: f.step(name="item")(nothing), "cannot be called item: so a mapped step calls its own"),
     "config": (lambda f: f.step(name="config")(nothing), "cannot be called config: so a step calls what"),
@@ -122,6 +122,28 @@ def test_a_step_that_cannot_work_is_refused_and_nothing_of_it_is_kept(case: str)
     assert [kind for kind in hf.registry.kinds() if kind.startswith("order")] == ["order.first"]
     assert list(order.nodes) == ["first"]
     assert [step["name"] for step in order.plan] == ["first"]
+
+
+def test_names_may_have_letters_of_any_script(hf: Holdfast, db: DB) -> None:
+    """T-145: a parent's result goes by its name, and SQL shows it"""
+    flow = hf.flow("größen", namespace="naïve")
+
+    @flow.step
+    def größe(länge: int) -> int:  # noqa: PLC2401
+        return 2 * länge
+
+    @flow.step(after="größe")
+    def 合計(größe: int) -> int:  # noqa: N802, PLC2401
+        return größe + 1
+
+    run = flow.start(länge=20)
+    drain(hf)
+
+    assert run.wait() == {"größe": 40, "合計": 41}
+    assert db.execute("select name, handler from flow.steps order by step_id").fetchall() == [
+        ("größe", "naïve.größen.größe"),
+        ("合計", "naïve.größen.合計"),
+    ]
 
 
 def test_no_executions_count_as_one(hf: Holdfast, db: DB) -> None:

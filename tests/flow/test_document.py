@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from kernel.steps import ids_by_name, node, start_flow
+from flow.asking import adjust, exhausted, give, hold, retried
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
+from holdfast.models import Done, Fail, Snooze
+from holdfast.testing import Clock
+from kernel.steps import ids_by_name, node, seconds, start_flow
 
 DB = Connection[Any]
 SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -35,7 +40,7 @@ def face(db: DB) -> DB:
 
 
 def test_the_sql_that_it_prints_runs_as_it_stands(document: str, face: DB) -> None:
-    """X-11, C-90: task_id and step_ids are what its statement is asked for; a fragment of a body is left out"""
+    """X-11, C-90: task_id and step_ids are what its statement is asked for; the fragment of a body has a test below"""
     task_id = start_flow(face, node("a"), node("b", "a"))
     ids = list(ids_by_name(face, task_id).values())
     blocks = SQL.findall(document)
@@ -52,6 +57,42 @@ def test_the_sql_that_it_prints_runs_as_it_stands(document: str, face: DB) -> No
 
     assert (len(blocks), len(statements)) == (2, 1)
     assert [sorted(row[0] for row in answer) for answer in answers] == [ids]
+
+
+def test_the_condition_that_it_prints_holds_for_what_is_ready(document: str, face: DB, clock: Clock) -> None:
+    """T-29, T-33 to T-40, C-51: we know more reasons to wait, and allow each first try"""
+    clock.freeze()
+    (condition,) = (block for block in SQL.findall(document) if block.startswith(FRAGMENT))
+    names = ["ready", "held", "done", "lost", "waiting", "once", "spent", "snoozed", "paused"]
+    plan = [node(name, *(["held"] if name == "waiting" else [])) for name in names[:-1]]
+    task_id = start_flow(face, *plan, node("paused", queue="slow"))
+    ids = ids_by_name(face, task_id)
+    for name, outcome in {"done": Done(), "lost": Fail(), "snoozed": Snooze(seconds(5))}.items():
+        give(face, name, outcome)
+    hold(face, "held")
+    adjust(face, ids["once"], retryable=False)
+    retried(face, "ready")
+    exhausted(face, "spent")
+    run(face, calls.pause_queue("slow"))
+    seen = []
+    for _ in range(2):  # before and after the backoff of what is ready then
+        query = (
+            f"select s.name, {condition}, s.ready_for_execution, s.waiting_reason from get_step_readiness_status(%s) s"
+        )
+        seen.append({name: said for name, *said in face.execute(query, [task_id])})
+        clock.advance(seconds(1))
+
+    assert [seen[0].pop("ready"), seen[1].pop("ready")] == [[False, False, "backoff"], [True, True, None]]
+    assert seen[0] == seen[1]
+    assert [name for name, said in seen[0].items() if said[0] == said[1]] == [
+        "held",
+        "done",
+        "lost",
+        "waiting",
+        "spent",
+    ]
+    assert seen[0]["once"] == [False, True, None]
+    assert (seen[0]["snoozed"], seen[0]["paused"]) == ([True, False, "snoozed"], [True, False, "queue_paused"])
 
 
 def test_the_functions_that_it_names_are_there_under_their_names(document: str, face: DB) -> None:

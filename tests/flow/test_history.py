@@ -11,7 +11,8 @@ from flow.asking import adjust, done, exhausted, failed, give, hold, retried, ro
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.models import Release
-from kernel.steps import add_steps, ids_by_name, node, rescue, start_flow, states, value
+from holdfast.testing import Clock
+from kernel.steps import add_steps, ids_by_name, node, rescue, seconds, start_flow, states, value
 
 DB = Connection[Any]
 TRANSITIONS = ["from_state", "to_state", "metadata", "sort_key", "most_recent", "created_at"]
@@ -41,14 +42,15 @@ def test_a_retried_step_tells_its_whole_story(db: DB) -> None:
     story = rows(db, "select * from flow.step_transitions where step_id = %s order by sort_key", step_id)
 
     assert [(row["from_state"], row["to_state"], row["metadata"]["event"]) for row in story] == [
+        (None, "pending", "created"),
         ("pending", "in_progress", "claimed"),
         ("in_progress", "error", "retried"),
         ("error", "pending", "reopened"),
         ("pending", "in_progress", "claimed"),
     ]
-    assert story[1]["metadata"]["error"] == {"type": "Busy", "message": "again"}
-    assert [story[n]["metadata"]["lease_id"] for n in (0, 1, 3)] == [first.lease_id, first.lease_id, second.lease_id]
-    assert [story[n]["metadata"]["attempt"] for n in (0, 1, 3)] == [1, 1, 2]
+    assert story[2]["metadata"]["error"] == {"type": "Busy", "message": "again"}
+    assert [story[n]["metadata"]["lease_id"] for n in (1, 2, 4)] == [first.lease_id, first.lease_id, second.lease_id]
+    assert [story[n]["metadata"]["attempt"] for n in (1, 2, 4)] == [1, 1, 2]
 
 
 def test_who_acted_by_hand_and_why_is_in_the_history(db: DB) -> None:
@@ -67,7 +69,7 @@ def test_who_acted_by_hand_and_why_is_in_the_history(db: DB) -> None:
 
 
 def test_exactly_one_transition_is_the_most_recent(db: DB) -> None:
-    """T-88, T-135: of each task and step that has moved, and it is the last"""
+    """T-88, T-135: of each task and step, and it is the last"""
     for _ in range(2):
         start_flow(db, node("a"), node("b", "a"))
     exhausted(db, "a")
@@ -78,7 +80,30 @@ def test_exactly_one_transition_is_the_most_recent(db: DB) -> None:
         flagged = rows(db, f"select {key}, sort_key from flow.{view} where most_recent")
         last = rows(db, f"select {key}, max(sort_key) as sort_key from flow.{view} group by 1")
         assert sorted(flagged, key=str) == sorted(last, key=str)
-        assert len(flagged) >= 2
+        assert len(flagged) == {"task_id": 2, "step_id": 4}[key]
+
+
+def test_the_first_transition_of_a_step_is_its_creation(db: DB, clock: Clock) -> None:
+    """T-20, T-88, T-148, C-88: to pending, before all that is journaled; also of one that was added later"""
+    now = clock.freeze()
+    task_id = start_flow(db, node("a"))
+    add_steps(db, task_id, node("late", "a"))
+    a, late = ids_by_name(db, task_id).values()
+    untouched = rows(
+        db, "select step_id, from_state, to_state, sort_key, most_recent, created_at from flow.step_transitions"
+    )
+    clock.advance(seconds(1))
+    hold(db, "a")
+
+    flags = (
+        "select sort_key > 0 as has_moved, most_recent from flow.step_transitions where step_id = %s order by sort_key"
+    )
+    first = {"from_state": None, "to_state": "pending", "sort_key": 0, "most_recent": True, "created_at": now}
+    assert sorted(untouched, key=str) == [{"step_id": a, **first}, {"step_id": late, **first}]
+    assert [tuple(row.values()) for row in rows(db, flags, a)] == [(False, False), (True, True)]
+    assert [tuple(row.values()) for row in rows(db, flags, late)] == [(False, True)]
+    (task,) = rows(db, "select from_state, to_state from flow.task_transitions where task_id = %s limit 1", task_id)
+    assert task == {"from_state": None, "to_state": "pending"}
 
 
 @pytest.mark.parametrize("end", ["done", "failed", "cancelled", "rescued"])

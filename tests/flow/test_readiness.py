@@ -27,7 +27,7 @@ from flow.asking import (
 )
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from holdfast.models import Continue, Done, Release, Retry, Snooze
+from holdfast.models import Continue, Done, Fail, Release, Retry, Snooze
 from holdfast.testing import Clock
 from kernel.steps import claim, column, ids_by_name, node, rescue, seconds, settle, start_flow, wish_in_chunks
 
@@ -168,7 +168,7 @@ def test_what_is_not_retryable_runs_once_and_not_again(db: DB, clock: Clock) -> 
     clock.advance(timedelta(days=1))
 
     assert first == {"a", "b", "c"}
-    assert [name for name, row in readiness(db, task_id).items() if row["retryable"]] == ["c"]
+    assert [name for name, row in readiness(db, task_id).items() if row["retryable"]] == ["b", "c"]
     assert ready(db, task_id) == taken(db, task_id) == {"c"}
 
 
@@ -246,6 +246,39 @@ def test_what_no_claim_takes_is_not_ready(db: DB) -> None:
     run(db, calls.resume_queue("slow"))
     claim(db, "serves", queue="third")  # it meets what was left and cancels it
     assert ready(db, paused) == {"a"}
+
+
+def test_what_is_not_ready_has_a_reason(db: DB, clock: Clock) -> None:
+    """T-29, T-31: none where it is ready, held or over"""
+    clock.freeze()
+    later = (clock.now() + seconds(60)).isoformat()
+    names = ["ready", "held", "done", "lost", "backoff", "snoozed"]
+    elsewhere = {"unserved": "odd", "queue_paused": "slow", "no_move": "third"}
+    waiting = [node("dependencies", "ready"), node("scheduled", due_at=later)]
+    others = [node(name, queue=queue) for name, queue in elsewhere.items()]
+    task_id = start_flow(db, *map(node, names), *waiting, *others)
+    for name, outcome in {"done": Done(), "lost": Fail(), "backoff": Retry(), "snoozed": Snooze(seconds(9))}.items():
+        give(db, name, outcome)
+    hold(db, "held")
+    claim(db, "other", queue="odd", kinds=["else"])
+    run(db, calls.pause_queue("slow"))
+    stuck = ids_by_name(db, task_id)["no_move"]
+    db.execute("select holdfast.set_aside(array[%s]::bigint[], 'claimed', holdfast.clock())", [stuck])
+    ended = start_flow(db, node("x"), node("task_over"))
+    wish_in_chunks(db, ended, "cancelled", 1)
+
+    reasons = {
+        name: row["waiting_reason"] for row_of in (task_id, ended) for name, row in readiness(db, row_of).items()
+    }
+    db.execute(
+        "update holdfast.steps set due_at = parked_due_at, parked_due_at = null, parked_for = null where id = %s",
+        [stuck],
+    )
+    claim(db, "last", kinds=["task_over"])  # it meets what was left and cancels it
+
+    settled = {"ready", "held", "done", "lost", "x"}
+    assert reasons == {name: None if name in settled else name for name in reasons}
+    assert len(reasons) == 13
 
 
 def test_the_backoff_that_the_engine_stored_is_what_counts(db: DB, clock: Clock) -> None:

@@ -141,6 +141,8 @@ def test_a_step_may_wait_in_a_way_of_its_own(
     assert delays(hf, db, clock, step_id, len(waits)) == waits
     burst(hf)
     assert events(db, step=step_id)[-2:] == ["claimed", "failed"]
+    shown = db.execute("select retry_limit, retryable from flow.steps where step_id = %s", [step_id]).fetchone()
+    assert shown == (1 if options.get("retry") == 0 else 3, options.get("retryable", True))
 
 
 def spread(db: DB, seed: float) -> list[float]:

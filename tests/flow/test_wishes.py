@@ -24,7 +24,7 @@ STEPS = {
     "due": {"retry": None, "resolve": "resolved_manually", "cancel": "cancelled"},
     "waiting": {"retry": None, "resolve": "resolved_manually", "cancel": "cancelled"},
     "in_progress": {"retry": None, "resolve": None, "cancel": "cancelled"},
-    "backing off": {"retry": None, "resolve": "resolved_manually", "cancel": "cancelled"},
+    "backing off": {"retry": "pending", "resolve": "resolved_manually", "cancel": "cancelled"},
     "error": {"retry": "pending", "resolve": "resolved_manually", "cancel": "cancelled"},
     "complete": {"retry": None, "resolve": None, "cancel": None},
     "cancelled": {"retry": None, "resolve": None, "cancel": None},

@@ -179,7 +179,6 @@ def test_documents_that_stand_inside_each_other_are_refused(folder: Path) -> Non
         ({"order_id": 1, "to": {}}, r"to\.zip: is missing"),
         ({"order_id": 1, "zip": "hunter2"}, "zip: is not known"),
         ({"order_id": {1}}, "the context is no JSON"),
-        ({"order_id": float("nan")}, "the context is no JSON"),
     ],
 )
 def test_a_context_that_the_schema_refuses_starts_nothing(

@@ -173,9 +173,9 @@ class Model:
 
     def wish_for_step(self, step: Step, wish: str) -> str:
         event = WISHES[wish]
-        if not step.can(event) or (event == "reopened" and step.finished_at is None):
+        if not step.can(event):
             raise errors.WrongState
-        if event == "reopened" and self.open_twin(step.unique_key) is not None:
+        if event == "reopened" and self.open_twin(step.unique_key) not in {None, step}:
             raise errors.KeyConflict
         if step.run is not None and event != "cancelled":
             self._reopen(self.runs[step.run])

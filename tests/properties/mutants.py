@@ -96,7 +96,7 @@ EDITED = [
     Edited("claim from a run that is over", s.a_step_of_a_cancelled_run_is_not_claimed,
            "prepare_runs", "if ended = '{}' then", "if true then"),
     Edited("retry without a budget", s.a_retry_ends_with_its_budget,
-           "settle_others", "when o.outcome = 'retry' and s.failures + 1 >= p.tries then 'failed'", ""),
+           "settle_others", "and (s.failures + 1 >= p.tries or not p.retryable)", "and false"),
     Edited("failures that are not counted", s.a_retry_ends_with_its_budget,
            "move_steps", "then s.failures + 1 when", "then s.failures when"),
     Edited("rescue without a budget", s.a_step_that_kills_its_workers_ends_with_its_budget,

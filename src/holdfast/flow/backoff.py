@@ -132,17 +132,18 @@ class StepRetry:
 
     def definition(self, policy: str) -> Call[None]:
         """Say it to the database under a name."""
-        backoff = self.backoff
+        backoff, limit = self.backoff, max(1, self.limit)
         server = timedelta(seconds=0 if backoff.bypass else backoff.max_backoff_seconds)
         if backoff.bypass or not backoff.enabled:
             base, longest = (0, 0) if backoff.bypass else (2, int(FALLBACK_SECONDS))
             return calls.define_policy(
-                policy, tries=self.tries, base=timedelta(seconds=base), longest=timedelta(seconds=longest), jitter=0,
-                longest_retry_after=server,
+                policy, tries=limit, base=timedelta(seconds=base), longest=timedelta(seconds=longest), jitter=0,
+                longest_retry_after=server, retryable=self.retryable,
             )  # fmt: skip
         return calls.define_policy(
-            policy, tries=self.tries, waits=self._waits(), base=timedelta(0), growth=backoff.backoff_multiplier,
+            policy, tries=limit, waits=self._waits(), base=timedelta(0), growth=backoff.backoff_multiplier,
             law="power", longest=server, jitter=backoff.jitter, jitter_in_seconds=True, longest_retry_after=server,
+            retryable=self.retryable,
         )  # fmt: skip
 
     def _waits(self) -> list[timedelta]:
@@ -153,7 +154,7 @@ class StepRetry:
             return [timedelta(seconds=seconds) for seconds in listed]
         waits: list[timedelta] = []
         top = min(max(map(_exact, listed)), _exact(backoff.max_backoff_seconds))
-        for failure in range(1, self.tries):
+        for failure in range(1, self.limit):
             if failure > len(listed) and _whole_power(failure, backoff.backoff_multiplier) >= top:
                 break
             if failure > LONGEST_LIST:

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from holdfast.kernel.arrays import Bigints
 from holdfast.kernel.call import Call
 from holdfast.kernel.completion import Wish
+from holdfast.kernel.finite import jsonb
 from holdfast.models import CompletedInput, Json, RunOutcome
 
 
@@ -86,6 +87,8 @@ class StepReadiness:
     processed: bool
     in_process: bool
     retryable: bool
+    backoff_period_expired: bool
+    waiting_reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ def initialize_task(
 ) -> Call[UUID]:
     """Start a task with its steps."""
     title = {"name": name, "namespace": namespace, "version": version, "key": key, "tenant": tenant}
-    given = {"steps": steps, "context": context, "skip": list(skip), "about": Jsonb(about or {})}
+    given = {"steps": steps, "context": context, "skip": list(skip), "about": jsonb(about or {})}
     return Call("initialize_task", UUID, {**title, **given}, schema="flow")
 
 
@@ -176,7 +179,7 @@ def start_task(
 ) -> Call[UUID]:
     """Start a task by the definition that a worker said last."""
     title = {"name": name, "namespace": namespace, "version": version, "key": key, "tenant": tenant}
-    given = {"context": Jsonb({} if context is None else context), "skip": list(skip), "about": Jsonb(about or {})}
+    given = {"context": jsonb({} if context is None else context), "skip": list(skip), "about": jsonb(about or {})}
     return Call("start_task", UUID, {**title, **given}, schema="flow")
 
 

@@ -11,8 +11,9 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, Val
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
-from holdfast.errors import BadTask, InputRefused
+from holdfast.errors import BadInput, BadTask, InputRefused
 from holdfast.flow.extra import needs_extra
+from holdfast.kernel import finite
 from holdfast.kernel.signature import told
 from holdfast.models import Json
 
@@ -24,7 +25,7 @@ class Context(Protocol):
     """A check of contexts."""
 
     def write(self, given: Any) -> Json:
-        """Check a context, and write it as JSON; raises InputRefused."""
+        """Check a context, and write it as JSON; raises InputRefused, or BadInput for NaN and infinity."""
 
     def schema(self) -> dict[str, Any]:
         """Describe it as JSON Schema."""
@@ -85,13 +86,19 @@ class Typed:
     def write(self, given: Any) -> Json:
         """Check a context, and write it as JSON."""
         try:
-            return Json(self._adapter.dump_json(self._adapter.validate_python(given)).decode())
+            checked = self._adapter.validate_python(given)
+            text = self._adapter.dump_json(checked).decode()
         except ValidationError as error:
             raise InputRefused(
                 f"flow {self._flow} cannot be started with that: {told(error)}; {self._usage()}"
             ) from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise InputRefused(f"flow {self._flow}: the context is no JSON: {error}; {self._usage()}") from None
+        if said := finite.complaint(self._adapter, checked, text, "context"):
+            raise BadInput(
+                f"flow {self._flow} cannot be started: {said}; JSON has no such number, pass None or text instead"
+            )
+        return Json(text)
 
     def schema(self) -> dict[str, Any]:
         """Describe it as JSON Schema."""

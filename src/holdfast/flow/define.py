@@ -153,12 +153,14 @@ class Flow:
             context_schema=self.context.schema(),
         )
 
-    def read_result(self, step: str, stored: Any) -> Any:
-        """Give what a step gave the type that its function says."""
+    def read_result(self, step: str, stored: Any, place: str) -> Any:
+        """Give what a step gave the type that its function says; `place` names it in an error."""
         signature, node = self._signatures.get(step), self.nodes.get(step)
         if signature is None or stored is None or node is None or node.inner is not None:
             return stored
-        return [signature.read_result(each) for each in stored] if node.each else signature.read_result(stored)
+        if not node.each:
+            return signature.read_result(stored, place)
+        return [signature.read_result(each, f"item {n} of {place}") for n, each in enumerate(stored)]
 
     def _add(
         self,

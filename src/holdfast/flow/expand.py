@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from holdfast.errors import BadInput
 from holdfast.flow import graph
 from holdfast.flow.calling import CTX, OURS, Parameters, parameter, shaped
 from holdfast.flow.context import Context
 from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
 from holdfast.kernel.context import Ctx
+from holdfast.kernel.signature import ResultRefused
 from holdfast.models import Continue, Fail
 
 ITEM = "item"  # the parameter by which a mapped step takes its own
@@ -59,7 +61,10 @@ def opener(function: Callable[..., Any], context: Callable[[], Context]) -> Any:
     own = Parameters(function)
 
     def planned(given: dict[str, Any], made: Any) -> tuple[Call[int], Continue]:
-        written = json.loads(context().write(made))
+        try:
+            written = json.loads(context().write(made))
+        except BadInput as error:
+            raise ResultRefused(str(error)) from None
         place, ctx = given[PLACE], given[CTX]
         steps = [prefixed(step, place) for step in given[PLAN]]
         awaited = [f"{place}.{leaf}" for leaf in _leaves(given[PLAN])]

@@ -17,7 +17,7 @@ from holdfast.kernel.waiting import pauses
 from holdfast.models import RunResult, Span
 
 Row = TypeVar("Row")
-ReadResult = Callable[[str, Any], Any]
+ReadResult = Callable[[str, Any, str], Any]
 
 
 class FlowRun:
@@ -44,7 +44,10 @@ class FlowRun:
         return found
 
     def wait(self, timeout: Span | None = None) -> dict[str, Any]:
-        """Wait until it is over, and give what its steps gave; raises RunFailed, RunCancelled or WaitTimedOut."""
+        """Wait until it is over, and give what its steps gave.
+
+        Raises RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
+        """
         for pause in pauses(timeout, f"task {self.id}"):
             if (found := self.look()).outcome is not None:
                 return self._ended(found, self.steps())
@@ -152,7 +155,10 @@ class FlowRun:
 
     def _result(self, step: Any, found: list[StepOutcome]) -> Any:
         one = self._step(step, found)
-        return None if one.outcome is None else self._read_result(one.name, one.result)
+        return None if one.outcome is None else self._typed(one)
+
+    def _typed(self, step: StepOutcome) -> Any:
+        return self._read_result(step.name, step.result, f"step {step.name} of task {self.id}")
 
     def _step(self, step: Any, found: list[StepOutcome]) -> StepOutcome:
         if not found:
@@ -167,7 +173,7 @@ class FlowRun:
     def _ended(self, found: RunResult, steps: list[StepOutcome]) -> dict[str, Any]:
         match found.outcome:
             case "succeeded":
-                return {step.name: self._read_result(step.name, step.result) for step in steps}
+                return {step.name: self._typed(step) for step in steps}
             case "cancelled":
                 raise RunCancelled(f"task {self.id} was cancelled; see why: holdfast flow show {self.id}")
             case _:

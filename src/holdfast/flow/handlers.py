@@ -146,5 +146,5 @@ def _guarded(function: Callable[..., Any], node: Node) -> Any:
 def _law(node: Node, backoff: Backoff) -> RetryLaw:
     law, retryable = node.options.retry, node.options.retryable
     if isinstance(law, (RetryPolicy, StepRetry)):
-        return law if retryable else replace(law, limit=1)
+        return law if retryable else replace(law, retryable=False)
     return StepRetry(node.limit, backoff, retryable)

@@ -12,7 +12,8 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from holdfast.errors import BadTask, InputRefused
+from holdfast.errors import BadInput, BadTask, InputRefused
+from holdfast.kernel import finite
 from holdfast.models import Json
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -47,7 +48,10 @@ class JsonSchema:
         """Check a context, and write it as JSON."""
         try:
             text = json.dumps(dict(given) if isinstance(given, Mapping) else given, allow_nan=False)
-        except (TypeError, ValueError, RecursionError):
+        except (TypeError, ValueError, RecursionError) as error:
+            said = finite.complaint_of_json(given, "context") if type(error) is ValueError else None
+            if said:
+                raise BadInput(f"flow {self._flow} cannot be started: {said}; pass null or text instead") from None
             raise InputRefused(f"flow {self._flow}: the context is no JSON; {self._usage()}") from None
         found = sorted(self._validator.iter_errors(json.loads(text)), key=lambda error: _path(error.absolute_path))
         if found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,7 +18,7 @@ from holdfast.kernel.registry import RetryPolicy
 NAMESPACE = "default"
 VERSION = "0.1.0"
 _TAKEN = {"item": "so a mapped step calls its own", "config": "so a step calls what its definition configures"}
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[^\W\d][\w-]*")  # letters of any script, as Python has them in its own names
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Title:
 
     def __post_init__(self) -> None:
         for what, name in (("flow", self.name), ("namespace", self.namespace)):
+            _check_form(name, f"a {what}")
             if not _NAME.fullmatch(name):
                 raise BadTask(f"{name!r} cannot name a {what}; take letters, digits, _ and -, a letter first")
         if not self.version or not self.version.isprintable():
@@ -74,11 +76,21 @@ def is_count(given: Any, *, most: int = 2**31 - 1) -> bool:
 
 def check_step_name(flow: str, name: str) -> None:
     """Refuse a name that could not be that of a parameter: by its name a step's result is passed on."""
-    if not name.isidentifier() or not name.isascii() or iskeyword(name):
+    _check_form(name, f"a step of flow {flow}")
+    if not name.isidentifier() or iskeyword(name):
         raise BadTask(f"{name!r} cannot name a step of flow {flow}; take a name that a parameter could have")
     if name in _TAKEN or name.startswith("holdfast_"):
         meant = _TAKEN.get(name, "names that begin so are ours")
         raise BadTask(f"a step of flow {flow} cannot be called {name}: {meant}; take another name")
+
+
+def _check_form(name: str, what: str) -> None:
+    """Refuse a name that looks as another does: Python reads the names of parameters in one form, NFKC."""
+    plain = unicodedata.normalize("NFKC", name)
+    if name != plain:
+        raise BadTask(
+            f"{name!r} cannot name {what}: its letters are not in the form that Python reads; write {plain!r}"
+        )
 
 
 def _check_config(config: Any) -> None:

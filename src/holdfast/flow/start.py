@@ -35,8 +35,8 @@ class Startable(Protocol):
     def written_plan(self) -> Json:
         """Its steps, as JSON."""
 
-    def read_result(self, step: str, stored: Any) -> Any:
-        """Give what a step gave its type."""
+    def read_result(self, step: str, stored: Any, place: str) -> Any:
+        """Give what a step gave its type; `place` names it in an error."""
 
 
 class Starter:

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from holdfast.kernel.arrays import Bigints, Jsons, Texts
 from holdfast.kernel.call import Call
+from holdfast.kernel.finite import jsonb
 from holdfast.kernel.outcomes import as_json
 from holdfast.models import (
     ClaimedStep,
@@ -58,7 +59,7 @@ def start_task(
 
 def start_tasks(tasks: Sequence[dict[str, Any]]) -> Call[int]:
     """Start tasks given by start_task's parameter names; for thousands use `kernel.bulk`."""
-    return Call("start_tasks", int, {"tasks": Jsonb(list(tasks))})
+    return Call("start_tasks", int, {"tasks": jsonb(list(tasks))})
 
 
 def start_run(
@@ -73,11 +74,11 @@ def start_run(
     of_run: UUID | None = None,
 ) -> Call[UUID]:
     """Start a run with its plan of steps."""
-    arguments = {"key": key, "tenant": tenant, "of_run": of_run, "input": Jsonb({} if input is None else input)}
+    arguments = {"key": key, "tenant": tenant, "of_run": of_run, "input": jsonb({} if input is None else input)}
     return Call(
         "start_run",
         UUID,
-        {"machine": machine, "name": name, "step_machine": step_machine, "steps": Jsonb(list(steps)), **arguments},
+        {"machine": machine, "name": name, "step_machine": step_machine, "steps": jsonb(list(steps)), **arguments},
     )
 
 
@@ -183,7 +184,7 @@ def note(
     step_id: int, lease_id: int, level: Level, message: str, *, payload: Any = None, key: str | None = None
 ) -> Call[int]:
     """Write a message on a step that the caller holds."""
-    arguments = {"level": level, "message": message, "payload": Jsonb({} if payload is None else payload), "key": key}
+    arguments = {"level": level, "message": message, "payload": jsonb({} if payload is None else payload), "key": key}
     return Call("note", int, {"step_id": step_id, "lease_id": lease_id, **arguments})
 
 
@@ -266,11 +267,12 @@ def define_policy(
     longest_retry_after: timedelta = timedelta(hours=1),
     law: Law = "exponential",
     jitter_in_seconds: bool = False,
+    retryable: bool = True,
 ) -> Call[None]:
     """Say how steps of a policy are retried."""
     waiting = {"waits": list(waits), "base": base, "growth": Decimal(str(growth)), "law": law, "longest": longest}
     spread = {"jitter": Decimal(str(jitter)), "jitter_in_seconds": jitter_in_seconds}
-    bounds = {"tries": tries, "longest_retry_after": longest_retry_after}
+    bounds = {"tries": tries, "retryable": retryable, "longest_retry_after": longest_retry_after}
     return Call("define_policy", type(None), {"policy": policy, **waiting, **spread, **bounds})
 
 
@@ -280,4 +282,4 @@ def violations() -> Call[Violation]:
 
 
 def _jsonb(value: Any) -> Jsonb | Json:
-    return value if isinstance(value, Json) else Jsonb(value)
+    return value if isinstance(value, Json) else jsonb(value)

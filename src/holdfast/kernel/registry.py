@@ -33,6 +33,7 @@ class RetryPolicy:
     longest: timedelta = timedelta(hours=1)
     jitter: float = 0.1
     waits: tuple[timedelta, ...] = ()
+    retryable: bool = True  # False: the first failure is final, whatever the limit
 
     def definition(self, policy: str) -> Call[None]:
         """Say it to the database under a name."""
@@ -44,6 +45,7 @@ class RetryPolicy:
             growth=self.growth,
             longest=self.longest,
             jitter=self.jitter,
+            retryable=self.retryable,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NotRequired, cast, get_type_hints
@@ -11,7 +12,8 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, Val
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
-from holdfast.errors import BadTask, InputRefused
+from holdfast.errors import BadInput, BadTask, InputRefused, ResultMismatch
+from holdfast.kernel import finite
 from holdfast.kernel.context import Ctx
 from holdfast.models import Json
 
@@ -63,9 +65,14 @@ class Signature:
     def write(self, checked: Mapping[str, Any]) -> Json:
         """Write checked arguments as JSON."""
         try:
-            return Json(self._arguments.dump_json(checked).decode())
+            text = self._arguments.dump_json(checked).decode()
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise InputRefused(f"{self._name}: the arguments are no JSON: {error}; {self.usage()}") from None
+        if said := finite.complaint(self._arguments, checked, text, "input"):
+            raise BadInput(
+                f"{self._name} cannot be started: {said}; JSON has no such number, pass None or text instead"
+            )
+        return Json(text)
 
     def write_result(self, result: Any) -> Json:
         """Write what a handler gave as JSON, checked against what it says it gives."""
@@ -74,18 +81,33 @@ class Signature:
         if self._result is None:
             raise ResultRefused(f"{self._name} says that it gives None, and gave {type(result).__name__}")
         try:
-            text = self._result.dump_json(self._result.validate_python(result)).decode()
+            checked = self._result.validate_python(result)
+            text = self._result.dump_json(checked).decode()
         except ValidationError as error:
             raise ResultRefused(f"{self._name} gave what its annotation does not say: {told(error)}") from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError, RecursionError) as error:
             raise ResultRefused(f"{self._name} gave what is no JSON: {error}") from None
+        if checked is not None and (said := finite.complaint(self._result, checked, text, "the result")):
+            raise ResultRefused(f"{self._name}: {said}; JSON has no such number, return None or text instead")
         if "\\u0000" in text and _NUL.search(text):
             raise ResultRefused(f"{self._name} gave a text with a NUL character, which PostgreSQL cannot keep")
         return Json(text)
 
-    def read_result(self, stored: Any) -> Any:
-        """Give a stored result the type that the handler says it gives."""
-        return None if self._result is None else self._result.validate_python(stored)
+    def read_result(self, stored: Any, place: str) -> Any:
+        """Give a stored result the declared type; `place` says in an error whose it is."""
+        if self._result is None:
+            return None
+        try:
+            return self._result.validate_python(stored)
+        except ValidationError:
+            pass
+        try:
+            return self._result.validate_json(json.dumps(stored))  # a strict type takes dates as text from JSON only
+        except ValidationError as error:
+            raise ResultMismatch(
+                f"the stored result of {place} does not fit the return type of {self._name}: {told(error)}; "
+                "other code or a person stored it: mend the annotation, or resolve the step with a result that fits"
+            ) from error
 
     def usage(self) -> str:
         """Say what may be given, for messages."""

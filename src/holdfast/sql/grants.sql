@@ -55,7 +55,7 @@ grant execute on function
   to hf_worker;
 grant execute on function
   holdfast.define_kind(text, text, text, interval, interval),
-  holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval, text, boolean)
+  holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval, text, boolean, boolean)
   to hf_worker, hf_operator;
 grant execute on function holdfast.cancel(text, text) to hf_producer, hf_operator;
 grant execute on function
@@ -80,4 +80,4 @@ grant execute on function
   flow.judge_counts(text, bigint, bigint, bigint, bigint, bigint, bigint),
   flow.touched_tasks(text, bigint[]), flow.settled_tasks(text, bigint[]), flow.closed_tasks(text, bigint[])
   to hf_producer, hf_worker, hf_reader, hf_operator;
-grant execute on function flow.adjust_step(bigint, int, boolean, numeric), flow.safe_transition_to(bigint, text, text) to hf_operator;
+grant execute on function flow.adjust_step(bigint, int, boolean, numeric), flow.safe_transition_to(anycompatible, text, text) to hf_operator;

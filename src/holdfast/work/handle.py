@@ -21,7 +21,7 @@ class Handle(Generic[R]):
     name would be a keyword, is `await_over`.
     """
 
-    def __init__(self, step_id: int, read_result: Callable[[Any], R], door: Door) -> None:
+    def __init__(self, step_id: int, read_result: Callable[[Any, str], R], door: Door) -> None:
         self.id = step_id
         self._read_result = read_result
         self._door = door
@@ -38,7 +38,10 @@ class Handle(Generic[R]):
         return self._found(await self._door.amake(calls.step_results([self.id])))
 
     def wait(self, timeout: Span | None = None) -> R:
-        """Wait until it is over, and give its result; raises RunFailed, RunCancelled or WaitTimedOut."""
+        """Wait until it is over, and give its result.
+
+        Raises RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
+        """
         for pause in pauses(timeout, f"step {self.id}"):
             found = self.look()
             if found.outcome is not None:
@@ -79,7 +82,7 @@ class Handle(Generic[R]):
     def _result(self, found: StepResult) -> R:
         match found.outcome:
             case "succeeded":
-                return self._read_result(found.result)
+                return self._read_result(found.result, f"step {self.id}")
             case "cancelled":
                 raise RunCancelled(f"step {self.id} was cancelled; see why: holdfast runs show {self.id}")
             case _:

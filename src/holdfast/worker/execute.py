@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from holdfast import tracing
 from holdfast.errors import LeaseLost, RateLimited, ReadOnly, Rejected, Unavailable, Unreachable
+from holdfast.kernel import finite
 from holdfast.kernel.signature import TRACE, ResultRefused, told
 from holdfast.kernel.transaction import AnswerLost, ResultTooLarge
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
@@ -198,7 +199,11 @@ def _error(given: Any, kind: str) -> Any:
 
 def _kept(given: Any) -> Any:
     """Refuse what is no JSON here, where it costs its own step and no other."""
-    json.dumps(given, allow_nan=False).encode()
+    try:
+        json.dumps(given, allow_nan=False).encode()
+    except ValueError as error:
+        said = finite.complaint_of_json(given, "it")
+        raise ValueError(said or error) from None
     return given
 
 

@@ -1,5 +1,5 @@
 -- Takes up to `batch` steps back from workers that were silent past their lease, the longest silent first: to be tried
--- again, or over when the policy's tries are used up. Any worker may call it, at any time: it rescues the
+-- again, or over when the policy's tries are used up or it does not retry. Any worker may call it, at any time: it rescues the
 -- steps of all tenants, and answers with those of its own.
 create or replace function holdfast.rescue_steps(batch int default 100)
 returns setof holdfast.settled_step
@@ -37,7 +37,7 @@ begin
    cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-    lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
+    lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
                          then 'failed' else 'expired' end as event) e
    where s.id = any (picked);
   perform holdfast.act('system', 'rescue');

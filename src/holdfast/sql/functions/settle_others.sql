@@ -31,7 +31,7 @@ begin
                else holdfast.too_large('error', o.error) end as error) odd,
     lateral (select case
                when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
-               when o.outcome = 'retry' and s.failures + 1 >= p.tries then 'failed'
+               when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
    where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))

@@ -43,6 +43,10 @@ begin
       left join waiting w on w.next_id = g.id
     returning steps.due_at)
   select count(*), count(s.due_at) into taken, live from started s;
+  if taken = 0 and exists (select from holdfast.runs r where r.id = take_staged.run_id and r.total = 0) then
+    perform holdfast.refuse('RN005', format('run %s has no steps and none is staged', take_staged.run_id),
+                            'copy its steps into pg_temp.staged_steps first');
+  end if;
   if take_staged.run_id is not null then
     insert into holdfast.run_steps select take_staged.run_id, g.id, g.name from pg_temp.staged_steps g;
   end if;

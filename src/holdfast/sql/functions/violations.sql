@@ -60,6 +60,11 @@ as $$
     from holdfast.runs r where r.live = 0 and r.total > 0 and r.finished_at is null and r.moving is null
      and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
   union all
+  -- A plan is staged in the transaction that starts the run, or soon after it.
+  select 'run_has_steps', 'run ' || r.id, format('%s without steps since %s; cancel it', r.state, r.created_at)
+    from holdfast.runs r where r.total = 0 and r.finished_at is null and r.created_at < holdfast.clock() - interval '1 hour'
+     and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
+  union all
   select 'run_that_is_over_has_no_live_steps', 'run ' || r.id, format('%s with %s live steps', r.state, r.live)
     from holdfast.runs r where r.live > 0 and r.finished_at is not null and r.moving is null
   union all

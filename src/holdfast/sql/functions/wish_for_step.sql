@@ -8,15 +8,13 @@ declare
   clock constant timestamptz := holdfast.clock();
   moved holdfast.settled_step;
 begin
-  if wish_for_step.event = 'reopened' and step.finished_at is null
-     or not exists (select from holdfast.machine_moves m
-                     where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
+  if not exists (select from holdfast.machine_moves m
+                  where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
     perform holdfast.refuse(
       'RN010', format('step %s is %s and cannot be %s', step.id, step.state, wish_for_step.event),
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')
-                                       and (m.event <> 'reopened' or step.finished_at is not null)),
+                                       and m.event in ('cancelled', 'reopened', 'resolved')),
                format('%s is final for a %s', step.state, step.machine)));
   end if;
   if step.run_id is not null and wish_for_step.event in ('reopened', 'resolved') then

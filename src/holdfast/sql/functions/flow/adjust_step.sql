@@ -11,8 +11,9 @@ declare
   clock constant timestamptz := holdfast.clock();
   step holdfast.steps := flow.step_to_change(adjust_step.step_id);
   law constant holdfast.policies := (select p from holdfast.policy_of(step.policy, step.kind, step.machine) p);
-  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit, adjust_step.retryable);
-  waits_again constant boolean := step.state = 'error' and (tries is null or step.failures < tries)
+  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit);
+  is_retryable constant boolean := coalesce(adjust_step.retryable, law.retryable);
+  waits_again constant boolean := step.state = 'error' and is_retryable and (tries is null or step.failures < tries)
     and (step.finished_at is null or coalesce(step.failures >= law.tries, false) or coalesce(adjust_step.retryable, false));
   retry_at timestamptz;
 begin
@@ -29,7 +30,8 @@ begin
       step.failed_at + holdfast.backoff(law.policy, step.failures));
   end if;
   update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
-     set policy = case when tries is distinct from law.tries then flow.policy_with_tries(law.policy, tries) else s.policy end,
+     set policy = case when (tries, is_retryable) is distinct from (law.tries, law.retryable)
+                       then flow.policy_with_tries(law.policy, tries, is_retryable) else s.policy end,
          finished_at = case when s.state <> 'error' then null when not waits_again then coalesce(s.finished_at, clock) end,
          failed_at = step.failed_at,
          due_at = case when s.state <> 'error' then s.due_at when s.parked_due_at is null then retry_at end,

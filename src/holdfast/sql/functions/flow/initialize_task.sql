@@ -1,5 +1,6 @@
 -- Starts a task of a flow with its steps, all or nothing, and gives its id. `steps` is the plan (holdfast.start_run), `skip` names
--- steps that are not to be done, of those that say they may be; `about` may say tags, initiator, source_system and reason.
+-- steps that are not to be done, of those that say they may be; `about` may say tags, initiator, source_system and reason. A context or
+-- an `about` that is null is empty.
 create or replace function flow.initialize_task(
   name text, steps jsonb, context jsonb default '{}', namespace text default 'default', version text default '0.1.0',
   key text default null, tenant text default 'default', skip text[] default '{}', about jsonb default '{}')
@@ -8,6 +9,8 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  checked_context constant jsonb := flow.checked_object('context', initialize_task.context);
+  checked_about constant jsonb := flow.checked_object('about', initialize_task.about);
   skipped constant jsonb := case when initialize_task.skip <> '{}' then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
   task_id uuid;
 begin
@@ -17,8 +20,8 @@ begin
   perform flow.check_skip(initialize_task.steps, initialize_task.skip);
   task_id := holdfast.start_run(
     'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
-    initialize_task.about || skipped || jsonb_build_object(
-      'context', initialize_task.context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
+    checked_about || skipped || jsonb_build_object(
+      'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
   if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
     perform holdfast.act('api', session_user::text, 'skipped by request');

@@ -8,6 +8,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  request constant jsonb := flow.checked_object('context', start_task.context);
   definition flow.definitions;
   missing text;
 begin
@@ -24,12 +25,12 @@ begin
   end if;
   select min(r.field) into missing
     from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
-   where not start_task.context ? r.field;
+   where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
                             'its definition''s context_schema says what it takes');
   end if;
-  return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace, definition.version,
+  return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
 end
 $$;

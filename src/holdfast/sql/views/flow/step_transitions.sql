@@ -1,4 +1,5 @@
--- Every move of a step, as it was journaled; nothing here is ever changed. The same columns as flow.task_transitions.
+-- Every move of a step, as it was journaled, and before them its creation, which the step's own row tells: it has no `id`, and its
+-- `sort_key` of 0 comes before all others. Nothing here is ever changed. The same columns as flow.task_transitions.
 create or replace view flow.step_transitions with (security_invoker = true) as
 select j.id, j.step_id, j.from_state, j.to_state,
        jsonb_strip_nulls(jsonb_build_object(
@@ -8,5 +9,13 @@ select j.id, j.step_id, j.from_state, j.to_state,
        not exists (select from holdfast.journal l where l.step_id = j.step_id and l.id > j.id) as most_recent,
        j.at as created_at, j.tenant
   from holdfast.journal j
- where j.machine = 'flow.step' and j.step_id is not null;
+ where j.machine = 'flow.step' and j.step_id is not null
+union all
+select null, s.id, null, b.state, '{"event": "created"}'::jsonb, 0,
+       -- A step that has moved may have lost its journal to retention.
+       s.last_event is null and not exists (select from holdfast.journal l where l.step_id = s.id),
+       s.created_at, s.tenant
+  from holdfast.steps s
+  join holdfast.machine_states b on b.machine = s.machine and b.is_initial
+ where s.machine = 'flow.step';
 grant select, insert, update, delete on flow.step_transitions to hf_producer, hf_worker, hf_reader, hf_operator;

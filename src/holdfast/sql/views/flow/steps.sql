@@ -1,11 +1,12 @@
 -- Steps in the words of the DAG engine. What it reads beside the step's rows is read only where it is asked for. `attempts` counts
--- failures since the last fresh start; a step that was given up with tries left has failed for good, so it is not retryable.
+-- failures since the last fresh start. `retryable` is what its policy says; a step that was given up with tries left has failed for
+-- good, so it is not retryable either.
 create or replace view flow.steps with (security_invoker = true) as
 select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
        s.state in ('complete', 'resolved_manually') as processed,
        case when s.state in ('complete', 'resolved_manually') then s.finished_at end as processed_at,
        s.lease_id is not null as in_process, s.failures as attempts, p.tries as retry_limit,
-       p.tries is distinct from 1
+       p.retryable
          and (s.state <> 'error' or s.finished_at is null or coalesce(s.failures >= p.tries, false)) as retryable,
        exists (select from holdfast.runs r
                  join flow.definitions d on d.name = r.name and d.namespace = coalesce(r.input ->> 'namespace', 'default')

@@ -1,0 +1,24 @@
+-- The state of a flow's step or task that the caller may act for. A step stays locked; a task is locked by what moves it, after its steps.
+create or replace function flow.state_to_change(id text)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  state text;
+begin
+  if state_to_change.id ~ '^[0-9]{1,18}$' then
+    return (flow.step_to_change(state_to_change.id::bigint)).state;
+  end if;
+  if state_to_change.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.state into state from holdfast.runs r
+     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed));
+  end if;
+  if state is null then
+    perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
+                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them');
+  end if;
+  return state;
+end
+$$;
