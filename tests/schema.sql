@@ -2499,7 +2499,8 @@ declare
   soonest timestamptz;
 begin
   update holdfast.workers w
-     set is_asleep = true, seen_at = clock
+     set is_asleep = true, seen_at = clock,
+         state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours
    where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue;
   for level in 0 .. 9 loop
     soonest := least(soonest, (
@@ -4857,7 +4858,10 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
               ORDER BY u.tenant)
             ELSE NULL::text[]
         END AS tenants,
-    w.state,
+        CASE
+            WHEN ((h.held > 0) AND (w.state = ANY (ARRAY['connecting'::text, 'recovery'::text, 'polling'::text, 'idle'::text]))) THEN 'processing'::text
+            ELSE w.state
+        END AS state,
         CASE
             WHEN (w.seen_at > (holdfast.clock() - '00:00:45'::interval)) THEN 'alive'::text
             WHEN (w.seen_at > (holdfast.clock() - '00:02:30'::interval)) THEN 'late'::text
