@@ -27,7 +27,9 @@ HoldfastError
 │   └── Rejected            it will not have it, now or later; failed for good
 └── DatabaseError           the database could not be used at all
     ├── BadAddress          the DSN cannot be read
-    ├── Unreachable         no server answered
+    ├── Unreachable         no server answered; nothing was done
+    ├── TooManyConnections  the server, the database or the login has no connection left to give
+    ├── CommitUnknown       the connection broke before the answer came: it may have been done or not
     ├── ReadOnly            the server takes no writes: a standby, or one that is set so
     ├── DiskFull            the server has no room left
     ├── LoginRefused        a server answered and refused the login
@@ -166,7 +168,15 @@ class BadAddress(DatabaseError):
 
 
 class Unreachable(DatabaseError):
-    exit_code = 7
+    pass
+
+
+class TooManyConnections(DatabaseError):
+    pass
+
+
+class CommitUnknown(DatabaseError):
+    pass
 
 
 class ReadOnly(DatabaseError):

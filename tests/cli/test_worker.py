@@ -22,6 +22,11 @@ def work(number: int) -> int:
     return number
 """
 
+REFUSED = """
+from holdfast.kernel import calls
+hf.registry.also_say(lambda: calls.define_kind("a kind", policy="no policy of ours"))
+"""
+
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -38,6 +43,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "shop_lacks": "import a_module_that_is_not_there\n",
         "shop_syntax": "def (\n",
         "shop_exits": "raise SystemExit(3)\n",
+        "shop_refused": GOOD + REFUSED,
     }.items():
         (tmp_path / f"{name}.py").write_text(text)
     return tmp_path
@@ -112,6 +118,17 @@ def test_a_burst_works_and_ends(holdfast, shop: Path) -> None:  # type: ignore[n
 
         assert done.returncode == 0, done.stderr
         assert '"worker.stopped"' in done.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--burst"], ["--processes", "2"]], ids=str)
+def test_a_worker_whose_definition_the_database_refuses_ends(holdfast, shop: Path, more: list[str]) -> None:  # type: ignore[no-untyped-def]
+    """W-33: also under a supervisor, which does not start it again."""
+    done = holdfast("worker", "--app", "shop_refused", *more)
+
+    assert done.returncode == 2, done.stderr
+    assert "'a kind'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "worker.died" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -290,7 +290,7 @@ def test_the_list_has_one_row_for_a_worker_of_several_queues(db: DB) -> None:
     run(db, calls.mark_asleep("w", "a"))
 
     row = listed(db)
-    assert (row["queues"], row["kinds"], row["tenants"], row["state"]) == (["a", "b"], ["mail", "sms"], None, "polling")
+    assert (row["queues"], row["kinds"], row["tenants"], row["state"]) == (["a", "b"], ["mail", "sms"], None, "idle")
     assert (row["is_asleep"], row["about"]) == (False, {"state": "polling"})
     claim(db, "w", queue="c")
     assert listed(db)["kinds"] is None

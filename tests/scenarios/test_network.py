@@ -104,7 +104,7 @@ def test_a_renewal_whose_answer_was_cut_off_costs_nothing(
     for _ in range(3):
         strike(proxy, proof, "renew_leases")
         until(lambda: not proxy.is_armed, "the answer to a renewal was lost")
-    worker.await_said("lease.round_failed")
+    worker.await_said("lease.renewal_failed")
     far_crew.open("go")
 
     until(lambda: database.is_over(step), "the step was over")

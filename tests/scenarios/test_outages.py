@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from holdfast.errors import DatabaseError
 from scenarios.crew import Crew, Database, Member, Server, until, waiting_for_a_lock
 from scenarios.history import lines
 from scenarios.proof import Proof
@@ -42,7 +43,7 @@ def start_for_sure(database: Database, key: str) -> int:
     def start() -> bool:
         try:
             found.append(database.start("deposit", key=key, seconds=0.01))
-        except psycopg.OperationalError:
+        except (psycopg.OperationalError, DatabaseError):
             return False
         return True
 

@@ -9,11 +9,13 @@ from dataclasses import fields, is_dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
+from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import Connection
 
+from holdfast.flow import calls as flow
 from holdfast.kernel import calls, migrate
 from holdfast.kernel.call import Call
 from holdfast.models import ActorKind, Event, JournalEntry, Level
@@ -75,6 +77,18 @@ def test_a_call_names_a_function_with_just_its_parameters_and_columns(
         assert [f.name for f in fields(call.row)] == (given or columns_of(catalog, answer))
     if issubclass(call.row, tuple):
         assert list(call.row._fields) == (given or columns_of(catalog, answer))
+
+
+def test_a_call_that_only_reads_is_known_by_its_function(catalog: DB) -> None:
+    """An answer that is lost leaves a doubt only where something may have been written."""
+    made = [sample(make) for make in MADE] + [flow.step_outcomes(UUID(int=0)), flow.retry_from(1)]
+
+    for call in made:
+        ((kind,),) = catalog.execute(
+            "select provolatile::text from pg_proc where pronamespace = %s::regnamespace and proname = %s",
+            [call.schema, call.function],
+        )
+        assert call.is_read == (kind != "v" or call.function == "clock"), call.function
 
 
 def test_there_are_calls_at_all() -> None:

@@ -11,7 +11,6 @@ from functools import wraps
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-import psycopg
 import typer
 from psycopg import Connection
 
@@ -19,7 +18,7 @@ from holdfast import embedded
 from holdfast.cli.complete import ids, queues
 from holdfast.cli.render import be_quiet, drop_colour
 from holdfast.cli.settings import load
-from holdfast.errors import BadInput, DatabaseError, Unreachable
+from holdfast.errors import BadInput
 from holdfast.kernel import db
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -86,14 +85,8 @@ def common(command: Command) -> Command:
 @contextmanager
 def opened() -> Iterator[DB]:
     """Give a connection to the database of the settings; one that breaks is a server that went away."""
-    with db.connect(embedded.address(load())) as connection:
-        try:
-            yield connection
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            said = " ".join(str(error).split())
-            if connection.broken or connection.closed:
-                raise Unreachable(f"the database went away: {said}; see that the server runs, and try again") from error
-            raise DatabaseError(f"the database gave up: {said}; try again when it has less to do") from error
+    with db.opened(embedded.address(load())) as connection:
+        yield connection
 
 
 def parse_id(text: str) -> int | UUID:

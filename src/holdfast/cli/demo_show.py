@@ -59,7 +59,7 @@ class Played:
 def show(*, tasks: int, workers: int, as_json: bool) -> None:
     """Run the demo and report it; ends with the exit code that the verdict has."""
     settings = load_settings()
-    with opened_database(settings) as dsn, db.connect(dsn) as connection:
+    with opened_database(settings) as dsn, db.opened(dsn) as connection:
         _migrate(connection, settings, dsn)
         played = _played(dsn, connection, tasks, workers)
         if as_json:

@@ -84,7 +84,7 @@ def examine(config: Config) -> Iterator[Check]:
         return
     yield server_version(status)
     yield schema_version(status)
-    with db.connect(address) as connection:
+    with db.opened(address) as connection:
         for name, check in (CHECKS | server_checks(config.call_deadline)).items():
             if status.schema_version is not None or name not in NEEDS_SCHEMA:
                 yield attempt(name, check, connection)

@@ -13,7 +13,7 @@ from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.settings import load
 from holdfast.config import Config
-from holdfast.errors import BadInput, ReadOnly, Unreachable
+from holdfast.errors import BadInput, DatabaseError, Unreachable
 from holdfast.kernel import db, migrate
 from holdfast.worker.options import Options, new_identity
 
@@ -122,9 +122,11 @@ def _address(config: Config) -> str:
         migrate.run(address)
         return address
     try:
-        with db.connect(address) as connection:
+        with db.opened(address) as connection:
             migrate.check(connection)
-    except (Unreachable, ReadOnly) as error:
+    except DatabaseError as error:
+        if error.exit_code != Unreachable.exit_code:  # what waiting does not mend
+            raise
         say(f"the database is away, and is waited for: {error}")
     return address
 

@@ -188,34 +188,40 @@ def step_surroundings(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[C
     of_steps, arguments, names, sources = zip(*wishes, strict=True) if wishes else ((), (), (), ())
     asked = {"arguments": list(arguments), "names": list(names), "sources": list(sources)}
     ids = {"step_ids": Bigints(step_ids), "of_steps": Bigints(of_steps)}
-    return Call("step_surroundings", CompletedInput, {**ids, **asked}, keeps_json=True, schema="flow")
+    return Call("step_surroundings", CompletedInput, {**ids, **asked}, keeps_json=True, schema="flow", is_read=True)
 
 
 def step_outcomes(task_id: UUID, names: Sequence[str] | None = None) -> Call[StepOutcome]:
     """See how the steps of a task stand, and what they gave."""
     named = None if names is None else list(names)
-    return Call("step_outcomes", StepOutcome, {"task_id": task_id, "names": named}, schema="flow")
+    return Call("step_outcomes", StepOutcome, {"task_id": task_id, "names": named}, schema="flow", is_read=True)
 
 
 def task_context(task_id: UUID) -> Call[TaskContext]:
     """See where a task stands."""
-    return Call("get_task_execution_context", TaskContext, {"task_id": task_id}, schema="flow")
+    return Call("get_task_execution_context", TaskContext, {"task_id": task_id}, schema="flow", is_read=True)
 
 
 def step_readiness(task_id: UUID, step_ids: Sequence[int] | None = None) -> Call[StepReadiness]:
     """See which steps of a task are ready."""
     named = None if step_ids is None else Bigints(step_ids)
-    return Call("get_step_readiness_status", StepReadiness, {"task_id": task_id, "step_ids": named}, schema="flow")
+    return Call(
+        "get_step_readiness_status", StepReadiness, {"task_id": task_id, "step_ids": named}, schema="flow", is_read=True
+    )
 
 
 def touched_tasks(worker: str, step_ids: Sequence[int]) -> Call[TouchedTask]:
     """Ask which tasks steps are of that a worker took."""
-    return Call("touched_tasks", TouchedTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow")
+    return Call(
+        "touched_tasks", TouchedTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow", is_read=True
+    )
 
 
 def settled_tasks(worker: str, step_ids: Sequence[int]) -> Call[SettledTask]:
     """Ask where the tasks of steps stand that a worker settled."""
-    return Call("settled_tasks", SettledTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow")
+    return Call(
+        "settled_tasks", SettledTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow", is_read=True
+    )
 
 
 def closed_tasks(worker: str, step_ids: Sequence[int]) -> Call[ClosedTask]:

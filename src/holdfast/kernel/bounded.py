@@ -75,8 +75,7 @@ def _ended(gen: Generator[Any, Any, R], patience: float) -> Generator[Any, Any, 
             ready = yield asked
             if not ready and time.monotonic() >= until:
                 raise Unreachable(
-                    f"the database did not answer within {patience:g} s; whether it did what was asked is not known: "
-                    "see that it can be reached, then look, or ask again under the same key"
+                    f"the database did not answer within {patience:g} s; see what holds it up: pg_stat_activity"
                 )
             asked = gen.send(ready)
     except StopIteration as end:

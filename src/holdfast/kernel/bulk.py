@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.pq import TransactionStatus
 
 from holdfast.failpoints import failpoint
-from holdfast.kernel import calls, db
+from holdfast.kernel import calls, db, lost
 from holdfast.kernel.bounded import within
 
 PATIENCE = timedelta(minutes=10)  # for one answer: a million rows take a minute
@@ -56,10 +57,22 @@ def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
     """All or none, in the caller's own transaction if it has one, which then is the caller's to commit."""
     if not connection.autocommit:
         connection.execute("select")  # begins it: else the block below would, and commit it at its end
-    with connection.transaction():
-        yield
-        failpoint("before_bulk_commit")
-    failpoint("after_bulk_commit")
+    is_ours = connection.pgconn.transaction_status == TransactionStatus.IDLE
+    is_sent = False
+    try:
+        with connection.transaction():
+            yield
+            failpoint("before_bulk_commit")
+            is_sent = True
+        failpoint("after_bulk_commit")
+    except lost.BREAKS as error:
+        if not is_ours or not lost.is_lost(connection, error):
+            raise
+        if not is_sent:
+            raise lost.gone(error, "nothing was started, for the database went away") from error
+        raise lost.unknown(
+            error, "the commit of a bulk start", "look whether it is there, whole, before you start it again"
+        ) from error
 
 
 def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:

@@ -19,3 +19,4 @@ class Call(Generic[Row]):
     keeps_json: bool = False  # give JSON as the text that came, for a reader of its own
     then_within: timedelta | None = None  # the server gives the transaction up when no commit follows within it
     schema: LiteralString = "holdfast"  # or a face's own
+    is_read: bool = False  # it changes nothing: an answer that is lost leaves nothing to wonder about

@@ -123,7 +123,7 @@ def renew_leases(
 
 def lost_leases(step_ids: Sequence[int], lease_ids: Sequence[int]) -> Call[LostLease]:
     """Ask which leases are lost, and how their steps stand now."""
-    return Call("lost_leases", LostLease, {"step_ids": list(step_ids), "lease_ids": list(lease_ids)})
+    return Call("lost_leases", LostLease, {"step_ids": list(step_ids), "lease_ids": list(lease_ids)}, is_read=True)
 
 
 def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
@@ -144,17 +144,17 @@ def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
 
 def step_results(step_ids: Sequence[int]) -> Call[StepResult]:
     """See what became of steps."""
-    return Call("step_results", StepResult, {"step_ids": list(step_ids)})
+    return Call("step_results", StepResult, {"step_ids": list(step_ids)}, is_read=True)
 
 
 def clock() -> Call[datetime]:
     """Ask for the time, as the kernel has it."""
-    return Call("clock", datetime, {})
+    return Call("clock", datetime, {}, is_read=True)
 
 
 def run_results(run_ids: Sequence[UUID]) -> Call[RunResult]:
     """See what became of runs."""
-    return Call("run_results", RunResult, {"run_ids": list(run_ids)})
+    return Call("run_results", RunResult, {"run_ids": list(run_ids)}, is_read=True)
 
 
 def add_awaited(
@@ -234,7 +234,7 @@ def retire_worker(worker: str) -> Call[None]:
 
 def namesakes(worker: str) -> Call[str]:
     """Ask which live workers bear the same name."""
-    return Call("namesakes", str, {"worker": worker})
+    return Call("namesakes", str, {"worker": worker}, is_read=True)
 
 
 def mark_asleep(worker: str, queue: str = "default") -> Call[timedelta | None]:
@@ -278,7 +278,7 @@ def define_policy(
 
 def violations() -> Call[Violation]:
     """List every broken invariant."""
-    return Call("violations", Violation, {})
+    return Call("violations", Violation, {}, is_read=True)
 
 
 def _jsonb(value: Any) -> Jsonb | Json:

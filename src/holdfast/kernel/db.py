@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
@@ -22,7 +21,7 @@ from psycopg.types.string import TextLoader
 from holdfast import errors
 from holdfast.config import Config, check_dsn
 from holdfast.failpoints import failpoint
-from holdfast.kernel import schema
+from holdfast.kernel import lost, schema
 from holdfast.kernel.bounded import AsyncBounded, Bounded
 from holdfast.kernel.call import Call
 from holdfast.models import Json, Unreadable
@@ -35,10 +34,6 @@ CONNECT_WITHIN = 10  # seconds
 PREPARE_AFTER = 5  # uses of a statement on one connection, as psycopg has it
 TRIES = 5  # of a call that met a deadlock, in a transaction of its own
 DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
-_REFUSED_LOGIN = re.compile(
-    r"authentication failed|no password supplied|no pg_hba\.conf entry|not permitted to log in|"
-    r"role \".*\" does not exist"
-)
 # The database does not tell which row: under row-level security it keeps the detail to itself.
 _CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str]] = {
     "run_step_names": (errors.BadInput, "two steps of the run would have one name; a name stands once in a run"),
@@ -54,13 +49,12 @@ _BAD_INPUT = (
     psycopg.errors.ProgramLimitExceeded,  # a key too long for its index
     psycopg.errors.StatementTooComplex,  # JSON too deep
 )
-_NO_DATABASE = re.compile(r"database \".*\" does not exist")
-_NO_WRITER = re.compile(r"session is read-only|server is in hot standby mode")  # of several, none that was asked for
 
 
 def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     """Make the call: in the transaction that is open on the connection, else in one of its own."""
     for last in range(1 - TRIES, 1):
+        stood = connection.pgconn.transaction_status
         try:
             with translated(), connection.cursor(row_factory=_rows(call)) as cursor:
                 failpoint(f"before_{call.function}")
@@ -70,12 +64,18 @@ def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
         except DEADLOCK:
             if last == 0 or not _is_alone(connection):
                 raise
+        except lost.BREAKS as error:
+            ours = _broken(connection, call, stood, error)
+            if ours is None:
+                raise
+            raise ours from error
     raise AssertionError("not reached")
 
 
 async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     """Make the call, as `run` does."""
     for last in range(1 - TRIES, 1):
+        stood = connection.pgconn.transaction_status
         try:
             with translated():
                 async with connection.cursor(row_factory=_rows(call)) as cursor:
@@ -87,6 +87,11 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
         except DEADLOCK:
             if last == 0 or not _is_alone(connection):
                 raise
+        except lost.BREAKS as error:
+            ours = _broken(connection, call, stood, error)
+            if ours is None:
+                raise
+            raise ours from error
     raise AssertionError("not reached")
 
 
@@ -100,6 +105,22 @@ async def aconnect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> AsyncBounded:
     """Open a connection, as `connect` does."""
     with _translated_connect(dsn):
         return await AsyncBounded.connect(dsn, **aoptions(timeout))
+
+
+@contextmanager
+def opened(dsn: str) -> Iterator[Bounded]:
+    """Open a connection for statements of the caller's own; should it break, say so in our words."""
+    with connect(dsn) as connection:
+        try:
+            yield connection
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if lost.is_lost(connection, error):
+                raise lost.gone(error) from error
+            raise translate(error) or _gave_up(error) from error
+
+
+def _gave_up(error: psycopg.Error) -> errors.DatabaseError:
+    return errors.DatabaseError(f"the database gave up: {_words(error)}; try again when it has less to do")
 
 
 def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
@@ -125,6 +146,17 @@ def _prepares() -> bool:
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     """Whether the call was its own transaction: then it was undone whole and may be made again."""
     return connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE
+
+
+def _broken(
+    connection: Connection[Any] | AsyncConnection[Any], call: Call[Any], stood: int, error: BaseException
+) -> errors.DatabaseError | None:
+    """Name what a lost connection means for a call; None inside a transaction, whose owner knows what it means."""
+    if not connection.autocommit or not lost.is_lost(connection, error):
+        return None
+    if stood == TransactionStatus.UNKNOWN:  # it was closed before: nothing was sent
+        return lost.gone(error)
+    return lost.unanswered(call, error) if stood == TransactionStatus.IDLE else None
 
 
 def _statement(call: Call[Any]) -> bytes:
@@ -256,16 +288,5 @@ def _translated_connect(dsn: str) -> Iterator[None]:
     check_dsn(dsn)
     try:
         yield
-    except psycopg.OperationalError as error:
-        raise why_not_connected(str(error).strip()) from error
-
-
-def why_not_connected(said: str) -> errors.DatabaseError:
-    """Tell a refused login, a missing database and a silent server apart: the driver has words for it, and no code."""
-    if _REFUSED_LOGIN.search(said):
-        return errors.LoginRefused(f"the server refused the login: {said}; check user and password in HOLDFAST_DSN")
-    if _NO_DATABASE.search(said):
-        return errors.BadAddress(f"{said}; create the database, or name another in HOLDFAST_DSN")
-    if _NO_WRITER.search(said):
-        return errors.ReadOnly(f"no server takes writes: {said}; see which is to be the primary, or name it")
-    return errors.Unreachable(f"no PostgreSQL answered: {said}; check HOLDFAST_DSN, and that the server runs")
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:  # a handshake that breaks off is either
+        raise lost.why_not_connected(str(error).strip()) from error

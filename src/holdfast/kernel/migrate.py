@@ -52,7 +52,7 @@ class Migration:
 def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
     """Apply what is missing, each part in a transaction of its own, and give the names of what was applied."""
     say = progress or (lambda _: None)
-    with db.connect(dsn) as connection:
+    with db.opened(dsn) as connection:
         _preflight(connection)
         make_roles(connection)
         applied = [m.name for m in migrations() if _apply(connection, m, say)]
@@ -63,7 +63,7 @@ def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
 
 def status(dsn: str) -> SchemaStatus:
     """Say how far a database is migrated; changes nothing."""
-    with db.connect(dsn) as connection:
+    with db.opened(dsn) as connection:
         _check_server(connection)
         done = _applied(connection)
         pending = [m.name for m in migrations() if m.number not in done]

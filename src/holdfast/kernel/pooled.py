@@ -11,12 +11,13 @@ from typing import Any
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from holdfast.errors import Unreachable
+from holdfast.errors import DatabaseError, TooManyConnections, Unreachable
 from holdfast.kernel import db
 from holdfast.kernel.bounded import AsyncBounded, Bounded
 
 Pool = ConnectionPool[Bounded]
 AsyncPool = AsyncConnectionPool[AsyncBounded]
+LAST_TRY = 2  # seconds to learn why there was no connection; the driver allows no less
 
 
 def pool(dsn: str, size: int) -> Pool:
@@ -43,7 +44,7 @@ def lent(pool: Pool, patience: timedelta) -> Iterator[Bounded]:
     try:
         connection = pool.getconn(timeout=patience.total_seconds())
     except PoolTimeout as error:
-        raise _none_free(patience) from error
+        raise _why_none(pool, patience) from error
     try:
         with connection:
             yield connection
@@ -57,7 +58,7 @@ async def alent(pool: AsyncPool, patience: timedelta) -> AsyncIterator[AsyncBoun
     try:
         connection = await pool.getconn(timeout=patience.total_seconds())
     except PoolTimeout as error:
-        raise _none_free(patience) from error
+        raise await _awhy_none(pool, patience) from error
     try:
         async with connection:
             yield connection
@@ -86,8 +87,31 @@ def _has_something_to_read(connection: Connection[Any] | AsyncConnection[Any]) -
     return bool(socket.poll(0))
 
 
-def _none_free(patience: timedelta) -> Unreachable:
+def _why_none(pool: Pool, patience: timedelta) -> DatabaseError:
+    """Find out why the pool has none: it keeps that to itself, and a connection apart tells."""
+    try:
+        db.connect(str(pool.conninfo), timeout=LAST_TRY).close()
+    except DatabaseError as error:
+        return _counted(pool, error)
+    return _all_lent(pool, patience)
+
+
+async def _awhy_none(pool: AsyncPool, patience: timedelta) -> DatabaseError:
+    try:
+        await (await db.aconnect(str(pool.conninfo), timeout=LAST_TRY)).close()
+    except DatabaseError as error:
+        return _counted(pool, error)
+    return _all_lent(pool, patience)
+
+
+def _counted(pool: Pool | AsyncPool, error: DatabaseError) -> DatabaseError:
+    if isinstance(error, TooManyConnections):
+        error.add_note(f"this app alone may open up to {pool.max_size} connections")
+    return error
+
+
+def _all_lent(pool: Pool | AsyncPool, patience: timedelta) -> DatabaseError:
     return Unreachable(
-        f"no connection to the database was to be had within {patience.total_seconds():g} s; "
-        "see that the server runs, and that what borrows connections gives them back"
+        f"none of the app's {pool.max_size} connections was to be had within {patience.total_seconds():g} s; "
+        "see that what borrows connections gives them back"
     )

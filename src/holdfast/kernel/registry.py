@@ -15,6 +15,11 @@ from holdfast.kernel.completion import Completes, Want
 from holdfast.kernel.signature import Signature
 from holdfast.models import Json
 
+LONGEST_NAME = 200  # characters, as the database has it
+LONGEST_LEASE = timedelta(days=365)
+MOST_TRIES = 2**31 - 1
+MOST_GROWTH = 1000
+
 
 class RetryLaw(Protocol):
     """How failures of a kind are tried again, in the words of a face."""
@@ -140,6 +145,11 @@ def _check(handler: Handler) -> None:
     name = handler.kind
     if not name or not name.isprintable():
         raise BadTask(f"{name!r} cannot name a task; take letters, digits, dots and dashes")
+    check_length(f"the name {name[:40]}…", name)
+    queue: Any = handler.queue
+    if not isinstance(queue, str) or not queue or not queue.isprintable():
+        raise BadTask(f"{name}: {queue!r} cannot name a queue; take letters, digits, dots and dashes")
+    check_length(f"{name}: the queue {queue[:40]}…", queue)
     if handler.uses_cpu and handler.is_async:
         raise BadTask(f"{name}: an async handler cannot run in a process; make it a plain def, or leave cpu=True out")
     if handler.uses_cpu and "<locals>" in handler.function.__qualname__:
@@ -147,12 +157,23 @@ def _check(handler: Handler) -> None:
     for option, given in (("lease", handler.lease), ("timeout", handler.timeout)):
         if given is not None and given <= timedelta(0):
             raise BadTask(f"{name}: a {option} of {given} ends before it begins; take a longer one")
+        if given is not None and given > LONGEST_LEASE:
+            raise BadTask(f"{name}: a {option} must be at most {LONGEST_LEASE.days} days, got {given}; take minutes")
     if isinstance(handler.retry, RetryPolicy):
         _check_policy(name, handler.retry)
 
 
+def check_length(what: str, name: str) -> None:
+    """Refuse a name that the database would refuse each time a worker connects."""
+    if len(name) > LONGEST_NAME:
+        raise BadTask(f"{what} has {len(name)} characters; {LONGEST_NAME} are the most, so take a shorter one")
+
+
 def _check_policy(name: str, law: RetryPolicy) -> None:
     """Refuse here what the database would refuse each time a worker connects."""
+    limit: Any = law.limit
+    if not isinstance(limit, int) or limit > MOST_TRIES:
+        raise BadTask(f"{name}: limit must be a whole number of executions up to {MOST_TRIES}, got {limit!r}")
     if law.limit < 1:
         raise BadTask(f"{name}: a policy of {law.limit} executions never tries; take at least 1")
     if min(law.base, law.longest, *law.waits) < timedelta(0):
@@ -161,6 +182,8 @@ def _check_policy(name: str, law: RetryPolicy) -> None:
         raise BadTask(f"{name}: a jitter of {law.jitter} is no share; take one from 0 to 1")
     if not law.growth >= 1:
         raise BadTask(f"{name}: with a growth of {law.growth} waits get shorter; take 1 or more")
+    if law.growth > MOST_GROWTH:
+        raise BadTask(f"{name}: growth must be at most {MOST_GROWTH}, got {law.growth}")
 
 
 def _place(handler: Handler) -> str:

@@ -9,12 +9,11 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
-import psycopg
 from psycopg import AsyncConnection, Connection
 
-from holdfast.errors import HoldfastError, LeaseLost, TooLarge, Unreachable
+from holdfast.errors import HoldfastError, LeaseLost, TooLarge
 from holdfast.failpoints import failpoint
-from holdfast.kernel import calls, db
+from holdfast.kernel import calls, db, lost
 from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
 from holdfast.kernel.spares import Spares
@@ -23,10 +22,6 @@ from holdfast.models import Continue, SettledStep, Settlement
 
 class NotOpened(HoldfastError):
     """A transaction was asked for and never entered."""
-
-
-class AnswerLost(HoldfastError):
-    """Whether the transaction was committed is not known here; the database knows, by whether the lease is over."""
 
 
 class ResultTooLarge(TooLarge):
@@ -128,12 +123,10 @@ def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: time
     try:
         with within(connection, deadline):
             yield
-    except (psycopg.OperationalError, psycopg.InterfaceError, Unreachable) as error:
-        if not connection.closed:
+    except lost.BREAKS as error:
+        if not lost.is_lost(connection, error):
             raise
-        raise AnswerLost(
-            f"the connection broke while the transaction was committed: {error}; whether it was is asked by lease"
-        ) from error
+        raise lost.unknown(error, "the commit of ctx.transaction()", "the step's lease tells whether it was") from error
 
 
 def _check(settlement: Settlement, settled: list[SettledStep]) -> None:

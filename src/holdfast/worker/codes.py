@@ -7,4 +7,5 @@ import signal
 STOPS = (signal.SIGTERM, signal.SIGINT)
 DRAINED = 0  # stopped in order: all that it held is settled or handed back
 NOT_TOLD = 7  # stopped, but the database could not be told: leases run out by themselves
+REFUSED = frozenset({2, 5, 6})  # a definition, an option or a right is wrong: another start would end as this one did
 STOPPED_NOW = 130  # told twice: handed back what it held without waiting for its handlers

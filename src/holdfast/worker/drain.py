@@ -31,6 +31,8 @@ async def drain(worker: Worker) -> int:
     for one in released(worker.intake.lanes.withdraw()):
         worker.settler.ended(one)
     until = time.monotonic() + worker.options.grace.total_seconds()
+    if worker.in_flight:
+        worker.show_draining()
     while worker.in_flight and worker.stop_signals < 2 and (left := until - time.monotonic()) > 0:
         await worker.wait_for_change(left)
     failpoint("before_hand_back")

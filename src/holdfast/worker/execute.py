@@ -14,10 +14,19 @@ from psycopg.errors import ReadOnlySqlTransaction
 from pydantic import ValidationError
 
 from holdfast import tracing
-from holdfast.errors import LeaseLost, RateLimited, ReadOnly, Rejected, Unavailable, Unreachable
+from holdfast.errors import (
+    CommitUnknown,
+    LeaseLost,
+    RateLimited,
+    ReadOnly,
+    Rejected,
+    TooManyConnections,
+    Unavailable,
+    Unreachable,
+)
 from holdfast.kernel import finite
 from holdfast.kernel.signature import TRACE, ResultRefused, told
-from holdfast.kernel.transaction import AnswerLost, ResultTooLarge
+from holdfast.kernel.transaction import ResultTooLarge
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
 from holdfast.worker.attempt import Attempt
 
@@ -146,7 +155,7 @@ def _is_of_the_database(one: Attempt, error: BaseException) -> bool:
     After a commit whose answer was lost it is refused by its lease, if the commit did happen.
     """
     match error:
-        case AnswerLost() | Unreachable() | ReadOnly() | ReadOnlySqlTransaction():
+        case CommitUnknown() | Unreachable() | TooManyConnections() | ReadOnly() | ReadOnlySqlTransaction():
             return True
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return one.ctx.transaction_open is not None and one.ctx.transaction_open.is_broken

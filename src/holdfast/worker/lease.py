@@ -42,7 +42,8 @@ class Leases:
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        if not self._thread.is_alive():
+            self._thread.start()
 
     def stop(self) -> None:
         """End, and wait for it."""

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from holdfast import log, tracing
-from holdfast.errors import HoldfastError, ReadOnly, Unreachable
+from holdfast.errors import CommitUnknown, HoldfastError, ReadOnly, Unreachable
 from holdfast.kernel import db
 from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
@@ -51,18 +51,12 @@ class Link:
         try:
             with tracing.span(call.function), within(connection, timedelta(seconds=self._deadline)):
                 return await db.arun(connection, call)
-        except Unreachable:
-            await self.close()
-            raise Unreachable(
-                f"holdfast.{call.function} did not answer within {self._deadline:g} s; "
-                "see what holds it up: pg_stat_activity"
-            ) from None
         except (psycopg.OperationalError, psycopg.InterfaceError):
             if connection.closed or connection.broken:
                 await self.close()
             raise
-        except (ReadOnly, asyncio.CancelledError):  # of the one: the next connection may find the writer
-            await self.close()
+        except (Unreachable, CommitUnknown, ReadOnly, asyncio.CancelledError):
+            await self.close()  # a new one may find the server again, or of several the writer
             raise
 
     async def make_and_ask(self, call: Call[Row], question: Call[Any]) -> tuple[list[Row], list[Any] | None]:

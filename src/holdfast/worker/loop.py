@@ -8,13 +8,14 @@ any of them ▸ error_wait ▸ connecting;   any of them ▸ draining ▸ stoppe
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import time
-from importlib.metadata import version
+from contextlib import suppress
 from typing import Any
 
+import psycopg
+
 from holdfast import log
+from holdfast.errors import HoldfastError
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Registry
 from holdfast.worker.attempt import Held
@@ -27,6 +28,7 @@ from holdfast.worker.listen import Listener
 from holdfast.worker.meters import Meters
 from holdfast.worker.options import Options
 from holdfast.worker.pace import AT_ONCE
+from holdfast.worker.registration import RegistrationRefused, about, register
 from holdfast.worker.settle import Settler
 from holdfast.worker.states import State, States
 
@@ -86,7 +88,59 @@ class Worker:
         return self.states.shown(is_full=self.intake.room() == 0)
 
     async def run(self) -> int:
-        """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code."""
+        """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code.
+
+        Whatever goes wrong is waited for, but for a definition that the database refuses: that is raised.
+        """
+        refusal: HoldfastError | None = None
+        while not self.stop_signals:
+            try:
+                if await self._round():
+                    break
+            except RegistrationRefused as refused:
+                refusal = refused.error
+                self.log.error("worker.refused", error=str(refusal), kind=type(refusal).__name__)
+                break
+            except Exception as error:  # noqa: BLE001 - the loop ends only when it is told to
+                await self._error_wait(error)
+        code = await drain(self)
+        if refusal is not None:
+            raise refusal
+        return code
+
+    async def wait_for_change(self, seconds: float) -> None:
+        """For the drain: wait until something is settled, or a signal comes."""
+        self._wake.clear()
+        await self._sleep(min(0.2, seconds))
+
+    async def end_beside(self) -> None:
+        """For the drain: end what runs beside the loop, and wait for it: it may be using the settler's connection."""
+        for task in self._beside:
+            task.cancel()
+        if self._beside:
+            await asyncio.wait(self._beside, timeout=1)
+
+    def show_draining(self) -> None:
+        """For the drain: write into the worker's row that it waits for its handlers, beside that wait."""
+        if self._claims.is_open:
+            self._beside.append(asyncio.create_task(self._show()))
+
+    async def _show(self) -> None:
+        with suppress(HoldfastError, psycopg.Error):  # only people would miss it
+            await self._claims.make(calls.upkeep(worker=self.options.identity, about=self._about()))
+
+    async def retire(self) -> None:
+        """For the drain: take the worker off the list, and close its connections."""
+        try:
+            await self._claims.make(calls.retire_worker(self.options.identity))
+        finally:
+            await self._claims.close()
+            await self.settler.close()
+
+    def _start_up(self) -> None:
+        """Begin what runs beside the loop, once; what failed is begun again in the next round."""
+        if self._beside:
+            return
         self.settler.begin()
         self.settler.woken = self._wake.set
         self.settler.freed = self._wake_beside_settle
@@ -98,33 +152,10 @@ class Worker:
             beside.append(self._listener.listen())
         self._beside = [asyncio.create_task(each) for each in beside]
         self.log.info("worker.started", queues=self.options.queues, kinds=self._registry.kinds())
-        while not self.stop_signals:
-            try:
-                if await self._round():
-                    break
-            except Exception as error:  # noqa: BLE001 - the loop ends only when it is told to
-                await self._error_wait(error)
-        return await drain(self)
-
-    async def wait_for_change(self, seconds: float) -> None:
-        """For the drain: wait until something is settled, or a signal comes."""
-        self._wake.clear()
-        await self._sleep(min(0.2, seconds))
-
-    async def end_beside(self) -> None:
-        """For the drain: end what runs beside the loop, and wait for it: it may be using the settler's connection."""
-        for task in self._beside:
-            task.cancel()
-        await asyncio.wait(self._beside, timeout=1)
-
-    async def retire(self) -> None:
-        """For the drain: take the worker off the list, and close its connections."""
-        await self._claims.make(calls.retire_worker(self.options.identity))
-        await self._claims.close()
-        await self.settler.close()
 
     async def _round(self) -> bool:
         """Go round once, from connecting to the end of a sleep; True when a burst has nothing left to do."""
+        self._start_up()
         self.states.enter("connecting")
         await self._connect()
         self.states.enter("recovery")
@@ -149,18 +180,7 @@ class Worker:
             return
         self.is_ready = False
         await self._claims.open()
-        for saying in self._sayings:
-            await self._claims.make(saying)
-        await self._claims.make(
-            calls.enlist_worker(
-                self.options.identity,
-                self.options.queues,
-                kinds=self._registry.kinds(),
-                tenants=self.options.tenants,
-                about=self._about(),
-            )
-        )
-        if others := await self._claims.make(calls.namesakes(self.options.identity)):
+        if others := await register(self._claims, self._sayings, self.options, self._registry.kinds(), self._about()):
             self.log.warning("worker.name_taken", others=others, then="both work; give each a name of its own")
         self._is_asleep = False
         self.is_ready = True
@@ -276,14 +296,8 @@ class Worker:
             return
 
     def _about(self) -> dict[str, Any]:
-        return {
-            "state": self.state,
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "version": version("holdfast"),
-            "concurrency": self.options.concurrency,
-            "in_flight": self.in_flight,
-        }
+        state = self.states.reported(in_flight=self.in_flight, found_nothing=self._empty_polls > 0)
+        return about(self.options, state, self.in_flight)
 
     def _moved(self, come: State, to: State, count: int) -> None:
         self.meters.moved(come, to, count)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from holdfast import log
 from holdfast.failpoints import failpoint
 from holdfast.kernel.registry import Registry
-from holdfast.worker.codes import STOPS
+from holdfast.worker.codes import REFUSED, STOPS
 from holdfast.worker.hooks import Hooks
 from holdfast.worker.lanes import new_loop
 from holdfast.worker.loop import Worker
@@ -87,7 +87,8 @@ def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> No
 class Supervisor:
     """Keeps a number of worker processes alive: one that ends is started again, soon at first, then less so.
 
-    In a burst one that ends in order is through, and so is the supervisor when all of them are.
+    In a burst one that ends in order is through, and so is the supervisor when all of them are. One that was refused
+    is not started again: the others are told to stop, and its exit code is the supervisor's.
     """
 
     def __init__(self, commands: Sequence[list[str]], *, burst: bool = False) -> None:
@@ -112,9 +113,12 @@ class Supervisor:
                 break
             with suppress(queue.Empty):
                 self._changed.get(timeout=0.5)
-            if not self._signals:
+            if not self._signals and self._refusal() is not None:
+                self._log.error("worker.refused", exit_code=self._refusal(), then="the other workers are stopped")
+                self._stop_all()
+            elif not self._signals:
                 self._revive()
-        return max((child.returncode if child.returncode >= 0 else 1) for child in self._children)
+        return self._refusal() or max((child.returncode if child.returncode >= 0 else 1) for child in self._children)
 
     def _start(self, place: int) -> subprocess.Popen[bytes]:
         self._started[place] = time.monotonic()
@@ -142,8 +146,14 @@ class Supervisor:
 
     def _signalled(self, number: int, _frame: object) -> None:
         if number != signal.SIGCHLD:
-            self._signals += 1
-            for child in self._children:
-                if child.poll() is None:
-                    child.send_signal(signal.SIGTERM)
+            self._stop_all()
         self._changed.put(number)
+
+    def _stop_all(self) -> None:
+        self._signals += 1
+        for child in self._children:
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+
+    def _refusal(self) -> int | None:
+        return next((code for child in self._children if (code := child.poll()) in REFUSED), None)

@@ -79,6 +79,14 @@ class States:
         """Say it in one word: a worker that has no room for more is processing."""
         return "processing" if self.worker == "polling" and is_full else self.worker
 
+    def reported(self, *, in_flight: int, found_nothing: bool) -> State:
+        """Say what it does until it next writes its row: not that it passes through recovery while it writes."""
+        if self.worker in {"error_wait", "draining", "stopped"}:
+            return self.worker
+        if in_flight:
+            return "processing"
+        return "idle" if found_nothing else "polling"
+
     def _note(self, come: State, to: State, count: int) -> None:
         if (come, to) not in MOVES:
             raise IllegalMove(f"a worker cannot go from {come} to {to}; this is a defect, please report it")

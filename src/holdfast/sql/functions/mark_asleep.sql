@@ -15,7 +15,8 @@ declare
   soonest timestamptz;
 begin
   update holdfast.workers w
-     set is_asleep = true, seen_at = clock
+     set is_asleep = true, seen_at = clock,
+         state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours
    where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue;
   for level in 0 .. 9 loop
     soonest := least(soonest, (

@@ -8,7 +8,9 @@ select w.worker, w.queues,
        case when not w.takes_any_tenant then array(
          select distinct u.tenant from holdfast.workers o, unnest(o.tenants) u (tenant) where o.worker = w.worker order by u.tenant)
        end as tenants,
-       w.state,
+       -- What it said last may be from before a claim: who holds steps is at work.
+       case when h.held > 0 and w.state in ('connecting', 'recovery', 'polling', 'idle') then 'processing'
+            else w.state end as state,
        case when w.seen_at > holdfast.clock() - interval '45 s' then 'alive'
             when w.seen_at > holdfast.clock() - interval '150 s' then 'late'
             else 'gone' end as standing,
