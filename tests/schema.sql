@@ -196,7 +196,8 @@ CREATE FUNCTION flow.adjust_step(step_id bigint, retry_limit integer DEFAULT NUL
 declare
   clock constant timestamptz := holdfast.clock();
   step holdfast.steps := flow.step_to_change(adjust_step.step_id);
-  law constant holdfast.policies := (select p from holdfast.policy_of(step.policy, step.kind, step.machine) p);
+  law constant holdfast.policies := (
+    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
   tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit, adjust_step.retryable);
   waits_again constant boolean := step.state = 'error' and (tries is null or step.failures < tries)
     and (step.finished_at is null or coalesce(step.failures >= law.tries, false) or coalesce(adjust_step.retryable, false));
@@ -406,18 +407,22 @@ CREATE FUNCTION flow.define_flow(name text, steps jsonb, namespace text DEFAULT 
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  tenants constant text[] := holdfast.tenants_to_define(format('flow %s', define_flow.name));
 begin
   perform holdfast.check_plan(null, define_flow.steps);
   if define_flow.steps = '[]' then
     perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
   end if;
-  insert into flow.definitions as d (namespace, name, version, description, steps, context_schema, defined_at)
-  values (define_flow.namespace, define_flow.name, define_flow.version, define_flow.description, define_flow.steps,
-          define_flow.context_schema, holdfast.clock())
+  insert into flow.definitions as d (namespace, name, version, tenant, description, steps, context_schema, defined_at)
+  select define_flow.namespace, define_flow.name, define_flow.version, t.tenant, define_flow.description, define_flow.steps,
+         define_flow.context_schema, holdfast.clock()
+    from unnest(tenants) t (tenant)
+   order by t.tenant
   on conflict on constraint definitions_pkey do update
     set description = excluded.description, steps = excluded.steps, context_schema = excluded.context_schema,
         defined_at = excluded.defined_at
-    -- Each worker says it at its start; only what is new is written.
+    -- Each worker defines it at its start; only what is new is written.
     where (d.description, d.steps, d.context_schema)
           is distinct from (excluded.description, excluded.steps, excluded.context_schema);
 end
@@ -736,8 +741,8 @@ begin
     return like_it;
   end if;
   insert into holdfast.policies as o
-    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  select named, policy_with_tries.tries, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+  select named, p.tenant, policy_with_tries.tries, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
     from holdfast.policies p where p.policy = like_it
   on conflict on constraint policies_pkey do update
     set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
@@ -894,14 +899,15 @@ declare
   missing text;
 begin
   select d.* into definition from flow.definitions d
-   where d.namespace = start_task.namespace and d.name = start_task.name
+   where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
      and (start_task.version is null or d.version = start_task.version)
-   order by d.defined_at desc
+   order by d.tenant = '*', d.defined_at desc
    limit 1;
   if definition.name is null then
     perform holdfast.refuse(
       'RN004', format('there is no flow %s%s in namespace %s', start_task.name, ' of version ' || start_task.version, start_task.namespace),
-      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ') from flow.definitions d),
+      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
+                                     from flow.definitions d where d.tenant in (start_task.tenant, '*')),
                'none is defined: start a worker that serves it'));
   end if;
   select min(r.field) into missing
@@ -1096,7 +1102,7 @@ begin
              'next_retry_at', case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end)) as steps
       from holdfast.steps s
       join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
-      left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
+      left join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p on true
      where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step'
      group by s.run_id)
   select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
@@ -1195,6 +1201,7 @@ CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) 
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
+  of_tenant constant text := (select r.tenant from holdfast.runs r where r.id = add_steps.run_id);
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
   outside text[];
   outside_ids bigint[];
@@ -1226,14 +1233,17 @@ begin
     join known k on k.name = a.name and not k.is_done;
   insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
-         coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant, coalesce(u.plan ->> 'policy', k.policy),
+         coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant,
+         coalesce((select p.policy from holdfast.policies p
+                    where p.policy = holdfast.policy_name(u.plan ->> 'policy', r.tenant)),
+                  u.plan ->> 'policy', k.policy),
          coalesce((u.plan ->> 'priority')::smallint, 0), coalesce(w.waits, 0),
          case when t.phase = 'open' and w.waits is null then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
          clock, coalesce(u.plan -> 'input', '{}')
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
-    left join holdfast.kinds k on k.kind = u.plan ->> 'kind'
+    left join holdfast.kinds_of(of_tenant) k on k.kind = u.plan ->> 'kind'
     left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
   select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
@@ -1373,6 +1383,24 @@ begin
     perform holdfast.refuse('RN005', 'what a worker says of itself is an object', '{"state": "polling", "host": "a"}');
   end if;
   perform holdfast.check_size('what a worker says of itself', check_about.about);
+end
+$$;
+
+
+--
+-- Name: check_all_tenants(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_all_tenants(what text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if holdfast.allowed_tenants() is not null then
+    perform holdfast.refuse('RN009', format('%s needs a login for all tenants, and %s has some', check_all_tenants.what,
+                                            session_user),
+                            'an owner of the database can add tenant * to holdfast.role_tenants');
+  end if;
 end
 $$;
 
@@ -1621,8 +1649,13 @@ CREATE FUNCTION holdfast.check_policies(policies text[]) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  unknown constant text := (select min(u.policy) from unnest(check_policies.policies) u (policy)
-                             where not exists (select from holdfast.policies p where p.policy = u.policy));
+  allowed constant text[] := holdfast.allowed_tenants();
+  unknown constant text := (
+    select min(u.policy)
+      from unnest(check_policies.policies) u (policy)
+     where not exists (select from holdfast.policies p
+                        where (p.policy = u.policy or p.policy = holdfast.policy_name(u.policy, p.tenant))
+                          and (p.tenant = '*' or allowed is null or p.tenant = any (allowed))));
 begin
   if unknown is not null then
     perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');
@@ -1789,7 +1822,9 @@ CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::
 declare
   clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
-  leases constant jsonb := (select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null);
+  leases constant jsonb := (
+    select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
+  has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
@@ -1797,6 +1832,9 @@ declare
   claimed int;
   rest int;
 begin
+  if serves = '{}' then
+    return;  -- no tenant of those that the login may act for
+  end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.act('worker', claim_steps.worker);
   perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
@@ -1817,7 +1855,9 @@ begin
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
              lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
-             lease_until = clock + coalesce(claim_steps.lease, (leases ->> s.kind)::interval, interval '300 s')
+             lease_until = clock + coalesce(
+               claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
+                                       else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m
        where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
          and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
@@ -1983,17 +2023,26 @@ CREATE FUNCTION holdfast.define_kind(kind text, queue text DEFAULT NULL::text, p
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  tenants constant text[] := holdfast.tenants_to_define(format('kind %s', define_kind.kind));
 begin
   perform holdfast.check_start(define_kind.kind, null, 0);
   perform holdfast.check_claim('kind', 1, define_kind.lease);
   perform holdfast.check_claim('kind', 1, define_kind.timeout);
   perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
-  insert into holdfast.kinds as k
-  values (define_kind.kind, define_kind.policy, define_kind.lease, define_kind.timeout, define_kind.queue)
+  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue)
+  select define_kind.kind, t.tenant,
+         coalesce((select p.policy from holdfast.policies p
+                    where p.policy = holdfast.policy_name(define_kind.policy, t.tenant)), define_kind.policy),
+         define_kind.lease, define_kind.timeout, define_kind.queue
+    from unnest(tenants) t (tenant)
+   order by t.tenant
   on conflict on constraint kinds_pkey do update
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
-    -- Each worker says it at its start; only what is new is written.
+    -- Each worker defines it at its start; only what is new is written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+exception when foreign_key_violation then
+  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy), 'holdfast.policies lists them');
 end
 $$;
 
@@ -2006,6 +2055,9 @@ CREATE FUNCTION holdfast.define_policy(policy text, tries integer DEFAULT 3, wai
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  tenants constant text[] := holdfast.tenants_to_define(format('policy %s', define_policy.policy));
+  taken text;
 begin
   if coalesce(define_policy.policy, '') = '' or define_policy.policy in (
        select c.policy from holdfast.machines c where c.policy is not null) then
@@ -2014,16 +2066,25 @@ begin
   if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
     perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
   end if;
+  select min(p.policy) into taken
+    from unnest(tenants) t (tenant)
+    join holdfast.policies p on p.policy = holdfast.policy_name(define_policy.policy, t.tenant)
+                            and p.tenant <> t.tenant;
+  if taken is not null then
+    perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'take another name');
+  end if;
   insert into holdfast.policies as p
-    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  values (define_policy.policy, define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth,
-          define_policy.law, define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds,
-          define_policy.longest_retry_after)
+    (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+  select holdfast.policy_name(define_policy.policy, t.tenant), t.tenant,
+         define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth, define_policy.law,
+         define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds, define_policy.longest_retry_after
+    from unnest(tenants) t (tenant)
+   order by t.tenant
   on conflict on constraint policies_pkey do update
     set tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after
-    where p is distinct from excluded;  -- each worker says it at its start; only what is new is written
+    where p is distinct from excluded;  -- each worker defines it at its start; only what is new is written
 exception when check_violation then
   perform holdfast.refuse('RN005', format('policy %s makes no sense: %s', define_policy.policy, sqlerrm),
                           'tries from 1, waits not negative, jitter from 0 to 1, law exponential or power');
@@ -2044,25 +2105,39 @@ CREATE FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[] 
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
   serves constant text[] := holdfast.narrow_tenants(enlist_worker.tenants);
+  queues constant text[] := array(
+    select distinct q.queue from unnest(enlist_worker.queues) q (queue) where q.queue is not null);
+  written int;
   served text;
 begin
   perform holdfast.check_claim(enlist_worker.worker, 1, null);
   perform holdfast.check_about(enlist_worker.about);
-  if coalesce(cardinality(array_remove(enlist_worker.queues, null)), 0) = 0 then
+  if queues = '{}' then
     perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
   end if;
-  delete from holdfast.workers w where w.worker = enlist_worker.worker and w.queue <> all (enlist_worker.queues);
+  if serves = '{}' then
+    perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
+                                            enlist_worker.worker, session_user),
+                            'name tenants that the login has in holdfast.role_tenants');
+  end if;
+  delete from holdfast.workers w
+   where w.worker = enlist_worker.worker and w.queue <> all (queues) and holdfast.is_own_worker(w.tenants, allowed);
   insert into holdfast.workers as w (worker, queue, kinds, tenants, state, about, started_at, seen_at)
-  select distinct enlist_worker.worker, q.queue, enlist_worker.kinds, serves, enlist_worker.about ->> 'state',
+  select enlist_worker.worker, q.queue, enlist_worker.kinds, serves, enlist_worker.about ->> 'state',
          coalesce(enlist_worker.about, '{}'), clock, clock
-    from unnest(enlist_worker.queues) q (queue)
-   where q.queue is not null
+    from unnest(queues) q (queue)
   on conflict on constraint workers_pkey do update
     set kinds = excluded.kinds, tenants = excluded.tenants, state = excluded.state, about = excluded.about,
-        is_asleep = false, seen_at = excluded.seen_at;
+        is_asleep = false, seen_at = excluded.seen_at
+    where holdfast.is_own_worker(w.tenants, allowed);
+  get diagnostics written = row_count;
+  if written < cardinality(queues) then
+    perform holdfast.refuse_worker(enlist_worker.worker);
+  end if;
   perform holdfast.act('worker', enlist_worker.worker);
-  foreach served in array enlist_worker.queues loop
+  foreach served in array queues loop
     perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, clock);
   end loop;
   perform holdfast.act();
@@ -2136,7 +2211,11 @@ begin
     values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
             greet_worker.clock, greet_worker.clock)
     on conflict on constraint workers_pkey do update
-      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at;
+      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at
+      where holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
+    if not found then
+      perform holdfast.refuse_worker(greet_worker.worker);
+    end if;
   end if;
   if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
     perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants);
@@ -2272,6 +2351,17 @@ END;
 
 
 --
+-- Name: is_own_worker(text[], text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((allowed IS NULL) OR COALESCE(((tenants <@ allowed) AND (tenants <> '{}'::text[])), false));
+END;
+
+
+--
 -- Name: journal_new_runs(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2386,6 +2476,55 @@ $$;
 
 
 --
+-- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.kinds (
+    kind text NOT NULL,
+    policy text,
+    lease interval,
+    timeout interval,
+    queue text,
+    tenant text DEFAULT '*'::text NOT NULL,
+    CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
+    CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
+);
+
+ALTER TABLE ONLY holdfast.kinds FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: kinds_of(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.kinds_of(tenant text) RETURNS TABLE(kind text, policy text, queue text)
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT DISTINCT ON (k.kind) k.kind,
+     k.policy,
+     k.queue
+    FROM holdfast.kinds k
+   WHERE (k.tenant = ANY (ARRAY[kinds_of.tenant, '*'::text]))
+   ORDER BY k.kind, (k.tenant = '*'::text);
+END;
+
+
+--
+-- Name: lease_of(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lease_of(kind text, tenant text) RETURNS interval
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT k.lease
+    FROM holdfast.kinds k
+   WHERE ((k.kind = lease_of.kind) AND (k.tenant = ANY (ARRAY[lease_of.tenant, '*'::text])))
+   ORDER BY (k.tenant = '*'::text)
+  LIMIT 1;
+END;
+
+
+--
 -- Name: left_unsettled(bigint[], bigint[], jsonb[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2399,6 +2538,29 @@ begin
              'step_id', u.step_id, 'lease_id', u.lease_id, 'outcome', 'done', 'result', u.result)), '[]')
       from unnest(left_unsettled.step_ids, left_unsettled.lease_ids, left_unsettled.results) u (step_id, lease_id, result)
       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id);
+end
+$$;
+
+
+--
+-- Name: live_workers(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.live_workers(queue text, kind text DEFAULT NULL::text, tenant text DEFAULT NULL::text) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return (
+    select count(*)
+      from holdfast.workers w
+     where w.queue = live_workers.queue and w.seen_at > clock - interval '150 s'
+       and (live_workers.kind is null or w.kinds is null or live_workers.kind = any (w.kinds))
+       and (live_workers.tenant is null or w.tenants is null or live_workers.tenant = any (w.tenants))
+       and (allowed is null or w.tenants is null or w.tenants && allowed));
 end
 $$;
 
@@ -2500,7 +2662,8 @@ declare
 begin
   update holdfast.workers w
      set is_asleep = true, seen_at = clock
-   where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue;
+   where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue
+     and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
   for level in 0 .. 9 loop
     soonest := least(soonest, (
       select s.due_at from holdfast.steps s
@@ -2664,12 +2827,15 @@ CREATE FUNCTION holdfast.namesakes(worker text) RETURNS SETOF text
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select distinct w.worker
     from holdfast.workers w
    where regexp_replace(w.worker, '/[^/]*$', '') = regexp_replace(namesakes.worker, '/[^/]*$', '')
-     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s';
+     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s'
+     and holdfast.is_own_worker(w.tenants, allowed);
 end
 $_$;
 
@@ -2810,7 +2976,7 @@ CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text)
     AS $$
 begin
   perform holdfast.check_reason(pause_queue.reason);
-  perform holdfast.check_tenant('*');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = coalesce(q.paused_at, holdfast.clock()), paused_by = session_user, pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
@@ -2918,18 +3084,18 @@ $$;
 
 
 --
--- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
+-- Name: policy_name(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE TABLE holdfast.kinds (
-    kind text NOT NULL,
-    policy text,
-    lease interval,
-    timeout interval,
-    queue text,
-    CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
-    CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
-);
+CREATE FUNCTION holdfast.policy_name(policy text, tenant text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT
+    BEGIN ATOMIC
+ SELECT (policy ||
+         CASE
+             WHEN (tenant = '*'::text) THEN ''::text
+             ELSE (' for tenant '::text || tenant)
+         END);
+END;
 
 
 --
@@ -2961,11 +3127,44 @@ CREATE TABLE holdfast.policies (
     jitter numeric DEFAULT 0 NOT NULL,
     jitter_in_seconds boolean DEFAULT false NOT NULL,
     longest_retry_after interval DEFAULT '01:00:00'::interval NOT NULL,
+    tenant text DEFAULT '*'::text NOT NULL,
     CONSTRAINT jitter_is_a_share CHECK (((jitter >= (0)::numeric) AND (jitter <= (1)::numeric))),
     CONSTRAINT known_law CHECK ((law = ANY (ARRAY['exponential'::text, 'power'::text]))),
     CONSTRAINT tries_at_least_one CHECK ((tries >= 1)),
     CONSTRAINT waits_are_not_negative CHECK (((base >= '00:00:00'::interval) AND (growth >= (0)::numeric) AND ('00:00:00'::interval <= ALL (waits))))
 );
+
+ALTER TABLE ONLY holdfast.policies FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: step_policy(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) RETURNS SETOF holdfast.policies
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT p.policy,
+     p.tries,
+     p.waits,
+     p.base,
+     p.growth,
+     p.law,
+     p.longest,
+     p.jitter,
+     p.jitter_in_seconds,
+     p.longest_retry_after,
+     p.tenant
+    FROM (((holdfast.machines c
+      LEFT JOIN holdfast.policies o ON ((o.policy = step_policy.own)))
+      LEFT JOIN LATERAL ( SELECT k_1.policy
+            FROM holdfast.kinds k_1
+           WHERE ((k_1.kind = step_policy.kind) AND (k_1.tenant = ANY (ARRAY[step_policy.tenant, '*'::text])))
+           ORDER BY (k_1.tenant = '*'::text)
+          LIMIT 1) k ON (true))
+      JOIN holdfast.policies p ON ((p.policy = COALESCE(o.policy, k.policy, c.policy))))
+   WHERE (c.machine = step_policy.machine);
+END;
 
 
 --
@@ -2984,12 +3183,9 @@ CREATE FUNCTION holdfast.policy_of(own text, kind text, machine text) RETURNS SE
      p.longest,
      p.jitter,
      p.jitter_in_seconds,
-     p.longest_retry_after
-    FROM (((holdfast.machines c
-      LEFT JOIN holdfast.policies o ON ((o.policy = policy_of.own)))
-      LEFT JOIN holdfast.kinds k ON ((k.kind = policy_of.kind)))
-      JOIN holdfast.policies p ON ((p.policy = COALESCE(o.policy, k.policy, c.policy))))
-   WHERE (c.machine = policy_of.machine);
+     p.longest_retry_after,
+     p.tenant
+    FROM holdfast.step_policy(policy_of.own, policy_of.kind, policy_of.machine, '*'::text) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant);
 END;
 
 
@@ -3126,6 +3322,22 @@ $$;
 
 
 --
+-- Name: refuse_worker(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_worker(worker text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.refuse('RN009', format('worker %s serves tenants that %s may not act for',
+                                          refuse_worker.worker, session_user),
+                          'give the worker another name');
+end
+$$;
+
+
+--
 -- Name: remember_position(text, holdfast.due_position, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3187,7 +3399,8 @@ begin
   perform holdfast.check_claim(renew_leases.worker, 1, renew_leases.lease);
   update holdfast.workers w
      set seen_at = clock
-   where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s';
+   where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s'
+     and holdfast.is_own_worker(w.tenants, allowed);
   perform holdfast.act('worker', renew_leases.worker);
   free := array(
     select s.id from holdfast.steps s
@@ -3199,7 +3412,8 @@ begin
   return query
   update holdfast.steps s
      set lease_until = clock + coalesce(
-           renew_leases.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+           renew_leases.lease,
+           holdfast.lease_of(s.kind, s.tenant), interval '300 s')
    where s.id = any (free)
   returning s.lease_id;
   if cardinality(free) < cardinality(renew_leases.lease_ids) then
@@ -3296,7 +3510,7 @@ begin
            null)::holdfast.step_move)
     into moves
     from holdfast.steps s
-   cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
+   cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
     lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
@@ -3350,7 +3564,7 @@ CREATE FUNCTION holdfast.resume_queue(queue text) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  perform holdfast.check_tenant('*');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = null, paused_by = null, pause_reason = null
    where q.queue = resume_queue.queue;
@@ -3371,7 +3585,8 @@ CREATE FUNCTION holdfast.retire_worker(worker text) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  delete from holdfast.workers w where w.worker = retire_worker.worker;
+  delete from holdfast.workers w
+   where w.worker = retire_worker.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
 end
 $$;
 
@@ -3515,7 +3730,7 @@ begin
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
       select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
-    cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p,
+    cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
                when 'continue' then holdfast.too_large('cursor', o.cursor)
@@ -3679,7 +3894,8 @@ declare
 begin
   perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
   perform holdfast.check_tenant(start_task.tenant);
-  select k.* into defaults from holdfast.kinds k where k.kind = start_task.name;
+  select k.* into defaults from holdfast.kinds k
+   where k.kind = start_task.name and k.tenant in (start_task.tenant, '*') order by k.tenant = '*' limit 1;
   into_queue := coalesce(start_task.queue, defaults.queue, 'default');
   if start_task.key is not null then
     hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
@@ -3808,10 +4024,14 @@ begin
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
                                 created_at, input)
     select g.id, take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
-           take_staged.tenant, coalesce(g.policy, k.policy), g.unique_key, g.priority, coalesce(w.waits, 0),
+           take_staged.tenant,
+           coalesce(case when g.policy is not null then (
+                      select p.policy from holdfast.policies p
+                       where p.policy = holdfast.policy_name(g.policy, take_staged.tenant)) end, g.policy, k.policy),
+           g.unique_key, g.priority, coalesce(w.waits, 0),
            case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input
       from pg_temp.staged_steps g
-      left join holdfast.kinds k on k.kind = g.kind
+      left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind
       left join waiting w on w.next_id = g.id
     returning steps.due_at)
   select count(*), count(s.due_at) into taken, live from started s;
@@ -3821,7 +4041,7 @@ begin
   insert into holdfast.edges select distinct e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
   select array_agg(q.queue), array_agg(q.priority) into queues, priorities
     from (select coalesce(g.queue, k.queue, 'default') as queue, max(g.priority)::int as priority
-            from pg_temp.staged_steps g left join holdfast.kinds k on k.kind = g.kind group by 1) q;
+            from pg_temp.staged_steps g left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
     perform holdfast.act('api', session_user::text);
@@ -3866,6 +4086,27 @@ begin
   if closable is not null then
     perform holdfast.close_runs(closable, tally_runs.clock);
   end if;
+end
+$$;
+
+
+--
+-- Name: tenants_to_define(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.tenants_to_define(what text) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  tenants constant text[] := coalesce(holdfast.allowed_tenants(), '{*}');
+begin
+  if tenants = '{}' then
+    perform holdfast.refuse('RN009', format('%s may act for no tenant and so cannot define %s',
+                                            session_user, tenants_to_define.what),
+                            'an owner of the database can add a tenant to holdfast.role_tenants');
+  end if;
+  return tenants;
 end
 $$;
 
@@ -3958,7 +4199,7 @@ begin
   -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
   update holdfast.workers w
      set seen_at = holdfast.clock(), state = coalesce(upkeep.about ->> 'state', w.state), about = coalesce(upkeep.about, w.about)
-   where w.worker = upkeep.worker
+   where w.worker = upkeep.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants())
      and w.queue = any (array(select o.queue from holdfast.workers o where o.worker = upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
   return next;
@@ -3986,7 +4227,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-  select holdfast.check_tenant('*');  -- it names everybody's rows
+  select holdfast.check_all_tenants('violations');  -- it names everybody's rows
   with known as (
     select s.*, t.phase, t.outcome
       from holdfast.steps s left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state),
@@ -4291,7 +4532,7 @@ CREATE VIEW work.tasks WITH (security_invoker='true') AS
         END AS locked_at,
     attempt AS try_count,
     ( SELECT p.tries
-           FROM holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)) AS max_tries,
+           FROM holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant)) AS max_tries,
     failures,
     created_at,
     GREATEST(created_at, claimed_at, finished_at, ( SELECT j.at
@@ -4385,8 +4626,11 @@ CREATE TABLE flow.definitions (
     description text,
     steps jsonb NOT NULL,
     context_schema jsonb,
-    defined_at timestamp with time zone NOT NULL
+    defined_at timestamp with time zone NOT NULL,
+    tenant text DEFAULT '*'::text NOT NULL
 );
+
+ALTER TABLE ONLY flow.definitions FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -4435,7 +4679,8 @@ CREATE VIEW flow.step_templates WITH (security_invoker='true') AS
     COALESCE(((t.step ->> 'skippable'::text))::boolean, false) AS skippable,
     (t.step ->> 'queue'::text) AS queue,
     (t.step -> 'config'::text) AS handler_config,
-    (t.step ->> 'description'::text) AS description
+    (t.step ->> 'description'::text) AS description,
+    d.tenant
    FROM flow.definitions d,
     LATERAL jsonb_array_elements(d.steps) WITH ORDINALITY t(step, no);
 
@@ -4480,8 +4725,12 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
     p.tries AS retry_limit,
     ((p.tries IS DISTINCT FROM 1) AND ((s.state <> 'error'::text) OR (s.finished_at IS NULL) OR COALESCE((s.failures >= p.tries), false))) AS retryable,
     (EXISTS ( SELECT
-           FROM (holdfast.runs r
-             JOIN flow.definitions d ON (((d.name = r.name) AND (d.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text))))),
+           FROM holdfast.runs r,
+            LATERAL ( SELECT d_1.steps
+                   FROM flow.definitions d_1
+                  WHERE ((d_1.name = r.name) AND (d_1.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d_1.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text)) AND (d_1.tenant = ANY (ARRAY[r.tenant, '*'::text])))
+                  ORDER BY (d_1.tenant = '*'::text)
+                 LIMIT 1) d,
             LATERAL jsonb_array_elements(d.steps) t(value)
           WHERE ((r.id = n.run_id) AND ((t.value ->> 'name'::text) = n.name) AND ((t.value ->> 'skippable'::text))::boolean))) AS skippable,
     ((s.state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) AND ((EXISTS ( SELECT
@@ -4523,7 +4772,7 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
                     WHEN (s.state = 'error'::text) THEN COALESCE(s.due_at, s.parked_due_at)
                     ELSE NULL::timestamp with time zone
                 END AS next_retry_at) w)
-     LEFT JOIN LATERAL holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after) ON (true))
+     LEFT JOIN LATERAL holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant) ON (true))
   WHERE (s.machine = 'flow.step'::text);
 
 
@@ -4682,24 +4931,6 @@ CREATE TABLE holdfast.queues (
 
 
 --
--- Name: workers; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.workers (
-    worker text NOT NULL,
-    queue text NOT NULL,
-    kinds text[],
-    tenants text[],
-    is_asleep boolean DEFAULT false NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    seen_at timestamp with time zone NOT NULL,
-    state text,
-    about jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
-);
-
-
---
 -- Name: queue_list; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -4712,9 +4943,7 @@ CREATE VIEW holdfast.queue_list WITH (security_invoker='true') AS
     d.later,
     d.oldest_due_at,
     p.parked,
-    ( SELECT count(*) AS count
-           FROM holdfast.workers w
-          WHERE ((w.queue = q.queue) AND (w.seen_at > (holdfast.clock() - '00:02:30'::interval)))) AS live_workers
+    holdfast.live_workers(q.queue) AS live_workers
    FROM holdfast.queues q,
     LATERAL ( SELECT count(*) FILTER (WHERE (s.due_at <= holdfast.clock())) AS due,
             count(*) FILTER (WHERE (s.due_at > holdfast.clock())) AS later,
@@ -4835,6 +5064,26 @@ UNION ALL
 
 
 --
+-- Name: workers; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.workers (
+    worker text NOT NULL,
+    queue text NOT NULL,
+    kinds text[],
+    tenants text[],
+    is_asleep boolean DEFAULT false NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    state text,
+    about jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
+);
+
+ALTER TABLE ONLY holdfast.workers FORCE ROW LEVEL SECURITY;
+
+
+--
 -- Name: worker_list; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -4910,7 +5159,7 @@ CREATE VIEW work.audit_logs WITH (security_invoker='true') AS
 --
 
 ALTER TABLE ONLY flow.definitions
-    ADD CONSTRAINT definitions_pkey PRIMARY KEY (namespace, name, version);
+    ADD CONSTRAINT definitions_pkey PRIMARY KEY (namespace, name, version, tenant);
 
 
 --
@@ -4942,7 +5191,7 @@ ALTER TABLE ONLY holdfast.keys
 --
 
 ALTER TABLE ONLY holdfast.kinds
-    ADD CONSTRAINT kinds_pkey PRIMARY KEY (kind);
+    ADD CONSTRAINT kinds_pkey PRIMARY KEY (kind, tenant);
 
 
 --
@@ -5060,6 +5309,13 @@ CREATE INDEX journal_of_run ON ONLY holdfast.journal USING btree (run_id, id) WH
 --
 
 CREATE INDEX journal_of_step ON ONLY holdfast.journal USING btree (step_id, id) WHERE (step_id IS NOT NULL);
+
+
+--
+-- Name: kinds_of_tenants; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX kinds_of_tenants ON holdfast.kinds USING btree (tenant) WHERE (tenant <> '*'::text);
 
 
 --
@@ -5285,6 +5541,26 @@ ALTER TABLE ONLY holdfast.machines
 
 
 --
+-- Name: definitions; Type: ROW SECURITY; Schema: flow; Owner: -
+--
+
+ALTER TABLE flow.definitions ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: definitions kernel_sees_all; Type: POLICY; Schema: flow; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON flow.definitions TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: definitions own_tenants; Type: POLICY; Schema: flow; Owner: -
+--
+
+CREATE POLICY own_tenants ON flow.definitions FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: edges; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
@@ -5318,6 +5594,13 @@ CREATE POLICY kernel_sees_all ON holdfast.keys TO hf_owner USING (true) WITH CHE
 
 
 --
+-- Name: kinds kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.kinds TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: note_keys kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -5329,6 +5612,13 @@ CREATE POLICY kernel_sees_all ON holdfast.note_keys TO hf_owner USING (true) WIT
 --
 
 CREATE POLICY kernel_sees_all ON holdfast.notes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: policies kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.policies TO hf_owner USING (true) WITH CHECK (true);
 
 
 --
@@ -5353,10 +5643,23 @@ CREATE POLICY kernel_sees_all ON holdfast.steps TO hf_owner USING (true) WITH CH
 
 
 --
+-- Name: workers kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.workers TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: keys; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
 ALTER TABLE holdfast.keys ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: kinds; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.kinds ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: note_keys; Type: ROW SECURITY; Schema: holdfast; Owner: -
@@ -5405,10 +5708,24 @@ CREATE POLICY own_tenants ON holdfast.journal FOR SELECT TO hf_producer, hf_work
 
 
 --
+-- Name: kinds own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.kinds FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: notes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
 CREATE POLICY own_tenants ON holdfast.notes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: policies own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.policies FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
 
 
 --
@@ -5424,6 +5741,19 @@ CREATE POLICY own_tenants ON holdfast.runs FOR SELECT TO hf_producer, hf_worker,
 
 CREATE POLICY own_tenants ON holdfast.steps FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
 
+
+--
+-- Name: workers own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.workers FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR ((tenants <> '{}'::text[]) AND (tenants <@ ( SELECT holdfast.allowed_tenants() AS allowed_tenants)))));
+
+
+--
+-- Name: policies; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.policies ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: run_steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
@@ -5442,6 +5772,12 @@ ALTER TABLE holdfast.runs ENABLE ROW LEVEL SECURITY;
 --
 
 ALTER TABLE holdfast.steps ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: workers; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.workers ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: SCHEMA flow; Type: ACL; Schema: -; Owner: -
@@ -5856,6 +6192,13 @@ REVOKE ALL ON FUNCTION holdfast.check_about(about jsonb) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION check_all_tenants(what text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_all_tenants(what text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_by_hand(subject text, machine text, id text, was_machine text, from_state text, to_state text, has_lease boolean, has_ended boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6108,6 +6451,13 @@ GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with 
 
 
 --
+-- Name: FUNCTION is_own_worker(tenants text[], allowed text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION journal_new_runs(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6129,10 +6479,45 @@ REVOKE ALL ON FUNCTION holdfast.journal_step_moves() FROM PUBLIC;
 
 
 --
+-- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
+
+
+--
+-- Name: FUNCTION kinds_of(tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.kinds_of(tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lease_of(kind text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lease_of(kind text, tenant text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION live_workers(queue text, kind text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_operator;
 
 
 --
@@ -6257,13 +6642,10 @@ REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority int
 
 
 --
--- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION policy_name(policy text, tenant text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.policy_name(policy text, tenant text) FROM PUBLIC;
 
 
 --
@@ -6284,6 +6666,17 @@ GRANT SELECT ON TABLE holdfast.policies TO hf_producer;
 GRANT SELECT ON TABLE holdfast.policies TO hf_worker;
 GRANT SELECT ON TABLE holdfast.policies TO hf_reader;
 GRANT SELECT ON TABLE holdfast.policies TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_policy(own text, kind text, machine text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) TO hf_operator;
 
 
 --
@@ -6337,6 +6730,13 @@ REVOKE ALL ON FUNCTION holdfast.refuse_move(machine text, from_state text, event
 --
 
 REVOKE ALL ON FUNCTION holdfast.refuse_renumbering() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_worker(worker text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_worker(worker text) FROM PUBLIC;
 
 
 --
@@ -6539,6 +6939,13 @@ GRANT ALL ON FUNCTION holdfast.take_staged(machine text, run_id uuid, tenant tex
 --
 
 REVOKE ALL ON FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION tenants_to_define(what text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.tenants_to_define(what text) FROM PUBLIC;
 
 
 --
@@ -6790,16 +7197,6 @@ GRANT SELECT ON TABLE holdfast.queues TO hf_operator;
 
 
 --
--- Name: TABLE workers; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.workers TO hf_producer;
-GRANT SELECT ON TABLE holdfast.workers TO hf_worker;
-GRANT SELECT ON TABLE holdfast.workers TO hf_reader;
-GRANT SELECT ON TABLE holdfast.workers TO hf_operator;
-
-
---
 -- Name: TABLE queue_list; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6837,6 +7234,16 @@ GRANT SELECT ON TABLE holdfast.step_story TO hf_producer;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_worker;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_reader;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_operator;
+
+
+--
+-- Name: TABLE workers; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.workers TO hf_producer;
+GRANT SELECT ON TABLE holdfast.workers TO hf_worker;
+GRANT SELECT ON TABLE holdfast.workers TO hf_reader;
+GRANT SELECT ON TABLE holdfast.workers TO hf_operator;
 
 
 --

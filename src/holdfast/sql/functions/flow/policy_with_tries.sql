@@ -12,8 +12,8 @@ begin
     return like_it;
   end if;
   insert into holdfast.policies as o
-    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  select named, policy_with_tries.tries, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+  select named, p.tenant, policy_with_tries.tries, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
     from holdfast.policies p where p.policy = like_it
   on conflict on constraint policies_pkey do update
     set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
