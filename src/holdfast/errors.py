@@ -10,7 +10,7 @@ HoldfastError
 │   ├── CycleFound          RN006  steps that would wait for each other
 │   ├── NotInitial          RN007  a row cannot begin in that state
 │   ├── AppendOnly          RN008  the journal and the notes are never changed
-│   ├── TenantRefused       RN009  the login may not act for that tenant
+│   ├── TenantRefused       RN009  the login may not act for that tenant, or not for all of them
 │   ├── WrongState          RN010  what was wished for is not possible in the row's state
 │   └── TooLarge            RN011  an input, result or payload beyond the limit
 ├── TaskError               what a caller meets who defines, starts or waits for work

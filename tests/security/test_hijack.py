@@ -91,6 +91,7 @@ def story(db: DB) -> list[Call[Any]]:
         calls.mark_asleep("w"),
         calls.lost_leases([one.step_id], [one.lease_id]),
         calls.namesakes("w/1"),
+        Call("live_workers", object, {"queue": "default"}),
         Call("define_policy", object, {"policy": "mine", "tries": 2}),
         Call("define_kind", object, {"kind": "mail", "policy": "mine"}),
         calls.rescue_steps(),

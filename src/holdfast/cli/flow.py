@@ -53,9 +53,11 @@ def list_(*, name: NameOption = None, namespace: NamespaceOption = None, as_json
         data_json({"flows": [asdict(each) for each in found], "counted": lists.COUNTED})
         return
     rows = [
-        (d.namespace, d.name, d.version, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description) for d in found
+        (d.namespace, d.name, d.version, d.tenant, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description)
+        for d in found
     ]
-    data_table(("namespace", "name", "version", "steps", "tasks", "open", "failed", "defined", "description"), rows)
+    columns = ("namespace", "name", "version", "tenant", "steps", "tasks", "open", "failed", "defined", "description")
+    data_table(columns, rows)
     if not found:
         say("no flow is defined: a worker says its flows when it starts (holdfast worker --app …)")
     elif sum(d.tasks for d in found) >= lists.COUNTED:

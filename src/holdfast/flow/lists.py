@@ -18,7 +18,7 @@ COUNTED = 10_000  # runs, from the newest, for the counts of a definition
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A flow as a worker said it last; `tasks`, `open` and `failed` are counted among the newest runs."""
+    """A flow as a worker defined it last, for one tenant or for all (`*`); its runs are counted among the newest."""
 
     namespace: str
     name: str
@@ -29,6 +29,7 @@ class Definition:
     tasks: int
     open: int
     failed: int
+    tenant: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +90,33 @@ class TaskPage:
 
 DEFINITIONS: LiteralString = """
 with counted as materialized (
-  select t.namespace, t.name, t.version, count(*) as tasks, count(*) filter (where t.finished_at is null) as open,
-         count(*) filter (where t.state = 'error') as failed
+  select t.namespace, t.name, t.version, t.tenant, count(*) as tasks,
+         count(*) filter (where t.finished_at is null) as open, count(*) filter (where t.state = 'error') as failed
     from (select r.id from holdfast.runs r order by r.id desc limit %(counted)s) n
    cross join lateral (select * from flow.tasks t where t.task_id = n.id offset 0) t
-   group by 1, 2, 3)
+   group by 1, 2, 3, 4)
 select d.namespace, d.name, d.version, jsonb_array_length(d.steps) as steps, d.defined_at, d.description,
-       coalesce(c.tasks, 0) as tasks, coalesce(c.open, 0) as open, coalesce(c.failed, 0) as failed
+       c.tasks, c.open, c.failed, d.tenant
   from flow.definitions d
-  left join counted c on (c.namespace, c.name, c.version) = (d.namespace, d.name, d.version)
+ cross join lateral (
+   select coalesce(sum(c.tasks), 0)::int as tasks, coalesce(sum(c.open), 0)::int as open,
+          coalesce(sum(c.failed), 0)::int as failed
+     from counted c
+    where (c.namespace, c.name, c.version) = (d.namespace, d.name, d.version)
+      and (c.tenant = d.tenant or (d.tenant = '*' and not exists (
+             select from flow.definitions o
+              where (o.namespace, o.name, o.version, o.tenant) = (d.namespace, d.name, d.version, c.tenant))))) c
  where (%(name)s::text is null or d.name = %(name)s)
    and (%(namespace)s::text is null or d.namespace = %(namespace)s)
    and (%(version)s::text is null or d.version = %(version)s)
- order by d.namespace, d.name, d.defined_at desc
+ order by d.namespace, d.name, d.defined_at desc, d.tenant
 """
 PLAN: LiteralString = """
 select t.name, t.handler as kind, t.depends_on as after, t.queue, t.retry_limit, t.retryable, t.skippable,
        d.steps -> t.place - 1 ->> 'each' as each, d.steps -> t.place - 1 ->> 'flow' as flow, t.description
   from flow.step_templates t
-  join flow.definitions d on (d.namespace, d.name, d.version) = (t.namespace, t.flow, t.version)
- where t.namespace = %(namespace)s and t.flow = %(name)s and t.version = %(version)s
+  join flow.definitions d on (d.namespace, d.name, d.version, d.tenant) = (t.namespace, t.flow, t.version, t.tenant)
+ where t.namespace = %(namespace)s and t.flow = %(name)s and t.version = %(version)s and t.tenant = %(tenant)s
  order by t.place
 """
 TASKS: LiteralString = """
@@ -142,7 +150,7 @@ def definitions(
 
 def plan(connection: DB, of: Definition) -> list[PlannedStep]:
     """Give the steps of a definition, in their order."""
-    key = {"namespace": of.namespace, "name": of.name, "version": of.version}
+    key = {"namespace": of.namespace, "name": of.name, "version": of.version, "tenant": of.tenant}
     return ask(connection, Question(PLAN, PlannedStep, key))
 
 

@@ -114,7 +114,7 @@ select s.id, coalesce(n.name, concat(s.kind, ' ', s.id)) as name, s.kind, s.stat
          order by m.step_id limit %(looked_at)s) n
  cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- each by primary key
   join holdfast.steps b on b.id = s.id
-  left join lateral holdfast.policy_of(b.policy, s.kind, s.machine) p on true
+  left join lateral holdfast.step_policy(b.policy, s.kind, s.machine, s.tenant) p on true
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
  order by s.id
 """

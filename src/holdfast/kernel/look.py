@@ -124,15 +124,12 @@ select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, t.
        s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.lease_owner, s.lease_until, s.created_at,
        s.claimed_at, s.finished_at, q.paused_at as queue_paused_at, q.paused_by as queue_paused_by,
        q.pause_reason as queue_pause_reason,
-       (select count(*) from holdfast.workers w
-         where w.queue = s.queue and w.seen_at > c.now - interval '150 s'
-           and (w.kinds is null or s.kind = any (w.kinds))
-           and (w.tenants is null or s.tenant = any (w.tenants))) as live_workers,
+       holdfast.live_workers(s.queue, s.kind, s.tenant) as live_workers,
        c.now as looked_at, s.input::text, s.cursor::text, s.result::text, s.error::text
   from (select holdfast.clock() as now) c,
        holdfast.step_list s
   join holdfast.steps b on b.id = s.id
-  left join lateral holdfast.policy_of(b.policy, s.kind, s.machine) p on true
+  left join lateral holdfast.step_policy(b.policy, s.kind, s.machine, s.tenant) p on true
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
   left join holdfast.queues q on q.queue = s.queue
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id

@@ -22,7 +22,7 @@ SCHEMAS = ("holdfast", "rules", "ingest", "ops", "flow", "work")
 FACES = ("work", "flow")  # those that have views and functions of their own
 OLDEST = 150000
 # Others need these when they are made; all else in plpgsql looks its names up when it runs.
-FIRST = ("clock", "chance", "refuse", "is_live", "is_due", "policy_of", "allowed_tenants")
+FIRST = ("clock", "chance", "refuse", "is_live", "is_due", "step_policy", "policy_of", "allowed_tenants")
 LOCK = "select pg_advisory_xact_lock(hashtextextended('holdfast.migrate', 0))"
 # A lock that is not had soon is not waited for: behind a waiting ACCESS EXCLUSIVE every reader would queue.
 AS_OWNER = "set local role hf_owner; set local lock_timeout = '1s'; set local check_function_bodies = off"

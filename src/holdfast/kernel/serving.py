@@ -30,8 +30,7 @@ class QueueLook:
 QUEUES: LiteralString = """
 select q.queue, q.paused_at, q.paused_by, q.pause_reason, least(d.due, %(cap)s + 1)::int as due,
        least(d.later, %(cap)s + 1)::int as later, p.parked::int, d.oldest_due_at,
-       (select count(*) from holdfast.workers w
-         where w.queue = q.queue and w.seen_at > c.now - interval '150 s')::int as live_workers
+       holdfast.live_workers(q.queue)::int as live_workers
   from (select holdfast.clock() as now offset 0) c, holdfast.queues q,
        lateral (select coalesce(sum(e.due), 0) as due, coalesce(sum(e.later), 0) as later,
                        min(e.oldest) as oldest_due_at

@@ -7,6 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
+  of_tenant constant text := (select r.tenant from holdfast.runs r where r.id = add_steps.run_id);
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
   outside text[];
   outside_ids bigint[];
@@ -38,14 +39,17 @@ begin
     join known k on k.name = a.name and not k.is_done;
   insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
-         coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant, coalesce(u.plan ->> 'policy', k.policy),
+         coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant,
+         coalesce((select p.policy from holdfast.policies p
+                    where p.policy = holdfast.policy_name(u.plan ->> 'policy', r.tenant)),
+                  u.plan ->> 'policy', k.policy),
          coalesce((u.plan ->> 'priority')::smallint, 0), coalesce(w.waits, 0),
          case when t.phase = 'open' and w.waits is null then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
          clock, coalesce(u.plan -> 'input', '{}')
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
-    left join holdfast.kinds k on k.kind = u.plan ->> 'kind'
+    left join holdfast.kinds_of(of_tenant) k on k.kind = u.plan ->> 'kind'
     left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
   select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);

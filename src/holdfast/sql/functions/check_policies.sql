@@ -1,12 +1,17 @@
--- Refuses policies that do not exist.
+-- Refuses policies that do not exist, or not for the login's tenants.
 create or replace function holdfast.check_policies(policies text[])
 returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  unknown constant text := (select min(u.policy) from unnest(check_policies.policies) u (policy)
-                             where not exists (select from holdfast.policies p where p.policy = u.policy));
+  allowed constant text[] := holdfast.allowed_tenants();
+  unknown constant text := (
+    select min(u.policy)
+      from unnest(check_policies.policies) u (policy)
+     where not exists (select from holdfast.policies p
+                        where (p.policy = u.policy or p.policy = holdfast.policy_name(u.policy, p.tenant))
+                          and (p.tenant = '*' or allowed is null or p.tenant = any (allowed))));
 begin
   if unknown is not null then
     perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');

@@ -19,7 +19,9 @@ as $$
 declare
   clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
-  leases constant jsonb := (select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null);
+  leases constant jsonb := (
+    select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
+  has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
@@ -27,6 +29,9 @@ declare
   claimed int;
   rest int;
 begin
+  if serves = '{}' then
+    return;  -- no tenant of those that the login may act for
+  end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.act('worker', claim_steps.worker);
   perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
@@ -47,7 +52,9 @@ begin
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
              lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
-             lease_until = clock + coalesce(claim_steps.lease, (leases ->> s.kind)::interval, interval '300 s')
+             lease_until = clock + coalesce(
+               claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
+                                       else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m
        where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
          and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'

@@ -12,25 +12,39 @@ set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
   serves constant text[] := holdfast.narrow_tenants(enlist_worker.tenants);
+  queues constant text[] := array(
+    select distinct q.queue from unnest(enlist_worker.queues) q (queue) where q.queue is not null);
+  written int;
   served text;
 begin
   perform holdfast.check_claim(enlist_worker.worker, 1, null);
   perform holdfast.check_about(enlist_worker.about);
-  if coalesce(cardinality(array_remove(enlist_worker.queues, null)), 0) = 0 then
+  if queues = '{}' then
     perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
   end if;
-  delete from holdfast.workers w where w.worker = enlist_worker.worker and w.queue <> all (enlist_worker.queues);
+  if serves = '{}' then
+    perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
+                                            enlist_worker.worker, session_user),
+                            'name tenants that the login has in holdfast.role_tenants');
+  end if;
+  delete from holdfast.workers w
+   where w.worker = enlist_worker.worker and w.queue <> all (queues) and holdfast.is_own_worker(w.tenants, allowed);
   insert into holdfast.workers as w (worker, queue, kinds, tenants, state, about, started_at, seen_at)
-  select distinct enlist_worker.worker, q.queue, enlist_worker.kinds, serves, enlist_worker.about ->> 'state',
+  select enlist_worker.worker, q.queue, enlist_worker.kinds, serves, enlist_worker.about ->> 'state',
          coalesce(enlist_worker.about, '{}'), clock, clock
-    from unnest(enlist_worker.queues) q (queue)
-   where q.queue is not null
+    from unnest(queues) q (queue)
   on conflict on constraint workers_pkey do update
     set kinds = excluded.kinds, tenants = excluded.tenants, state = excluded.state, about = excluded.about,
-        is_asleep = false, seen_at = excluded.seen_at;
+        is_asleep = false, seen_at = excluded.seen_at
+    where holdfast.is_own_worker(w.tenants, allowed);
+  get diagnostics written = row_count;
+  if written < cardinality(queues) then
+    perform holdfast.refuse_worker(enlist_worker.worker);
+  end if;
   perform holdfast.act('worker', enlist_worker.worker);
-  foreach served in array enlist_worker.queues loop
+  foreach served in array queues loop
     perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, clock);
   end loop;
   perform holdfast.act();

@@ -15,7 +15,11 @@ begin
     values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
             greet_worker.clock, greet_worker.clock)
     on conflict on constraint workers_pkey do update
-      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at;
+      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at
+      where holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
+    if not found then
+      perform holdfast.refuse_worker(greet_worker.worker);
+    end if;
   end if;
   if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
     perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants);

@@ -17,7 +17,8 @@ begin
   update holdfast.workers w
      set is_asleep = true, seen_at = clock,
          state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours
-   where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue;
+   where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue
+     and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
   for level in 0 .. 9 loop
     soonest := least(soonest, (
       select s.due_at from holdfast.steps s

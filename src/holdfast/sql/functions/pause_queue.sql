@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform holdfast.check_reason(pause_queue.reason);
-  perform holdfast.check_tenant('*');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = coalesce(q.paused_at, holdfast.clock()), paused_by = session_user, pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;

@@ -21,7 +21,8 @@ begin
   perform holdfast.check_claim(renew_leases.worker, 1, renew_leases.lease);
   update holdfast.workers w
      set seen_at = clock
-   where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s';
+   where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s'
+     and holdfast.is_own_worker(w.tenants, allowed);
   perform holdfast.act('worker', renew_leases.worker);
   free := array(
     select s.id from holdfast.steps s
@@ -33,7 +34,8 @@ begin
   return query
   update holdfast.steps s
      set lease_until = clock + coalesce(
-           renew_leases.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+           renew_leases.lease,
+           holdfast.lease_of(s.kind, s.tenant), interval '300 s')
    where s.id = any (free)
   returning s.lease_id;
   if cardinality(free) < cardinality(renew_leases.lease_ids) then

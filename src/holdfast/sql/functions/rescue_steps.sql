@@ -34,7 +34,7 @@ begin
            null)::holdfast.step_move)
     into moves
     from holdfast.steps s
-   cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
+   cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
     lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)

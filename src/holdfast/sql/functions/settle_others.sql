@@ -24,7 +24,7 @@ begin
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
       select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
-    cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p,
+    cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
                when 'continue' then holdfast.too_large('cursor', o.cursor)

@@ -19,7 +19,8 @@ declare
 begin
   perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
   perform holdfast.check_tenant(start_task.tenant);
-  select k.* into defaults from holdfast.kinds k where k.kind = start_task.name;
+  select k.* into defaults from holdfast.kinds k
+   where k.kind = start_task.name and k.tenant in (start_task.tenant, '*') order by k.tenant = '*' limit 1;
   into_queue := coalesce(start_task.queue, defaults.queue, 'default');
   if start_task.key is not null then
     hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));

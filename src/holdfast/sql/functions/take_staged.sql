@@ -36,10 +36,14 @@ begin
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
                                 created_at, input)
     select g.id, take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
-           take_staged.tenant, coalesce(g.policy, k.policy), g.unique_key, g.priority, coalesce(w.waits, 0),
+           take_staged.tenant,
+           coalesce(case when g.policy is not null then (
+                      select p.policy from holdfast.policies p
+                       where p.policy = holdfast.policy_name(g.policy, take_staged.tenant)) end, g.policy, k.policy),
+           g.unique_key, g.priority, coalesce(w.waits, 0),
            case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input
       from pg_temp.staged_steps g
-      left join holdfast.kinds k on k.kind = g.kind
+      left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind
       left join waiting w on w.next_id = g.id
     returning steps.due_at)
   select count(*), count(s.due_at) into taken, live from started s;
@@ -53,7 +57,7 @@ begin
   insert into holdfast.edges select distinct e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
   select array_agg(q.queue), array_agg(q.priority) into queues, priorities
     from (select coalesce(g.queue, k.queue, 'default') as queue, max(g.priority)::int as priority
-            from pg_temp.staged_steps g left join holdfast.kinds k on k.kind = g.kind group by 1) q;
+            from pg_temp.staged_steps g left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
     perform holdfast.act('api', session_user::text);

@@ -1,6 +1,6 @@
 -- What every worker does now and then, whoever comes first: rescues steps from silent workers, goes on with runs whose
 -- steps are being moved in chunks, makes partitions. Tells what it did. A `worker` that names itself is seen, with what it
--- now says of itself (`about`, as in enlist_worker).
+-- now says of itself (`about`, as in enlist_worker), if its row is the login's to touch.
 create or replace function holdfast.upkeep(batch int default 1000, worker text default null, about jsonb default null)
 returns table (rescued bigint, moved bigint, partitions int)
 language plpgsql security definer
@@ -24,7 +24,7 @@ begin
   -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
   update holdfast.workers w
      set seen_at = holdfast.clock(), state = coalesce(upkeep.about ->> 'state', w.state), about = coalesce(upkeep.about, w.about)
-   where w.worker = upkeep.worker
+   where w.worker = upkeep.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants())
      and w.queue = any (array(select o.queue from holdfast.workers o where o.worker = upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
   return next;

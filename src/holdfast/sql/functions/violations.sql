@@ -5,7 +5,7 @@ returns table (invariant text, subject text, detail text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select holdfast.check_tenant('*');  -- it names everybody's rows
+  select holdfast.check_all_tenants('violations');  -- it names everybody's rows
   with known as (
     select s.*, t.phase, t.outcome
       from holdfast.steps s left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state),

@@ -1,8 +1,7 @@
 -- Queues with what stands in them now.
 create or replace view holdfast.queue_list with (security_invoker = true) as
 select q.queue, q.paused_at, q.paused_by, q.pause_reason, d.due, d.later, d.oldest_due_at, p.parked,
-       (select count(*) from holdfast.workers w
-         where w.queue = q.queue and w.seen_at > holdfast.clock() - interval '150 s') as live_workers
+       holdfast.live_workers(q.queue) as live_workers
   from holdfast.queues q,
        lateral (select count(*) filter (where s.due_at <= holdfast.clock()) as due,
                        count(*) filter (where s.due_at > holdfast.clock()) as later,

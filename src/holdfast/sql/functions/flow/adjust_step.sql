@@ -10,7 +10,8 @@ as $$
 declare
   clock constant timestamptz := holdfast.clock();
   step holdfast.steps := flow.step_to_change(adjust_step.step_id);
-  law constant holdfast.policies := (select p from holdfast.policy_of(step.policy, step.kind, step.machine) p);
+  law constant holdfast.policies := (
+    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
   tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit);
   is_retryable constant boolean := coalesce(adjust_step.retryable, law.retryable);
   waits_again constant boolean := step.state = 'error' and is_retryable and (tries is null or step.failures < tries)

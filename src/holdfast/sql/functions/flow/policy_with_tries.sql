@@ -15,9 +15,9 @@ begin
     return like_it;
   end if;
   insert into holdfast.policies as o
-    (policy, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  select named, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds,
-         p.longest_retry_after
+    (policy, tenant, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+  select named, p.tenant, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law, p.longest,
+         p.jitter, p.jitter_in_seconds, p.longest_retry_after
     from holdfast.policies p where p.policy = like_it
   on conflict on constraint policies_pkey do update
     set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,

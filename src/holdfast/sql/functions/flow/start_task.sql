@@ -1,5 +1,6 @@
 -- Starts a task of a flow by its definition, as a worker that serves it said last: for plain SQL and for the command line. A
--- version that is not named is the one that was defined last. Gives the task's id.
+-- version that is not named is the one that was defined last. A tenant's own definitions go before everybody's. Gives the
+-- task's id.
 create or replace function flow.start_task(
   name text, context jsonb default '{}', namespace text default 'default', version text default null, key text default null,
   tenant text default 'default', skip text[] default '{}', about jsonb default '{}')
@@ -13,14 +14,15 @@ declare
   missing text;
 begin
   select d.* into definition from flow.definitions d
-   where d.namespace = start_task.namespace and d.name = start_task.name
+   where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
      and (start_task.version is null or d.version = start_task.version)
-   order by d.defined_at desc
+   order by d.tenant = '*', d.defined_at desc
    limit 1;
   if definition.name is null then
     perform holdfast.refuse(
       'RN004', format('there is no flow %s%s in namespace %s', start_task.name, ' of version ' || start_task.version, start_task.namespace),
-      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ') from flow.definitions d),
+      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
+                                     from flow.definitions d where d.tenant in (start_task.tenant, '*')),
                'none is defined: start a worker that serves it'));
   end if;
   select min(r.field) into missing

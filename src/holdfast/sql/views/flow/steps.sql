@@ -8,9 +8,11 @@ select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
        s.lease_id is not null as in_process, s.failures as attempts, p.tries as retry_limit,
        p.retryable
          and (s.state <> 'error' or s.finished_at is null or coalesce(s.failures >= p.tries, false)) as retryable,
-       exists (select from holdfast.runs r
-                 join flow.definitions d on d.name = r.name and d.namespace = coalesce(r.input ->> 'namespace', 'default')
-                                        and d.version = coalesce(r.input ->> 'version', '0.1.0'),
+       exists (select from holdfast.runs r,
+                      lateral (select d.steps from flow.definitions d
+                                where d.name = r.name and d.namespace = coalesce(r.input ->> 'namespace', 'default')
+                                  and d.version = coalesce(r.input ->> 'version', '0.1.0') and d.tenant in (r.tenant, '*')
+                                order by d.tenant = '*' limit 1) d,
                       jsonb_array_elements(d.steps) t
                 where r.id = n.run_id and t ->> 'name' = n.name and (t ->> 'skippable')::boolean) as skippable,
        s.state in ('complete', 'resolved_manually')  -- by request, or because its condition did not hold
@@ -27,7 +29,7 @@ select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
   from holdfast.run_steps n
   join holdfast.steps s on s.id = n.step_id and s.run_id = n.run_id
  cross join lateral (select case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end as next_retry_at) w
-  left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
+  left join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p on true
  where s.machine = 'flow.step';
 -- Writes are granted so that they are met by the triggers: an operator's update of what may be adjusted is carried out.
 grant select, insert, update, delete on flow.steps to hf_producer, hf_worker, hf_reader, hf_operator;

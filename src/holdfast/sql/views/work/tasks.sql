@@ -7,7 +7,7 @@ select s.id, s.kind as type, s.state as status, s.input, s.result as output,
        s.lease_until as lease_timeout, s.lease_owner, s.lease_id,
        case when s.lease_id is not null then s.claimed_at end as locked_at,
        s.attempt as try_count,
-       (select p.tries from holdfast.policy_of(s.policy, s.kind, s.machine) p) as max_tries,
+       (select p.tries from holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p) as max_tries,
        s.failures, s.created_at,
        -- Each move has left its time in the journal, also one by hand that set no other time; that may be pruned one day.
        greatest(s.created_at, s.claimed_at, s.finished_at,
