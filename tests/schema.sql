@@ -80,7 +80,9 @@ CREATE TYPE flow.step_readiness AS (
 	last_attempted_at timestamp with time zone,
 	processed boolean,
 	in_process boolean,
-	retryable boolean
+	retryable boolean,
+	backoff_period_expired boolean,
+	waiting_reason text
 );
 
 
@@ -196,9 +198,11 @@ CREATE FUNCTION flow.adjust_step(step_id bigint, retry_limit integer DEFAULT NUL
 declare
   clock constant timestamptz := holdfast.clock();
   step holdfast.steps := flow.step_to_change(adjust_step.step_id);
-  law constant holdfast.policies := (select p from holdfast.policy_of(step.policy, step.kind, step.machine) p);
-  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit, adjust_step.retryable);
-  waits_again constant boolean := step.state = 'error' and (tries is null or step.failures < tries)
+  law constant holdfast.policies := (
+    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
+  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit);
+  is_retryable constant boolean := coalesce(adjust_step.retryable, law.retryable);
+  waits_again constant boolean := step.state = 'error' and is_retryable and (tries is null or step.failures < tries)
     and (step.finished_at is null or coalesce(step.failures >= law.tries, false) or coalesce(adjust_step.retryable, false));
   retry_at timestamptz;
 begin
@@ -215,7 +219,8 @@ begin
       step.failed_at + holdfast.backoff(law.policy, step.failures));
   end if;
   update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
-     set policy = case when tries is distinct from law.tries then flow.policy_with_tries(law.policy, tries) else s.policy end,
+     set policy = case when (tries, is_retryable) is distinct from (law.tries, law.retryable)
+                       then flow.policy_with_tries(law.policy, tries, is_retryable) else s.policy end,
          finished_at = case when s.state <> 'error' then null when not waits_again then coalesce(s.finished_at, clock) end,
          failed_at = step.failed_at,
          due_at = case when s.state <> 'error' then s.due_at when s.parked_due_at is null then retry_at end,
@@ -233,24 +238,19 @@ $$;
 
 
 --
--- Name: adjusted_tries(integer, integer, boolean); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: adjusted_tries(integer, integer); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer, retryable boolean) RETURNS integer
+CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) RETURNS integer
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
   if adjusted_tries.retry_limit < 0 then
-    perform holdfast.refuse('RN005', format('a retry limit of %s makes no sense', adjusted_tries.retry_limit),
+    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', adjusted_tries.retry_limit),
                             'it counts executions, the first included');
   end if;
-  return case
-    when not adjusted_tries.retryable then 1
-    when adjusted_tries.retry_limit is not null then greatest(1, adjusted_tries.retry_limit)
-    when adjusted_tries.retryable and adjusted_tries.tries = 1 then (
-      select p.tries from holdfast.policy_of(null, null, 'flow.step') p)
-    else adjusted_tries.tries end;
+  return case when adjusted_tries.retry_limit is null then adjusted_tries.tries else greatest(1, adjusted_tries.retry_limit) end;
 end
 $$;
 
@@ -400,6 +400,24 @@ $$;
 
 
 --
+-- Name: checked_object(text, jsonb); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.checked_object(field text, content jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if jsonb_typeof(checked_object.content) <> 'object' then
+    perform holdfast.refuse('RN005', format('%s must be a JSON object, got %s', checked_object.field, jsonb_typeof(checked_object.content)),
+                            'pass fields by name, such as {"order_id": 123}');
+  end if;
+  return coalesce(checked_object.content, '{}');
+end
+$$;
+
+
+--
 -- Name: closed_tasks(text, bigint[]); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -434,18 +452,22 @@ CREATE FUNCTION flow.define_flow(name text, steps jsonb, namespace text DEFAULT 
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  tenants constant text[] := holdfast.tenants_to_define(format('flow %s', define_flow.name));
 begin
   perform holdfast.check_plan(null, define_flow.steps);
   if define_flow.steps = '[]' then
     perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
   end if;
-  insert into flow.definitions as d (namespace, name, version, description, steps, context_schema, defined_at)
-  values (define_flow.namespace, define_flow.name, define_flow.version, define_flow.description, define_flow.steps,
-          define_flow.context_schema, holdfast.clock())
+  insert into flow.definitions as d (namespace, name, version, tenant, description, steps, context_schema, defined_at)
+  select define_flow.namespace, define_flow.name, define_flow.version, t.tenant, define_flow.description, define_flow.steps,
+         define_flow.context_schema, holdfast.clock()
+    from unnest(tenants) t (tenant)
+   order by t.tenant
   on conflict on constraint definitions_pkey do update
     set description = excluded.description, steps = excluded.steps, context_schema = excluded.context_schema,
         defined_at = excluded.defined_at
-    -- Each worker says it at its start; only what is new is written.
+    -- Each worker defines it at its start; only what is new is written.
     where (d.description, d.steps, d.context_schema)
           is distinct from (excluded.description, excluded.steps, excluded.context_schema);
 end
@@ -544,10 +566,19 @@ declare
 begin
   return query
   select f.step_id, f.task_id, f.name, f.state, h.waits = 0,
-         (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and coalesce(f.next_retry_at <= clock, true),
-         coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false),
+         (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and e.is_expired,
+         w.is_ready,
          f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit, f.backoff_request_seconds,
-         f.last_attempted_at, f.processed, f.in_process, f.retryable
+         f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
+         case when w.is_ready or f.in_process or h.finished_at is not null then null
+              when r.finished_at is not null then 'task_over'
+              when h.waits > 0 then 'dependencies'
+              when h.parked_for = 'handler' then 'unserved'
+              when h.parked_for is not null then 'no_move'
+              when q.paused_at is not null then 'queue_paused'
+              when f.state = 'error' then 'backoff'
+              when h.last_event = 'snoozed' then 'snoozed'
+              else 'scheduled' end
     from unnest(get_step_readiness_status_batch.task_ids) u (id)
     join holdfast.runs r on r.id = u.id
     join flow.steps f on f.task_id = r.id
@@ -557,6 +588,9 @@ begin
      select count(*)::int as total, (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
        from holdfast.edges e left join holdfast.steps s on s.id = e.step_id
       where e.next_id = h.id) p
+   cross join lateral (select coalesce(f.next_retry_at <= clock, true) as is_expired) e
+   cross join lateral (
+     select coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
    where get_step_readiness_status_batch.step_ids is null or f.step_id = any (get_step_readiness_status_batch.step_ids)
    order by f.task_id, f.step_id;
 end
@@ -662,6 +696,8 @@ CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAU
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+  checked_context constant jsonb := flow.checked_object('context', initialize_task.context);
+  checked_about constant jsonb := flow.checked_object('about', initialize_task.about);
   skipped constant jsonb := case when initialize_task.skip <> '{}' then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
   task_id uuid;
 begin
@@ -671,8 +707,8 @@ begin
   perform flow.check_skip(initialize_task.steps, initialize_task.skip);
   task_id := holdfast.start_run(
     'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
-    initialize_task.about || skipped || jsonb_build_object(
-      'context', initialize_task.context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
+    checked_about || skipped || jsonb_build_object(
+      'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
   if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
     perform holdfast.act('api', session_user::text, 'skipped by request');
@@ -791,23 +827,26 @@ END;
 
 
 --
--- Name: policy_with_tries(text, integer); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: policy_with_tries(text, integer, boolean); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.policy_with_tries(policy text, tries integer) RETURNS text
+CREATE FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 declare
-  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries$', '');
-  named constant text := format('%s with %s tries', like_it, coalesce(policy_with_tries.tries::text, 'any'));
+  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries(, not retryable)?$', '');
+  named constant text := format('%s with %s tries%s', like_it, coalesce(policy_with_tries.tries::text, 'any'),
+                                case when not policy_with_tries.retryable then ', not retryable' end);
 begin
-  if exists (select from holdfast.policies p where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries) then
+  if exists (select from holdfast.policies p
+              where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries and p.retryable = policy_with_tries.retryable) then
     return like_it;
   end if;
   insert into holdfast.policies as o
-    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  select named, policy_with_tries.tries, p.waits, p.base, p.growth, p.law, p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    (policy, tenant, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
+  select named, p.tenant, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law, p.longest,
+         p.jitter, p.jitter_in_seconds, p.longest_retry_after
     from holdfast.policies p where p.policy = like_it
   on conflict on constraint policies_pkey do update
     set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
@@ -904,26 +943,27 @@ $$;
 
 
 --
--- Name: safe_transition_to(bigint, text, text); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: safe_transition_to(anycompatible, text, text); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text DEFAULT NULL::text) RETURNS boolean
+CREATE FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  step constant holdfast.steps := flow.step_to_change(safe_transition_to.step_id);
+  subject constant text := safe_transition_to.id::text;
+  before constant text := flow.state_to_change(subject);
   event constant text := case safe_transition_to.state
     when 'pending' then 'reopened' when 'resolved_manually' then 'resolved' when 'cancelled' then 'cancelled' end;
 begin
-  if step.state = safe_transition_to.state then
+  if before = safe_transition_to.state then
     return false;
   end if;
   if event is null then
-    perform holdfast.refuse('RN010', format('step %s is %s and cannot be made %s', step.id, step.state, safe_transition_to.state),
-                            'a person makes a step pending, resolved_manually or cancelled; its worker does the rest');
+    perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before, safe_transition_to.state),
+                            'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
   end if;
-  perform holdfast.wish(step.id::text, event, safe_transition_to.reason);
+  perform holdfast.wish(subject, event, safe_transition_to.reason);
   return true;
 end
 $$;
@@ -977,31 +1017,61 @@ CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, na
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+  request constant jsonb := flow.checked_object('context', start_task.context);
   definition flow.definitions;
   missing text;
 begin
   select d.* into definition from flow.definitions d
-   where d.namespace = start_task.namespace and d.name = start_task.name
+   where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
      and (start_task.version is null or d.version = start_task.version)
-   order by d.defined_at desc
+   order by d.tenant = '*', d.defined_at desc
    limit 1;
   if definition.name is null then
     perform holdfast.refuse(
       'RN004', format('there is no flow %s%s in namespace %s', start_task.name, ' of version ' || start_task.version, start_task.namespace),
-      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ') from flow.definitions d),
+      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
+                                     from flow.definitions d where d.tenant in (start_task.tenant, '*')),
                'none is defined: start a worker that serves it'));
   end if;
   select min(r.field) into missing
     from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
-   where not start_task.context ? r.field;
+   where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
                             'its definition''s context_schema says what it takes');
   end if;
-  return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace, definition.version,
+  return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
 end
 $$;
+
+
+--
+-- Name: state_to_change(text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.state_to_change(id text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  state text;
+begin
+  if state_to_change.id ~ '^[0-9]{1,18}$' then
+    return (flow.step_to_change(state_to_change.id::bigint)).state;
+  end if;
+  if state_to_change.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.state into state from holdfast.runs r
+     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed));
+  end if;
+  if state is null then
+    perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
+                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them');
+  end if;
+  return state;
+end
+$_$;
 
 
 --
@@ -1226,7 +1296,7 @@ begin
              'next_retry_at', case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end)) as steps
       from holdfast.steps s
       join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
-      left join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p on true
+      left join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p on true
      where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed))
      group by s.run_id)
   select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
@@ -1323,6 +1393,7 @@ CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) 
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
+  of_tenant constant text := (select r.tenant from holdfast.runs r where r.id = add_steps.run_id);
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
   outside text[];
   outside_ids bigint[];
@@ -1354,14 +1425,17 @@ begin
     join known k on k.name = a.name and not k.is_done;
   insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
-         coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant, coalesce(u.plan ->> 'policy', k.policy),
+         coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant,
+         coalesce((select p.policy from holdfast.policies p
+                    where p.policy = holdfast.policy_name(u.plan ->> 'policy', r.tenant)),
+                  u.plan ->> 'policy', k.policy),
          coalesce((u.plan ->> 'priority')::smallint, 0), coalesce(w.waits, 0),
          case when t.phase = 'open' and w.waits is null then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
          clock, coalesce(u.plan -> 'input', '{}')
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
-    left join holdfast.kinds k on k.kind = u.plan ->> 'kind'
+    left join holdfast.kinds_of(of_tenant) k on k.kind = u.plan ->> 'kind'
     left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
   select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
@@ -1501,6 +1575,24 @@ begin
     perform holdfast.refuse('RN005', 'what a worker says of itself is an object', '{"state": "polling", "host": "a"}');
   end if;
   perform holdfast.check_size('what a worker says of itself', check_about.about);
+end
+$$;
+
+
+--
+-- Name: check_all_tenants(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_all_tenants(what text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if holdfast.allowed_tenants() is not null then
+    perform holdfast.refuse('RN009', format('%s needs a login for all tenants, and %s has some', check_all_tenants.what,
+                                            session_user),
+                            'an owner of the database can add tenant * to holdfast.role_tenants');
+  end if;
 end
 $$;
 
@@ -1751,8 +1843,13 @@ CREATE FUNCTION holdfast.check_policies(policies text[]) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  unknown constant text := (select min(u.policy) from unnest(check_policies.policies) u (policy)
-                             where not exists (select from holdfast.policies p where p.policy = u.policy));
+  allowed constant text[] := holdfast.allowed_tenants();
+  unknown constant text := (
+    select min(u.policy)
+      from unnest(check_policies.policies) u (policy)
+     where not exists (select from holdfast.policies p
+                        where (p.policy = u.policy or p.policy = holdfast.policy_name(u.policy, p.tenant))
+                          and (p.tenant = '*' or allowed is null or p.tenant = any (allowed))));
 begin
   if unknown is not null then
     perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');
@@ -1920,7 +2017,9 @@ CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::
 declare
   clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
   serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
-  leases constant jsonb := (select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null);
+  leases constant jsonb := (
+    select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
+  has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
@@ -1928,6 +2027,9 @@ declare
   claimed int;
   rest int;
 begin
+  if serves = '{}' then
+    return;  -- no tenant of those that the login may act for
+  end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.act('worker', claim_steps.worker);
   perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
@@ -1948,7 +2050,9 @@ begin
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
              lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
-             lease_until = clock + coalesce(claim_steps.lease, (leases ->> s.kind)::interval, interval '300 s')
+             lease_until = clock + coalesce(
+               claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
+                                       else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m
        where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
          and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
@@ -2114,29 +2218,41 @@ CREATE FUNCTION holdfast.define_kind(kind text, queue text DEFAULT NULL::text, p
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  tenants constant text[] := holdfast.tenants_to_define(format('kind %s', define_kind.kind));
 begin
   perform holdfast.check_start(define_kind.kind, null, 0);
   perform holdfast.check_claim('kind', 1, define_kind.lease);
   perform holdfast.check_claim('kind', 1, define_kind.timeout);
   perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
-  insert into holdfast.kinds as k
-  values (define_kind.kind, define_kind.policy, define_kind.lease, define_kind.timeout, define_kind.queue)
+  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue)
+  select define_kind.kind, t.tenant,
+         coalesce((select p.policy from holdfast.policies p
+                    where p.policy = holdfast.policy_name(define_kind.policy, t.tenant)), define_kind.policy),
+         define_kind.lease, define_kind.timeout, define_kind.queue
+    from unnest(tenants) t (tenant)
+   order by t.tenant
   on conflict on constraint kinds_pkey do update
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
-    -- Each worker says it at its start; only what is new is written.
+    -- Each worker defines it at its start; only what is new is written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+exception when foreign_key_violation then
+  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy), 'holdfast.policies lists them');
 end
 $$;
 
 
 --
--- Name: define_policy(text, integer, interval[], interval, numeric, interval, numeric, interval, text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: define_policy(text, integer, interval[], interval, numeric, interval, numeric, interval, text, boolean, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.define_policy(policy text, tries integer DEFAULT 3, waits interval[] DEFAULT '{}'::interval[], base interval DEFAULT '00:00:01'::interval, growth numeric DEFAULT 2, longest interval DEFAULT '01:00:00'::interval, jitter numeric DEFAULT 0.1, longest_retry_after interval DEFAULT '01:00:00'::interval, law text DEFAULT 'exponential'::text, jitter_in_seconds boolean DEFAULT false) RETURNS void
+CREATE FUNCTION holdfast.define_policy(policy text, tries integer DEFAULT 3, waits interval[] DEFAULT '{}'::interval[], base interval DEFAULT '00:00:01'::interval, growth numeric DEFAULT 2, longest interval DEFAULT '01:00:00'::interval, jitter numeric DEFAULT 0.1, longest_retry_after interval DEFAULT '01:00:00'::interval, law text DEFAULT 'exponential'::text, jitter_in_seconds boolean DEFAULT false, retryable boolean DEFAULT true) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  tenants constant text[] := holdfast.tenants_to_define(format('policy %s', define_policy.policy));
+  taken text;
 begin
   if coalesce(define_policy.policy, '') = '' or define_policy.policy in (
        select c.policy from holdfast.machines c where c.policy is not null) then
@@ -2145,16 +2261,26 @@ begin
   if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
     perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
   end if;
+  select min(p.policy) into taken
+    from unnest(tenants) t (tenant)
+    join holdfast.policies p on p.policy = holdfast.policy_name(define_policy.policy, t.tenant)
+                            and p.tenant <> t.tenant;
+  if taken is not null then
+    perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'take another name');
+  end if;
   insert into holdfast.policies as p
-    (policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  values (define_policy.policy, define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth,
-          define_policy.law, define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds,
-          define_policy.longest_retry_after)
+    (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, retryable)
+  select holdfast.policy_name(define_policy.policy, t.tenant), t.tenant,
+         define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth, define_policy.law,
+         define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds, define_policy.longest_retry_after,
+         coalesce(define_policy.retryable, true)
+    from unnest(tenants) t (tenant)
+   order by t.tenant
   on conflict on constraint policies_pkey do update
     set tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
-        longest_retry_after = excluded.longest_retry_after
-    where p is distinct from excluded;  -- each worker says it at its start; only what is new is written
+        longest_retry_after = excluded.longest_retry_after, retryable = excluded.retryable
+    where p is distinct from excluded;  -- each worker defines it at its start; only what is new is written
 exception when check_violation then
   perform holdfast.refuse('RN005', format('policy %s makes no sense: %s', define_policy.policy, sqlerrm),
                           'tries from 1, waits not negative, jitter from 0 to 1, law exponential or power');
@@ -2176,25 +2302,39 @@ CREATE FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[] 
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
   serves constant text[] := holdfast.narrow_tenants(enlist_worker.tenants);
+  queues constant text[] := array(
+    select distinct q.queue from unnest(enlist_worker.queues) q (queue) where q.queue is not null);
+  written int;
   served text;
 begin
   perform holdfast.check_claim(enlist_worker.worker, 1, null);
   perform holdfast.check_about(enlist_worker.about);
-  if coalesce(cardinality(array_remove(enlist_worker.queues, null)), 0) = 0 then
+  if queues = '{}' then
     perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
   end if;
-  delete from holdfast.workers w where w.worker = enlist_worker.worker and w.queue <> all (enlist_worker.queues);
+  if serves = '{}' then
+    perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
+                                            enlist_worker.worker, session_user),
+                            'name tenants that the login has in holdfast.role_tenants');
+  end if;
+  delete from holdfast.workers w
+   where w.worker = enlist_worker.worker and w.queue <> all (queues) and holdfast.is_own_worker(w.tenants, allowed);
   insert into holdfast.workers as w (worker, queue, kinds, tenants, state, about, started_at, seen_at)
-  select distinct enlist_worker.worker, q.queue, enlist_worker.kinds, serves, enlist_worker.about ->> 'state',
+  select enlist_worker.worker, q.queue, enlist_worker.kinds, serves, enlist_worker.about ->> 'state',
          coalesce(enlist_worker.about, '{}'), clock, clock
-    from unnest(enlist_worker.queues) q (queue)
-   where q.queue is not null
+    from unnest(queues) q (queue)
   on conflict on constraint workers_pkey do update
     set kinds = excluded.kinds, tenants = excluded.tenants, state = excluded.state, about = excluded.about,
-        is_asleep = false, seen_at = excluded.seen_at;
+        is_asleep = false, seen_at = excluded.seen_at
+    where holdfast.is_own_worker(w.tenants, allowed);
+  get diagnostics written = row_count;
+  if written < cardinality(queues) then
+    perform holdfast.refuse_worker(enlist_worker.worker);
+  end if;
   perform holdfast.act('worker', enlist_worker.worker);
-  foreach served in array enlist_worker.queues loop
+  foreach served in array queues loop
     perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, clock);
   end loop;
   perform holdfast.act();
@@ -2269,7 +2409,11 @@ begin
     values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
             greet_worker.clock, greet_worker.clock)
     on conflict on constraint workers_pkey do update
-      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at;
+      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at
+      where holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
+    if not found then
+      perform holdfast.refuse_worker(greet_worker.worker);
+    end if;
   end if;
   if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
     perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants);
@@ -2405,6 +2549,17 @@ END;
 
 
 --
+-- Name: is_own_worker(text[], text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((allowed IS NULL) OR COALESCE(((tenants <@ allowed) AND (tenants <> '{}'::text[])), false));
+END;
+
+
+--
 -- Name: journal_new_runs(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2521,6 +2676,55 @@ $$;
 
 
 --
+-- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.kinds (
+    kind text NOT NULL,
+    policy text,
+    lease interval,
+    timeout interval,
+    queue text,
+    tenant text DEFAULT '*'::text NOT NULL,
+    CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
+    CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
+);
+
+ALTER TABLE ONLY holdfast.kinds FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: kinds_of(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.kinds_of(tenant text) RETURNS TABLE(kind text, policy text, queue text)
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT DISTINCT ON (k.kind) k.kind,
+     k.policy,
+     k.queue
+    FROM holdfast.kinds k
+   WHERE (k.tenant = ANY (ARRAY[kinds_of.tenant, '*'::text]))
+   ORDER BY k.kind, (k.tenant = '*'::text);
+END;
+
+
+--
+-- Name: lease_of(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lease_of(kind text, tenant text) RETURNS interval
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT k.lease
+    FROM holdfast.kinds k
+   WHERE ((k.kind = lease_of.kind) AND (k.tenant = ANY (ARRAY[lease_of.tenant, '*'::text])))
+   ORDER BY (k.tenant = '*'::text)
+  LIMIT 1;
+END;
+
+
+--
 -- Name: left_unsettled(bigint[], bigint[], jsonb[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2534,6 +2738,29 @@ begin
              'step_id', u.step_id, 'lease_id', u.lease_id, 'outcome', 'done', 'result', u.result)), '[]')
       from unnest(left_unsettled.step_ids, left_unsettled.lease_ids, left_unsettled.results) u (step_id, lease_id, result)
       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id);
+end
+$$;
+
+
+--
+-- Name: live_workers(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.live_workers(queue text, kind text DEFAULT NULL::text, tenant text DEFAULT NULL::text) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return (
+    select count(*)
+      from holdfast.workers w
+     where w.queue = live_workers.queue and w.seen_at > clock - interval '150 s'
+       and (live_workers.kind is null or w.kinds is null or live_workers.kind = any (w.kinds))
+       and (live_workers.tenant is null or w.tenants is null or live_workers.tenant = any (w.tenants))
+       and (allowed is null or w.tenants is null or w.tenants && allowed));
 end
 $$;
 
@@ -2612,7 +2839,7 @@ begin
   insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
   values (make_run.id, make_run.machine, make_run.name, holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
           make_run.of_run, holdfast.clock(), coalesce(make_run.input, '{}'));
-  if make_run.steps <> '[]' then
+  if make_run.steps is distinct from '[]' then  -- null is no plan: add_steps refuses it
     perform holdfast.add_steps(make_run.id, make_run.step_machine, make_run.steps);
   end if;
 end
@@ -2636,8 +2863,10 @@ declare
   soonest timestamptz;
 begin
   update holdfast.workers w
-     set is_asleep = true, seen_at = clock
-   where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue;
+     set is_asleep = true, seen_at = clock,
+         state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours
+   where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue
+     and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
   for level in 0 .. 9 loop
     soonest := least(soonest, (
       select s.due_at from holdfast.steps s
@@ -2802,12 +3031,15 @@ CREATE FUNCTION holdfast.namesakes(worker text) RETURNS SETOF text
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select distinct w.worker
     from holdfast.workers w
    where regexp_replace(w.worker, '/[^/]*$', '') = regexp_replace(namesakes.worker, '/[^/]*$', '')
-     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s';
+     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s'
+     and holdfast.is_own_worker(w.tenants, allowed);
 end
 $_$;
 
@@ -2948,7 +3180,7 @@ CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text)
     AS $$
 begin
   perform holdfast.check_reason(pause_queue.reason);
-  perform holdfast.check_tenant('*');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = coalesce(q.paused_at, holdfast.clock()), paused_by = session_user, pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
@@ -3056,18 +3288,18 @@ $$;
 
 
 --
--- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
+-- Name: policy_name(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE TABLE holdfast.kinds (
-    kind text NOT NULL,
-    policy text,
-    lease interval,
-    timeout interval,
-    queue text,
-    CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
-    CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
-);
+CREATE FUNCTION holdfast.policy_name(policy text, tenant text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT
+    BEGIN ATOMIC
+ SELECT (policy ||
+         CASE
+             WHEN (tenant = '*'::text) THEN ''::text
+             ELSE (' for tenant '::text || tenant)
+         END);
+END;
 
 
 --
@@ -3099,11 +3331,46 @@ CREATE TABLE holdfast.policies (
     jitter numeric DEFAULT 0 NOT NULL,
     jitter_in_seconds boolean DEFAULT false NOT NULL,
     longest_retry_after interval DEFAULT '01:00:00'::interval NOT NULL,
+    tenant text DEFAULT '*'::text NOT NULL,
+    retryable boolean DEFAULT true NOT NULL,
     CONSTRAINT jitter_is_a_share CHECK (((jitter >= (0)::numeric) AND (jitter <= (1)::numeric))),
     CONSTRAINT known_law CHECK ((law = ANY (ARRAY['exponential'::text, 'power'::text]))),
     CONSTRAINT tries_at_least_one CHECK ((tries >= 1)),
     CONSTRAINT waits_are_not_negative CHECK (((base >= '00:00:00'::interval) AND (growth >= (0)::numeric) AND ('00:00:00'::interval <= ALL (waits))))
 );
+
+ALTER TABLE ONLY holdfast.policies FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: step_policy(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) RETURNS SETOF holdfast.policies
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT p.policy,
+     p.tries,
+     p.waits,
+     p.base,
+     p.growth,
+     p.law,
+     p.longest,
+     p.jitter,
+     p.jitter_in_seconds,
+     p.longest_retry_after,
+     p.tenant,
+     p.retryable
+    FROM (((holdfast.machines c
+      LEFT JOIN holdfast.policies o ON ((o.policy = step_policy.own)))
+      LEFT JOIN LATERAL ( SELECT k_1.policy
+            FROM holdfast.kinds k_1
+           WHERE ((k_1.kind = step_policy.kind) AND (k_1.tenant = ANY (ARRAY[step_policy.tenant, '*'::text])))
+           ORDER BY (k_1.tenant = '*'::text)
+          LIMIT 1) k ON (true))
+      JOIN holdfast.policies p ON ((p.policy = COALESCE(o.policy, k.policy, c.policy))))
+   WHERE (c.machine = step_policy.machine);
+END;
 
 
 --
@@ -3122,12 +3389,10 @@ CREATE FUNCTION holdfast.policy_of(own text, kind text, machine text) RETURNS SE
      p.longest,
      p.jitter,
      p.jitter_in_seconds,
-     p.longest_retry_after
-    FROM (((holdfast.machines c
-      LEFT JOIN holdfast.policies o ON ((o.policy = policy_of.own)))
-      LEFT JOIN holdfast.kinds k ON ((k.kind = policy_of.kind)))
-      JOIN holdfast.policies p ON ((p.policy = COALESCE(o.policy, k.policy, c.policy))))
-   WHERE (c.machine = policy_of.machine);
+     p.longest_retry_after,
+     p.tenant,
+     p.retryable
+    FROM holdfast.step_policy(policy_of.own, policy_of.kind, policy_of.machine, '*'::text) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant, retryable);
 END;
 
 
@@ -3264,6 +3529,22 @@ $$;
 
 
 --
+-- Name: refuse_worker(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_worker(worker text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.refuse('RN009', format('worker %s serves tenants that %s may not act for',
+                                          refuse_worker.worker, session_user),
+                          'give the worker another name');
+end
+$$;
+
+
+--
 -- Name: remember_position(text, holdfast.due_position, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3326,7 +3607,8 @@ begin
   perform holdfast.check_claim(renew_leases.worker, 1, renew_leases.lease);
   update holdfast.workers w
      set seen_at = clock
-   where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s';
+   where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s'
+     and holdfast.is_own_worker(w.tenants, allowed);
   perform holdfast.act('worker', renew_leases.worker);
   free := array(
     select s.id from holdfast.steps s
@@ -3338,7 +3620,8 @@ begin
   return query
   update holdfast.steps s
      set lease_until = clock + coalesce(
-           renew_leases.lease, (select k.lease from holdfast.kinds k where k.kind = s.kind), interval '300 s')
+           renew_leases.lease,
+           holdfast.lease_of(s.kind, s.tenant), interval '300 s')
    where s.id = any (free)
   returning s.lease_id;
   if cardinality(free) < cardinality(renew_leases.lease_ids) then
@@ -3436,10 +3719,10 @@ begin
            null)::holdfast.step_move)
     into moves
     from holdfast.steps s
-   cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
+   cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
     left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
     left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-    lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
+    lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
                          then 'failed' else 'expired' end as event) e
    where s.id = any (picked);
   perform holdfast.act('system', 'rescue');
@@ -3490,7 +3773,7 @@ CREATE FUNCTION holdfast.resume_queue(queue text) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  perform holdfast.check_tenant('*');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = null, paused_by = null, pause_reason = null
    where q.queue = resume_queue.queue;
@@ -3511,7 +3794,8 @@ CREATE FUNCTION holdfast.retire_worker(worker text) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  delete from holdfast.workers w where w.worker = retire_worker.worker;
+  delete from holdfast.workers w
+   where w.worker = retire_worker.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
 end
 $$;
 
@@ -3657,14 +3941,14 @@ begin
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
       select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
-    cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p,
+    cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
                when 'continue' then holdfast.too_large('cursor', o.cursor)
                else holdfast.too_large('error', o.error) end as error) odd,
     lateral (select case
                when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
-               when o.outcome = 'retry' and s.failures + 1 >= p.tries then 'failed'
+               when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
    where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
@@ -3821,7 +4105,8 @@ declare
 begin
   perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
   perform holdfast.check_tenant(start_task.tenant);
-  select k.* into defaults from holdfast.kinds k where k.kind = start_task.name;
+  select k.* into defaults from holdfast.kinds k
+   where k.kind = start_task.name and k.tenant in (start_task.tenant, '*') order by k.tenant = '*' limit 1;
   into_queue := coalesce(start_task.queue, defaults.queue, 'default');
   if start_task.key is not null then
     hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
@@ -3951,20 +4236,28 @@ begin
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
                                 created_at, input)
     select g.id, take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
-           take_staged.tenant, coalesce(g.policy, k.policy), g.unique_key, g.priority, coalesce(w.waits, 0),
+           take_staged.tenant,
+           coalesce(case when g.policy is not null then (
+                      select p.policy from holdfast.policies p
+                       where p.policy = holdfast.policy_name(g.policy, take_staged.tenant)) end, g.policy, k.policy),
+           g.unique_key, g.priority, coalesce(w.waits, 0),
            case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input
       from pg_temp.staged_steps g
-      left join holdfast.kinds k on k.kind = g.kind
+      left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind
       left join waiting w on w.next_id = g.id
     returning steps.due_at)
   select count(*), count(s.due_at) into taken, live from started s;
+  if taken = 0 and exists (select from holdfast.runs r where r.id = take_staged.run_id and r.total = 0) then
+    perform holdfast.refuse('RN005', format('run %s has no steps and none is staged', take_staged.run_id),
+                            'copy its steps into pg_temp.staged_steps first');
+  end if;
   if take_staged.run_id is not null then
     insert into holdfast.run_steps select take_staged.run_id, g.id, g.name from pg_temp.staged_steps g;
   end if;
   insert into holdfast.edges select distinct e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
   select array_agg(q.queue), array_agg(q.priority) into queues, priorities
     from (select coalesce(g.queue, k.queue, 'default') as queue, max(g.priority)::int as priority
-            from pg_temp.staged_steps g left join holdfast.kinds k on k.kind = g.kind group by 1) q;
+            from pg_temp.staged_steps g left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
     perform holdfast.act('api', session_user::text);
@@ -4010,6 +4303,27 @@ begin
   if closable is not null then
     perform holdfast.close_runs(closable, tally_runs.clock);
   end if;
+end
+$$;
+
+
+--
+-- Name: tenants_to_define(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.tenants_to_define(what text) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  tenants constant text[] := coalesce(holdfast.allowed_tenants(), '{*}');
+begin
+  if tenants = '{}' then
+    perform holdfast.refuse('RN009', format('%s may act for no tenant and so cannot define %s',
+                                            session_user, tenants_to_define.what),
+                            'an owner of the database can add a tenant to holdfast.role_tenants');
+  end if;
+  return tenants;
 end
 $$;
 
@@ -4102,7 +4416,7 @@ begin
   -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
   update holdfast.workers w
      set seen_at = holdfast.clock(), state = coalesce(upkeep.about ->> 'state', w.state), about = coalesce(upkeep.about, w.about)
-   where w.worker = upkeep.worker
+   where w.worker = upkeep.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants())
      and w.queue = any (array(select o.queue from holdfast.workers o where o.worker = upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
   return next;
@@ -4130,7 +4444,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-  select holdfast.check_tenant('*');  -- it names everybody's rows
+  select holdfast.check_all_tenants('violations');  -- it names everybody's rows
   with known as (
     select s.*, t.phase, t.outcome
       from holdfast.steps s left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state),
@@ -4183,6 +4497,11 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select 'run_without_live_steps_is_over', 'run ' || r.id, format('%s with %s steps', r.state, r.total)
     from holdfast.runs r where r.live = 0 and r.total > 0 and r.finished_at is null and r.moving is null
+     and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
+  union all
+  -- A plan is staged in the transaction that starts the run, or soon after it.
+  select 'run_has_steps', 'run ' || r.id, format('%s without steps since %s; cancel it', r.state, r.created_at)
+    from holdfast.runs r where r.total = 0 and r.finished_at is null and r.created_at < holdfast.clock() - interval '1 hour'
      and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
   union all
   select 'run_that_is_over_has_no_live_steps', 'run ' || r.id, format('%s with %s live steps', r.state, r.live)
@@ -4311,15 +4630,13 @@ declare
   clock constant timestamptz := holdfast.clock();
   moved holdfast.settled_step;
 begin
-  if wish_for_step.event = 'reopened' and step.finished_at is null
-     or not exists (select from holdfast.machine_moves m
-                     where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
+  if not exists (select from holdfast.machine_moves m
+                  where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
     perform holdfast.refuse(
       'RN010', format('step %s is %s and cannot be %s', step.id, step.state, wish_for_step.event),
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')
-                                       and (m.event <> 'reopened' or step.finished_at is not null)),
+                                       and m.event in ('cancelled', 'reopened', 'resolved')),
                format('%s is final for a %s', step.state, step.machine)));
   end if;
   if step.run_id is not null and wish_for_step.event in ('reopened', 'resolved') then
@@ -4436,7 +4753,7 @@ CREATE VIEW work.tasks WITH (security_invoker='true') AS
         END AS locked_at,
     attempt AS try_count,
     ( SELECT p.tries
-           FROM holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)) AS max_tries,
+           FROM holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant, retryable)) AS max_tries,
     failures,
     created_at,
     GREATEST(created_at, claimed_at, finished_at, ( SELECT j.at
@@ -4530,8 +4847,11 @@ CREATE TABLE flow.definitions (
     description text,
     steps jsonb NOT NULL,
     context_schema jsonb,
-    defined_at timestamp with time zone NOT NULL
+    defined_at timestamp with time zone NOT NULL,
+    tenant text DEFAULT '*'::text NOT NULL
 );
+
+ALTER TABLE ONLY flow.definitions FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -4580,7 +4900,8 @@ CREATE VIEW flow.step_templates WITH (security_invoker='true') AS
     COALESCE(((t.step ->> 'skippable'::text))::boolean, false) AS skippable,
     (t.step ->> 'queue'::text) AS queue,
     (t.step -> 'config'::text) AS handler_config,
-    (t.step ->> 'description'::text) AS description
+    (t.step ->> 'description'::text) AS description,
+    d.tenant
    FROM flow.definitions d,
     LATERAL jsonb_array_elements(d.steps) WITH ORDINALITY t(step, no);
 
@@ -4590,19 +4911,34 @@ CREATE VIEW flow.step_templates WITH (security_invoker='true') AS
 --
 
 CREATE VIEW flow.step_transitions WITH (security_invoker='true') AS
- SELECT id,
-    step_id,
-    from_state,
-    to_state,
-    jsonb_strip_nulls(jsonb_build_object('event', event, 'actor_kind', actor_kind, 'actor', actor, 'reason', reason, 'attempt', attempt, 'lease_id', lease_id, 'error', error)) AS metadata,
-    id AS sort_key,
+ SELECT j.id,
+    j.step_id,
+    j.from_state,
+    j.to_state,
+    jsonb_strip_nulls(jsonb_build_object('event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'reason', j.reason, 'attempt', j.attempt, 'lease_id', j.lease_id, 'error', j.error)) AS metadata,
+    j.id AS sort_key,
     (NOT (EXISTS ( SELECT
            FROM holdfast.journal l
           WHERE ((l.step_id = j.step_id) AND (l.id > j.id))))) AS most_recent,
-    at AS created_at,
-    tenant
+    j.at AS created_at,
+    j.tenant
    FROM holdfast.journal j
-  WHERE ((machine = 'flow.step'::text) AND (step_id IS NOT NULL));
+  WHERE ((j.machine = 'flow.step'::text) AND (j.step_id IS NOT NULL))
+UNION ALL
+ SELECT NULL::bigint AS id,
+    s.id AS step_id,
+    NULL::text AS from_state,
+    b.state AS to_state,
+    '{"event": "created"}'::jsonb AS metadata,
+    0 AS sort_key,
+    ((s.last_event IS NULL) AND (NOT (EXISTS ( SELECT
+           FROM holdfast.journal l
+          WHERE (l.step_id = s.id))))) AS most_recent,
+    s.created_at,
+    s.tenant
+   FROM (holdfast.steps s
+     JOIN holdfast.machine_states b ON (((b.machine = s.machine) AND b.is_initial)))
+  WHERE (s.machine = 'flow.step'::text);
 
 
 --
@@ -4623,10 +4959,14 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
     (s.lease_id IS NOT NULL) AS in_process,
     s.failures AS attempts,
     p.tries AS retry_limit,
-    ((p.tries IS DISTINCT FROM 1) AND ((s.state <> 'error'::text) OR (s.finished_at IS NULL) OR COALESCE((s.failures >= p.tries), false))) AS retryable,
+    (p.retryable AND ((s.state <> 'error'::text) OR (s.finished_at IS NULL) OR COALESCE((s.failures >= p.tries), false))) AS retryable,
     (EXISTS ( SELECT
-           FROM (holdfast.runs r
-             JOIN flow.definitions d ON (((d.name = r.name) AND (d.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text))))),
+           FROM holdfast.runs r,
+            LATERAL ( SELECT d_1.steps
+                   FROM flow.definitions d_1
+                  WHERE ((d_1.name = r.name) AND (d_1.namespace = COALESCE((r.input ->> 'namespace'::text), 'default'::text)) AND (d_1.version = COALESCE((r.input ->> 'version'::text), '0.1.0'::text)) AND (d_1.tenant = ANY (ARRAY[r.tenant, '*'::text])))
+                  ORDER BY (d_1.tenant = '*'::text)
+                 LIMIT 1) d,
             LATERAL jsonb_array_elements(d.steps) t(value)
           WHERE ((r.id = n.run_id) AND ((t.value ->> 'name'::text) = n.name) AND ((t.value ->> 'skippable'::text))::boolean))) AS skippable,
     ((s.state = ANY (ARRAY['complete'::text, 'resolved_manually'::text])) AND ((EXISTS ( SELECT
@@ -4668,7 +5008,7 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
                     WHEN (s.state = 'error'::text) THEN COALESCE(s.due_at, s.parked_due_at)
                     ELSE NULL::timestamp with time zone
                 END AS next_retry_at) w)
-     LEFT JOIN LATERAL holdfast.policy_of(s.policy, s.kind, s.machine) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after) ON (true))
+     LEFT JOIN LATERAL holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant, retryable) ON (true))
   WHERE (s.machine = 'flow.step'::text);
 
 
@@ -4827,24 +5167,6 @@ CREATE TABLE holdfast.queues (
 
 
 --
--- Name: workers; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.workers (
-    worker text NOT NULL,
-    queue text NOT NULL,
-    kinds text[],
-    tenants text[],
-    is_asleep boolean DEFAULT false NOT NULL,
-    started_at timestamp with time zone NOT NULL,
-    seen_at timestamp with time zone NOT NULL,
-    state text,
-    about jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
-);
-
-
---
 -- Name: queue_list; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -4857,9 +5179,7 @@ CREATE VIEW holdfast.queue_list WITH (security_invoker='true') AS
     d.later,
     d.oldest_due_at,
     p.parked,
-    ( SELECT count(*) AS count
-           FROM holdfast.workers w
-          WHERE ((w.queue = q.queue) AND (w.seen_at > (holdfast.clock() - '00:02:30'::interval)))) AS live_workers
+    holdfast.live_workers(q.queue) AS live_workers
    FROM holdfast.queues q,
     LATERAL ( SELECT count(*) FILTER (WHERE (s.due_at <= holdfast.clock())) AS due,
             count(*) FILTER (WHERE (s.due_at > holdfast.clock())) AS later,
@@ -4980,6 +5300,26 @@ UNION ALL
 
 
 --
+-- Name: workers; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.workers (
+    worker text NOT NULL,
+    queue text NOT NULL,
+    kinds text[],
+    tenants text[],
+    is_asleep boolean DEFAULT false NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    state text,
+    about jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
+);
+
+ALTER TABLE ONLY holdfast.workers FORCE ROW LEVEL SECURITY;
+
+
+--
 -- Name: worker_list; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -5002,7 +5342,10 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
               ORDER BY u.tenant)
             ELSE NULL::text[]
         END AS tenants,
-    w.state,
+        CASE
+            WHEN ((h.held > 0) AND (w.state = ANY (ARRAY['connecting'::text, 'recovery'::text, 'polling'::text, 'idle'::text]))) THEN 'processing'::text
+            ELSE w.state
+        END AS state,
         CASE
             WHEN (w.seen_at > (holdfast.clock() - '00:00:45'::interval)) THEN 'alive'::text
             WHEN (w.seen_at > (holdfast.clock() - '00:02:30'::interval)) THEN 'late'::text
@@ -5055,7 +5398,7 @@ CREATE VIEW work.audit_logs WITH (security_invoker='true') AS
 --
 
 ALTER TABLE ONLY flow.definitions
-    ADD CONSTRAINT definitions_pkey PRIMARY KEY (namespace, name, version);
+    ADD CONSTRAINT definitions_pkey PRIMARY KEY (namespace, name, version, tenant);
 
 
 --
@@ -5087,7 +5430,7 @@ ALTER TABLE ONLY holdfast.keys
 --
 
 ALTER TABLE ONLY holdfast.kinds
-    ADD CONSTRAINT kinds_pkey PRIMARY KEY (kind);
+    ADD CONSTRAINT kinds_pkey PRIMARY KEY (kind, tenant);
 
 
 --
@@ -5205,6 +5548,13 @@ CREATE INDEX journal_of_run ON ONLY holdfast.journal USING btree (run_id, id) WH
 --
 
 CREATE INDEX journal_of_step ON ONLY holdfast.journal USING btree (step_id, id) WHERE (step_id IS NOT NULL);
+
+
+--
+-- Name: kinds_of_tenants; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX kinds_of_tenants ON holdfast.kinds USING btree (tenant) WHERE (tenant <> '*'::text);
 
 
 --
@@ -5430,6 +5780,26 @@ ALTER TABLE ONLY holdfast.machines
 
 
 --
+-- Name: definitions; Type: ROW SECURITY; Schema: flow; Owner: -
+--
+
+ALTER TABLE flow.definitions ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: definitions kernel_sees_all; Type: POLICY; Schema: flow; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON flow.definitions TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: definitions own_tenants; Type: POLICY; Schema: flow; Owner: -
+--
+
+CREATE POLICY own_tenants ON flow.definitions FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: edges; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
@@ -5463,6 +5833,13 @@ CREATE POLICY kernel_sees_all ON holdfast.keys TO hf_owner USING (true) WITH CHE
 
 
 --
+-- Name: kinds kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.kinds TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: note_keys kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -5474,6 +5851,13 @@ CREATE POLICY kernel_sees_all ON holdfast.note_keys TO hf_owner USING (true) WIT
 --
 
 CREATE POLICY kernel_sees_all ON holdfast.notes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: policies kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.policies TO hf_owner USING (true) WITH CHECK (true);
 
 
 --
@@ -5498,10 +5882,23 @@ CREATE POLICY kernel_sees_all ON holdfast.steps TO hf_owner USING (true) WITH CH
 
 
 --
+-- Name: workers kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.workers TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: keys; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
 ALTER TABLE holdfast.keys ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: kinds; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.kinds ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: note_keys; Type: ROW SECURITY; Schema: holdfast; Owner: -
@@ -5550,10 +5947,24 @@ CREATE POLICY own_tenants ON holdfast.journal FOR SELECT TO hf_producer, hf_work
 
 
 --
+-- Name: kinds own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.kinds FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: notes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
 CREATE POLICY own_tenants ON holdfast.notes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: policies own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.policies FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
 
 
 --
@@ -5569,6 +5980,19 @@ CREATE POLICY own_tenants ON holdfast.runs FOR SELECT TO hf_producer, hf_worker,
 
 CREATE POLICY own_tenants ON holdfast.steps FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
 
+
+--
+-- Name: workers own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.workers FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR ((tenants <> '{}'::text[]) AND (tenants <@ ( SELECT holdfast.allowed_tenants() AS allowed_tenants)))));
+
+
+--
+-- Name: policies; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.policies ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: run_steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
@@ -5587,6 +6011,12 @@ ALTER TABLE holdfast.runs ENABLE ROW LEVEL SECURITY;
 --
 
 ALTER TABLE holdfast.steps ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: workers; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.workers ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: SCHEMA flow; Type: ACL; Schema: -; Owner: -
@@ -5627,10 +6057,10 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
--- Name: FUNCTION adjusted_tries(tries integer, retry_limit integer, retryable boolean); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION adjusted_tries(tries integer, retry_limit integer); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.adjusted_tries(tries integer, retry_limit integer, retryable boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) FROM PUBLIC;
 
 
 --
@@ -5675,6 +6105,13 @@ REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, waits_again bo
 --
 
 REVOKE ALL ON FUNCTION flow.check_skip(steps jsonb, skip text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION checked_object(field text, content jsonb); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.checked_object(field text, content jsonb) FROM PUBLIC;
 
 
 --
@@ -5825,10 +6262,10 @@ REVOKE ALL ON FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) FROM PUBLI
 
 
 --
--- Name: FUNCTION policy_with_tries(policy text, tries integer); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION policy_with_tries(policy text, tries integer, retryable boolean); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.policy_with_tries(policy text, tries integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) FROM PUBLIC;
 
 
 --
@@ -5858,11 +6295,11 @@ GRANT ALL ON FUNCTION flow.retry_from(step_id bigint, reason text) TO hf_operato
 
 
 --
--- Name: FUNCTION safe_transition_to(step_id bigint, state text, reason text); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION safe_transition_to(id anycompatible, state text, reason text); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.safe_transition_to(step_id bigint, state text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text) TO hf_operator;
 
 
 --
@@ -5884,6 +6321,13 @@ REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text,
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION state_to_change(id text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.state_to_change(id text) FROM PUBLIC;
 
 
 --
@@ -6034,6 +6478,13 @@ REVOKE ALL ON FUNCTION holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[])
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_about(about jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_all_tenants(what text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_all_tenants(what text) FROM PUBLIC;
 
 
 --
@@ -6212,12 +6663,12 @@ GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, l
 
 
 --
--- Name: FUNCTION define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean, retryable boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean, retryable boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean, retryable boolean) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits interval[], base interval, growth numeric, longest interval, jitter numeric, longest_retry_after interval, law text, jitter_in_seconds boolean, retryable boolean) TO hf_operator;
 
 
 --
@@ -6289,6 +6740,13 @@ GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with 
 
 
 --
+-- Name: FUNCTION is_own_worker(tenants text[], allowed text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION journal_new_runs(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6310,10 +6768,45 @@ REVOKE ALL ON FUNCTION holdfast.journal_step_moves() FROM PUBLIC;
 
 
 --
+-- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
+GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
+
+
+--
+-- Name: FUNCTION kinds_of(tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.kinds_of(tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lease_of(kind text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lease_of(kind text, tenant text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION live_workers(queue text, kind text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_operator;
 
 
 --
@@ -6438,13 +6931,10 @@ REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority int
 
 
 --
--- Name: TABLE kinds; Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION policy_name(policy text, tenant text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-GRANT SELECT ON TABLE holdfast.kinds TO hf_producer;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_worker;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_reader;
-GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.policy_name(policy text, tenant text) FROM PUBLIC;
 
 
 --
@@ -6465,6 +6955,17 @@ GRANT SELECT ON TABLE holdfast.policies TO hf_producer;
 GRANT SELECT ON TABLE holdfast.policies TO hf_worker;
 GRANT SELECT ON TABLE holdfast.policies TO hf_reader;
 GRANT SELECT ON TABLE holdfast.policies TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_policy(own text, kind text, machine text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant text) TO hf_operator;
 
 
 --
@@ -6518,6 +7019,13 @@ REVOKE ALL ON FUNCTION holdfast.refuse_move(machine text, from_state text, event
 --
 
 REVOKE ALL ON FUNCTION holdfast.refuse_renumbering() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_worker(worker text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_worker(worker text) FROM PUBLIC;
 
 
 --
@@ -6720,6 +7228,13 @@ GRANT ALL ON FUNCTION holdfast.take_staged(machine text, run_id uuid, tenant tex
 --
 
 REVOKE ALL ON FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION tenants_to_define(what text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.tenants_to_define(what text) FROM PUBLIC;
 
 
 --
@@ -6971,16 +7486,6 @@ GRANT SELECT ON TABLE holdfast.queues TO hf_operator;
 
 
 --
--- Name: TABLE workers; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.workers TO hf_producer;
-GRANT SELECT ON TABLE holdfast.workers TO hf_worker;
-GRANT SELECT ON TABLE holdfast.workers TO hf_reader;
-GRANT SELECT ON TABLE holdfast.workers TO hf_operator;
-
-
---
 -- Name: TABLE queue_list; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7018,6 +7523,16 @@ GRANT SELECT ON TABLE holdfast.step_story TO hf_producer;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_worker;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_reader;
 GRANT SELECT ON TABLE holdfast.step_story TO hf_operator;
+
+
+--
+-- Name: TABLE workers; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.workers TO hf_producer;
+GRANT SELECT ON TABLE holdfast.workers TO hf_worker;
+GRANT SELECT ON TABLE holdfast.workers TO hf_reader;
+GRANT SELECT ON TABLE holdfast.workers TO hf_operator;
 
 
 --
