@@ -1782,10 +1782,10 @@ $$;
 
 
 --
--- Name: claim_steps(text, text, text[], integer, interval, text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: claim_steps(text, text, text[], integer, interval, text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[]) RETURNS SETOF holdfast.claimed_step
+CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[], machine text DEFAULT NULL::text) RETURNS SETOF holdfast.claimed_step
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -1809,13 +1809,14 @@ declare
 begin
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.act('worker', claim_steps.worker);
-  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
+  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
   select (select case when q.paused_at is null then q.top_priority else -1 end
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
     into top, is_asleep;
   for level in reverse coalesce(top, 9) .. 0 loop
-    pick := holdfast.pick_steps(claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, wanted, clock);
+    pick := holdfast.pick_steps(
+      claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
     continue when pick.ids = '{}';
     wanted := wanted - cardinality(pick.ids);
     if pick.run_ids <> '{}' then
@@ -2070,11 +2071,11 @@ begin
     from unnest(enlist_worker.queues) q (queue)
    where q.queue is not null
   on conflict on constraint workers_pkey do update
-    set kinds = excluded.kinds, tenants = excluded.tenants, state = excluded.state, about = excluded.about,
+    set kinds = excluded.kinds, tenants = excluded.tenants, machine = null, state = excluded.state, about = excluded.about,
         is_asleep = false, seen_at = excluded.seen_at;
   perform holdfast.act('worker', enlist_worker.worker);
   foreach served in array enlist_worker.queues loop
-    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, clock);
+    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
   end loop;
   perform holdfast.act();
 end
@@ -2131,10 +2132,10 @@ $$;
 
 
 --
--- Name: greet_worker(text, text, text[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: greet_worker(text, text, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone) RETURNS void
+CREATE FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2143,15 +2144,16 @@ begin
     select from holdfast.workers w
      where w.worker = greet_worker.worker and w.queue = greet_worker.queue
        and w.seen_at > greet_worker.clock - interval '10 s'
-       and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants) then
-    insert into holdfast.workers as w (worker, queue, kinds, tenants, started_at, seen_at)
-    values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
+       and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants
+       and w.machine is not distinct from greet_worker.machine) then
+    insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
+    values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine,
             greet_worker.clock, greet_worker.clock)
     on conflict on constraint workers_pkey do update
-      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at;
+      set kinds = excluded.kinds, tenants = excluded.tenants, machine = excluded.machine, seen_at = excluded.seen_at;
   end if;
   if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
-    perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants);
+    perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine);
   end if;
 end
 $$;
@@ -2795,7 +2797,8 @@ begin
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue and w.seen_at > park_unserved.clock - interval '150 s'
                                  and (w.kinds is null or c.kind = any (w.kinds))
-                                 and (w.tenants is null or c.tenant = any (w.tenants)))
+                                 and (w.tenants is null or c.tenant = any (w.tenants))
+                                 and (w.machine is null or c.machine = w.machine))
               for update skip locked));
   get diagnostics parked = row_count;
   return parked;
@@ -2839,10 +2842,10 @@ $$;
 
 
 --
--- Name: pick_served(text, integer, text[], text[], integer, timestamp with time zone, holdfast.due_position); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pick_served(text, integer, text[], text[], text, integer, timestamp with time zone, holdfast.due_position); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) RETURNS record
+CREATE FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) RETURNS record
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2870,6 +2873,7 @@ begin
          and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
          and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
          and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
+         and (pick_served.machine is null or d.machine = pick_served.machine)
        order by d.due_at, d.id
        limit pick_served.wanted - cardinality(picked)
          for update skip locked);
@@ -2883,10 +2887,10 @@ $$;
 
 
 --
--- Name: pick_steps(text, text, integer, text[], text[], integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pick_steps(text, text, integer, text[], text[], text, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone) RETURNS holdfast.pick
+CREATE FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone) RETURNS holdfast.pick
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2906,7 +2910,8 @@ begin
       into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
       from (select d.id, d.run_id, d.due_at,
                    (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
-                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants)) as is_served
+                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants))
+                   and (pick_steps.machine is null or d.machine = pick_steps.machine) as is_served
               from holdfast.steps d
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
                and (d.due_at, d.id) > (after.due_at, after.id)
@@ -2921,7 +2926,7 @@ begin
     if seen = pick_steps.wanted then
       select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
         from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
-                                  pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
+                                  pick_steps.machine, pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
       pick.run_ids := array(select distinct s.run_id from holdfast.steps s
                              where s.id = any (pick.ids) and s.run_id is not null);
     end if;
@@ -3910,26 +3915,26 @@ $$;
 
 
 --
--- Name: unpark_served(text, text[], text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: unpark_served(text, text[], text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[]) RETURNS void
+CREATE FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
   served constant bigint[] := array(
     with recursive parked as (
-      (select p.kind, p.tenant
+      (select p.kind, p.tenant, p.machine
          from holdfast.steps p
         where p.queue = unpark_served.queue and p.parked_for = 'handler'
         order by p.kind, p.tenant
         limit 1)
       union all
-      select n.kind, n.tenant
+      select n.kind, n.tenant, n.machine
         from parked b
        cross join lateral (
-         select p.kind, p.tenant
+         select p.kind, p.tenant, p.machine
            from holdfast.steps p
           where p.queue = unpark_served.queue and p.parked_for = 'handler' and (p.kind, p.tenant) > (b.kind, b.tenant)
           order by p.kind, p.tenant
@@ -3944,6 +3949,7 @@ declare
           for update skip locked) s
      where (unpark_served.kinds is null or b.kind = any (unpark_served.kinds))
        and (unpark_served.tenants is null or b.tenant = any (unpark_served.tenants))
+       and (unpark_served.machine is null or b.machine = unpark_served.machine)
      limit 5000);
 begin
   if served <> '{}' then
@@ -4346,17 +4352,13 @@ CREATE FUNCTION work.claim_next_task(worker text DEFAULT format('%s:%s'::text, S
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  claimed constant holdfast.claimed_step := (
-    select c from holdfast.claim_steps(
-      claim_next_task.worker, claim_next_task.queue, claim_next_task.types, 1, claim_next_task.lease) c);
+  claimed constant bigint := (
+    select c.step_id from holdfast.claim_steps(
+      claim_next_task.worker, claim_next_task.queue, claim_next_task.types, 1, claim_next_task.lease,
+      machine => 'work.task') c);
 begin
   -- A statement of its own: it sees what the claim has written.
-  return query select t.* from work.tasks t where t.id = claimed.step_id;
-  if not found and claimed.step_id is not null then
-    raise exception using errcode = 'RN005',
-      message = format('the next step of queue %s is no task: its kind is %s', claim_next_task.queue, claimed.kind),
-      hint = 'name the types of task to take, or claim with holdfast.claim_steps';
-  end if;
+  return query select t.* from work.tasks t where t.id = claimed;
 end
 $$;
 
@@ -4719,6 +4721,7 @@ CREATE TABLE holdfast.workers (
     seen_at timestamp with time zone NOT NULL,
     state text,
     about jsonb DEFAULT '{}'::jsonb NOT NULL,
+    machine text,
     CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
 );
 
@@ -5978,11 +5981,11 @@ REVOKE ALL ON FUNCTION holdfast.check_tenant(tenant text) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]) TO hf_worker;
+REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text) TO hf_worker;
 
 
 --
@@ -6079,10 +6082,10 @@ REVOKE ALL ON FUNCTION holdfast.free_children(parents bigint[], clock timestamp 
 
 
 --
--- Name: FUNCTION greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -6267,17 +6270,17 @@ GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text) TO hf_operat
 
 
 --
--- Name: FUNCTION pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pick_served(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -6573,10 +6576,10 @@ REVOKE ALL ON FUNCTION holdfast.too_large(what text, value jsonb) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION unpark_served(queue text, kinds text[], tenants text[]); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION unpark_served(queue text, kinds text[], tenants text[], machine text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text) FROM PUBLIC;
 
 
 --

@@ -99,11 +99,12 @@ def claim_steps(
     batch: int = 1,
     lease: timedelta | None = None,
     tenants: Sequence[str] | None = None,
+    machine: str | None = None,
     keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
     """Take due steps under leases; with `keeps_json` their inputs and cursors are the text that came."""
     served = kinds if kinds is None or isinstance(kinds, Texts) else list(kinds)
-    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants)}
+    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants), "machine": machine}
     return Call(
         "claim_steps",
         ClaimedStep,

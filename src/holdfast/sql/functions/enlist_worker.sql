@@ -27,11 +27,11 @@ begin
     from unnest(enlist_worker.queues) q (queue)
    where q.queue is not null
   on conflict on constraint workers_pkey do update
-    set kinds = excluded.kinds, tenants = excluded.tenants, state = excluded.state, about = excluded.about,
+    set kinds = excluded.kinds, tenants = excluded.tenants, machine = null, state = excluded.state, about = excluded.about,
         is_asleep = false, seen_at = excluded.seen_at;
   perform holdfast.act('worker', enlist_worker.worker);
   foreach served in array enlist_worker.queues loop
-    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, clock);
+    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
   end loop;
   perform holdfast.act();
 end
