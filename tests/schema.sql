@@ -2083,6 +2083,67 @@ $$;
 
 
 --
+-- Name: expire_leases(integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expire_leases(batch integer, clock timestamp with time zone) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  perform holdfast.check_claim('rescue', expire_leases.batch, null);
+  return query
+  select e.* from holdfast.expire_steps(
+    array(select s.id from holdfast.steps s
+           where s.lease_until < expire_leases.clock
+           order by s.lease_until
+           limit expire_leases.batch
+             for update skip locked),
+    expire_leases.clock) e;
+end
+$$;
+
+
+--
+-- Name: expire_steps(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with time zone) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  moves constant holdfast.step_move[] := array(
+    select (s.id, s.lease_id, e.event, expire_steps.clock + holdfast.backoff(p.policy, s.failures + 1), null,
+            jsonb_build_object(
+              'type', 'LeaseExpired',
+              'message', case when e.event = 'failed' then 'Maximum retry attempts exceeded: ' else '' end
+                         || format('worker %s was silent past its lease (attempt %s)', s.lease_owner, s.attempt)),
+            null)::holdfast.step_move
+      from holdfast.steps s
+     cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
+      left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
+      left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
+      lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
+                           then 'failed' else 'expired' end as event) e
+     where s.id = any (expire_steps.ids));
+begin
+  if moves = '{}' then
+    return;
+  end if;
+  perform holdfast.act('system', 'rescue');
+  return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
+  perform holdfast.hold_back(moves, expire_steps.clock);
+  perform holdfast.act();
+end
+$$;
+
+
+--
 -- Name: free_children(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3297,42 +3358,30 @@ CREATE FUNCTION holdfast.rescue_steps(batch integer DEFAULT 100) RETURNS SETOF h
     SET jit TO 'off'
     AS $$
 declare
+  chunk constant int := 1000;
   clock constant timestamptz := holdfast.clock();
   allowed constant text[] := holdfast.allowed_tenants();
-  picked bigint[];
-  moves holdfast.step_move[];
+  expired bigint[];
 begin
-  perform holdfast.check_claim('rescue', rescue_steps.batch, null);
-  picked := array(
-    select s.id from holdfast.steps s
-     where s.lease_until < clock
-     order by s.lease_until
-     limit rescue_steps.batch
-       for update skip locked);
-  if picked = '{}' then
+  if rescue_steps.batch is not null then
+    return query
+    select e.* from holdfast.expire_leases(rescue_steps.batch, clock) e
+     where allowed is null
+        or exists (select from holdfast.steps s where s.id = e.step_id and s.tenant = any (allowed));
     return;
   end if;
-  select array_agg((s.id, s.lease_id, e.event, clock + holdfast.backoff(p.policy, s.failures + 1), null,
-           jsonb_build_object(
-             'type', 'LeaseExpired',
-             'message', case when e.event = 'failed' then 'Maximum retry attempts exceeded: ' else '' end
-                        || format('worker %s was silent past its lease (attempt %s)', s.lease_owner, s.attempt)),
-           null)::holdfast.step_move)
-    into moves
-    from holdfast.steps s
-   cross join lateral holdfast.policy_of(s.policy, s.kind, s.machine) p
-    left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
-    left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-    lateral (select case when t.phase is distinct from 'over' and s.failures + 1 >= p.tries
-                         then 'failed' else 'expired' end as event) e
-   where s.id = any (picked);
-  perform holdfast.act('system', 'rescue');
-  return query
-  select m.* from holdfast.move_steps(moves, clock) m
-   where allowed is null
-      or exists (select from holdfast.steps s where s.id = m.step_id and s.tenant = any (allowed));
-  perform holdfast.hold_back(moves, clock);
-  perform holdfast.act();
+  -- By run: chunk after chunk locks runs in ascending order, as a single settle does.
+  expired := array(select s.id from holdfast.steps s where s.lease_until < clock order by s.run_id nulls first, s.id);
+  for start in 1 .. cardinality(expired) by chunk loop
+    return query
+    select e.* from holdfast.expire_steps(
+      array(select s.id from holdfast.steps s
+             where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock  -- it may be renewed by now
+               for update skip locked),
+      clock) e
+     where allowed is null
+        or exists (select from holdfast.steps s where s.id = e.step_id and s.tenant = any (allowed));
+  end loop;
 end
 $$;
 
@@ -3975,7 +4024,7 @@ begin
   perform holdfast.check_about(upkeep.about);
   -- First: what follows wants to be journaled.
   upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
-  select count(*) into upkeep.rescued from holdfast.rescue_steps(upkeep.batch);
+  select count(*) into upkeep.rescued from holdfast.expire_leases(upkeep.batch, holdfast.clock());
   upkeep.moved := 0;
   for run in
     select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
@@ -4367,7 +4416,7 @@ $$;
 -- Name: recover_expired_leases(integer); Type: FUNCTION; Schema: work; Owner: -
 --
 
-CREATE FUNCTION work.recover_expired_leases(batch integer DEFAULT 100) RETURNS integer
+CREATE FUNCTION work.recover_expired_leases(batch integer DEFAULT NULL::integer) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -6072,6 +6121,20 @@ GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits i
 
 REVOKE ALL ON FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb) TO hf_worker;
+
+
+--
+-- Name: FUNCTION expire_leases(batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expire_leases(batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expire_steps(ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --

@@ -169,7 +169,7 @@ def add_awaited(
     )
 
 
-def rescue_steps(*, batch: int = 100) -> Call[SettledStep]:
+def rescue_steps(*, batch: int | None = 100) -> Call[SettledStep]:
     """Take steps back from workers that were silent past their lease."""
     return Call("rescue_steps", SettledStep, {"batch": batch})
 
