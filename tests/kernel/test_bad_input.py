@@ -207,7 +207,7 @@ def test_a_null_where_there_must_be_something_is_refused(db: DB) -> None:
         "select holdfast.start_run('flow.task', 'order', null, '[{\"kind\": \"a\"}]')",
         "select holdfast.claim_steps(null)",
         "select holdfast.claim_steps('a', batch => null)",
-        "select holdfast.rescue_steps(null)",
+        "select holdfast.upkeep(null)",
         "select holdfast.renew_leases(null, '{1}')",
         "select holdfast.settle_steps(null)",
         f"select holdfast.note({step.step_id}, {step.lease_id}, null)",

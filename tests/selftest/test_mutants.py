@@ -30,9 +30,13 @@ class Mutant(NamedTuple):
 RENEWED = "and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker -- Not"
 MUTANTS = [
     Mutant("key for any input", KEYS, "id_of_key", "if used.input_hash <> id_of_key.hash then", "if false then"),
-    Mutant("nothing rescued", POINTS, "rescue_steps", "where s.lease_until < clock", "where false"),
+    Mutant("nothing rescued", POINTS, "expire_leases", "where s.lease_until < expire_leases.clock", "where false"),
     Mutant(
-        "rescue of leases that stand", FREEZES, "rescue_steps", "s.lease_until < clock", "s.lease_until is not null"
+        "rescue of leases that stand",
+        FREEZES,
+        "expire_leases",
+        "s.lease_until < expire_leases.clock",
+        "s.lease_until is not null",
     ),
     Mutant("done without the lease", LATE, "settle_batch", "and s.lease_id = o.lease_id", ""),
     Mutant("renewed without the lease", LATE, "renew_leases", RENEWED, "-- Not"),

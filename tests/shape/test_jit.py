@@ -23,5 +23,5 @@ def test_a_function_that_switches_a_plan_type_also_switches_jit_off(db: Connecti
     switching = {
         name: has_no_jit for name, settings, has_no_jit in found if any(s.startswith("enable_") for s in settings)
     }
-    assert "holdfast.claim_steps(text,text,text[],integer,interval,text[])" in switching
+    assert any(name.startswith("holdfast.claim_steps(") for name in switching)
     assert [name for name, has_no_jit in switching.items() if not has_no_jit] == []

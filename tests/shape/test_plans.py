@@ -235,6 +235,24 @@ def test_what_is_parked_stays_so_for_a_worker_of_another_tenant(db: DB) -> None:
     assert_at_most(read, rows=10 * 1000, blocks=6000)  # the 500 that others serve, and pages of the parked ones' index
 
 
+def test_a_task_is_found_behind_the_steps_of_runs(db: DB) -> None:
+    """W-05: 100 000 stand before it, and nobody takes them; each claim reads some windows, and parks what it passes."""
+    flow_steps, window = 100_000, 20 * 1000
+    with db.transaction(force_rollback=True):
+        db.execute("delete from holdfast.workers")
+        run(db, calls.start_tasks([{"name": "behind", "queue": crowd.ONE_RUN}]))
+        tasks: list[str] = []
+        for _ in range(flow_steps // window + 1):
+            tasks, read = counted(
+                db, lambda: [row[1] for row in db.execute("select * from work.claim_next_task('w', null, 'one run')")]
+            )
+            assert_at_most(read, rows=10 * window + flow_steps, blocks=40 * window + flow_steps)
+            if tasks:
+                break
+
+    assert tasks == ["behind"]
+
+
 def test_what_workers_and_producers_call_now_and_then_is_not_compiled(db: DB) -> None:
     """Some of these switch no plan type off; beside 1.8 million steps they must look cheap all the same."""
     queue = f"now and then {uuid4()}"

@@ -13,7 +13,7 @@ from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.db import run, translated
 from holdfast.testing import Clock
-from kernel.steps import at_once, seconds, start, value
+from kernel.steps import at_once, node, seconds, start, start_flow, value
 from work.tasks import audit, claim_next, held, recover, report, rows, task
 
 DB = Connection[Any]
@@ -24,6 +24,21 @@ select l.resource_id
                  where n.resource_id = l.resource_id and n.id > l.id order by n.id limit 1) after on true
  where l.event_type = 'claimed' and after.event_type = 'claimed'
 """
+
+
+def test_one_call_recovers_all_that_ran_out(db: DB, clock: Clock) -> None:
+    """W-35, W-45: after a mass failure, more than a chunk of tasks and of steps of runs"""
+    run(db, calls.start_tasks([{"name": "mail"}] * 900))
+    for _ in range(3):
+        start_flow(db, *(node(f"step{number}") for number in range(100)))
+    claimed = run(db, calls.claim_steps("gone", batch=10_000, lease=seconds(30)))
+    late = run(db, calls.claim_steps("gone", "other", lease=seconds(90)))
+    clock.advance(seconds(60))
+
+    assert (len(claimed), late) == (1200, [])
+    assert (recover(db), recover(db)) == (1200, 0)
+    assert value(db, "select count(*) from holdfast.steps where lease_id is not null") == 0
+    assert run(db, calls.violations()) == []
 
 
 def test_what_is_done_is_never_picked_up_again(db: DB, clock: Clock) -> None:

@@ -89,16 +89,29 @@ def test_a_claim_gives_a_row_or_nothing(db: DB) -> None:
     assert claim_next(db) is None
 
 
-def test_a_step_of_a_run_is_not_taken_for_a_task(db: DB) -> None:
-    """It stays as it was; asked for by type, the task behind it is found."""
+@pytest.mark.parametrize("is_served", [True, False])
+def test_a_step_of_a_run_that_is_due_first_is_passed_over(db: DB, *, is_served: bool) -> None:
+    """It stays due where a worker takes such steps, is parked where none does, and comes back when one claims."""
     start_flow(db, node("pay"))
+    if is_served:
+        run(db, calls.enlist_worker("flows", ["default"], kinds=["pay"]))
     task_id = start(db, "mail")
 
-    with pytest.raises(errors.BadInput, match="is no task: its kind is pay; name the types"), translated():
-        claim_next(db)
+    assert held(db)["id"] == task_id
+    assert claim_next(db) is None
 
-    assert value(db, "select count(*) from holdfast.steps where lease_id is not null") == 0
-    assert held(db, types=["mail"])["id"] == task_id
+    (flow_step,) = rows(db, "select state, attempt, parked_for from holdfast.steps where kind = 'pay'")
+    assert (flow_step["state"], flow_step["attempt"]) == ("pending", 0)
+    assert flow_step["parked_for"] == (None if is_served else "handler")
+    assert [step.kind for step in run(db, calls.claim_steps("flows", kinds=["pay"]))] == ["pay"]
+
+
+def test_who_claims_tasks_only_may_claim_steps_of_runs_later(db: DB) -> None:
+    """By the same name and in the same session: what it takes goes by its last claim."""
+    start_flow(db, node("pay"))
+    assert claim_next(db, "me") is None
+
+    assert [step.kind for step in run(db, calls.claim_steps("me"))] == ["pay"]
 
 
 def test_the_lease_is_as_long_as_asked_for_else_as_the_kind_says_else_300_seconds(db: DB, clock: Clock) -> None:

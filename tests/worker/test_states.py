@@ -9,6 +9,8 @@ from itertools import product
 import pytest
 
 from holdfast import Holdfast
+from holdfast.kernel import calls
+from holdfast.kernel.db import run
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options
 from holdfast.worker.states import MOVES, STATES, IllegalMove, State, States
@@ -38,6 +40,13 @@ DOCUMENT = {tuple(line.split()[1:]) for line in LISTED.split("\n") if line}
 WORKING_STATES = [s for s in STATES if s not in {"error_wait", "draining", "stopped"}]
 ANY = {(s, "error_wait") for s in WORKING_STATES} | {(s, "draining") for s in [*WORKING_STATES, "error_wait"]}
 TABLE = DOCUMENT | ANY | {("draining", "stopped")}
+# In how many transactions leases ran out, and whether the worker claimed between the first and the last of them.
+RECOVERED = """
+select count(distinct j.xmin::text),
+       exists (select from holdfast.journal c
+                where c.event = 'claimed' and c.id > min(j.id) and c.id < max(j.id))
+  from holdfast.journal j where j.event = 'expired'
+"""
 
 
 class Trace:
@@ -263,6 +272,24 @@ def test_recovery_takes_back_what_a_lost_worker_held(hf: Holdfast, db: DB, clock
 
     assert hf.started(step).wait(timeout=1) == 1
     assert metric(worker, "holdfast_rescued_total") == 1
+
+
+def test_recovery_goes_on_until_no_lease_that_ran_out_is_left(hf: Holdfast, db: DB, clock) -> None:  # type: ignore[no-untyped-def]
+    """W-45: a pass is more than one transaction, and what it brings back is claimed in between."""
+
+    @hf.task
+    def count() -> int:
+        return 1
+
+    run(db, calls.start_tasks([{"name": "count"}] * 2100))
+    assert len(run(db, calls.claim_steps("workers that died", batch=10_000, lease=seconds(30)))) == 2100
+    clock.advance(seconds(31))
+    worker = burst(hf, recovery_interval=seconds(3600))
+
+    assert metric(worker, "holdfast_rescued_total") == 2100
+    ((chunks, is_between),) = db.execute(RECOVERED).fetchall()
+    assert (chunks, is_between) == (3, True)
+    assert db.execute("select state, count(*) from holdfast.steps group by 1").fetchall() == [("done", 2100)]
 
 
 def test_a_hint_without_work_is_a_claim_that_failed(hf: Holdfast) -> None:

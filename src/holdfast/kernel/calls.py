@@ -100,11 +100,12 @@ def claim_steps(
     batch: int = 1,
     lease: timedelta | None = None,
     tenants: Sequence[str] | None = None,
+    machine: str | None = None,
     keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
     """Take due steps under leases; with `keeps_json` their inputs and cursors are the text that came."""
     served = kinds if kinds is None or isinstance(kinds, Texts) else list(kinds)
-    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants)}
+    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants), "machine": machine}
     return Call(
         "claim_steps",
         ClaimedStep,
@@ -169,7 +170,7 @@ def add_awaited(
     )
 
 
-def rescue_steps(*, batch: int = 100) -> Call[SettledStep]:
+def rescue_steps(*, batch: int | None = 100) -> Call[SettledStep]:
     """Take steps back from workers that were silent past their lease."""
     return Call("rescue_steps", SettledStep, {"batch": batch})
 

@@ -77,7 +77,7 @@ grant execute on function
   holdfast.take_staged(text, uuid, text)
   to hf_producer, hf_worker, hf_operator;
 grant execute on function
-  holdfast.claim_steps(text, text, text[], int, interval, text[]), holdfast.renew_leases(text, bigint[], interval, bigint[]),
+  holdfast.claim_steps(text, text, text[], int, interval, text[], text), holdfast.renew_leases(text, bigint[], interval, bigint[]),
   holdfast.settle_steps(jsonb), holdfast.settle_batch(bigint[], bigint[], jsonb[], jsonb), holdfast.rescue_steps(int),
   holdfast.upkeep(int, text, jsonb), holdfast.mark_asleep(text, text), holdfast.retire_worker(text),
   holdfast.enlist_worker(text, text[], text[], text[], jsonb), holdfast.lost_leases(bigint[], bigint[]),

@@ -161,7 +161,7 @@ class Worker:
         self.states.enter("recovery")
         await self._recover_if_due()
         self.states.enter("polling")
-        while not self.stop_signals and await self._poll():
+        while not self.stop_signals and (await self._poll() or self._recovered_at is None):
             self._raise_trouble()
             await self._recover_if_due()  # under load there is no idle, and so no other round
         if self.stop_signals:
@@ -191,7 +191,10 @@ class Worker:
         if self._recovered_at is not None and now - self._recovered_at < self.options.recovery_interval.total_seconds():
             return
         (done,) = await self._claims.make(calls.upkeep(worker=self.options.identity, about=self._about()))
-        self._recovered_at = now
+        is_through = done.rescued == 0 and done.moved == 0
+        self._recovered_at = (
+            now if is_through else None
+        )  # more may be left: after the next poll, in a transaction of its own
         self.meters.rescued(done.rescued)
         if done.rescued or done.moved:
             self.log.info("worker.recovered", rescued=done.rescued, moved=done.moved)

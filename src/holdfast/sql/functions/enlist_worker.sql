@@ -36,7 +36,7 @@ begin
          coalesce(enlist_worker.about, '{}'), clock, clock
     from unnest(queues) q (queue)
   on conflict on constraint workers_pkey do update
-    set kinds = excluded.kinds, tenants = excluded.tenants, state = excluded.state, about = excluded.about,
+    set kinds = excluded.kinds, tenants = excluded.tenants, machine = null, state = excluded.state, about = excluded.about,
         is_asleep = false, seen_at = excluded.seen_at
     where holdfast.is_own_worker(w.tenants, allowed);
   get diagnostics written = row_count;
@@ -45,7 +45,7 @@ begin
   end if;
   perform holdfast.act('worker', enlist_worker.worker);
   foreach served in array queues loop
-    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, clock);
+    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
   end loop;
   perform holdfast.act();
 end

@@ -17,7 +17,8 @@ begin
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue and w.seen_at > park_unserved.clock - interval '150 s'
                                  and (w.kinds is null or c.kind = any (w.kinds))
-                                 and (w.tenants is null or c.tenant = any (w.tenants)))
+                                 and (w.tenants is null or c.tenant = any (w.tenants))
+                                 and (w.machine is null or c.machine = w.machine))
               for update skip locked));
   get diagnostics parked = row_count;
   return parked;

@@ -1,8 +1,11 @@
--- Up to `wanted` due steps after a position that a worker limited to some kinds or tenants may take, locked, and the
+-- Up to `wanted` due steps after a position that a worker limited to some kinds, tenants or a machine may take, locked, and the
 -- position it came to. It reads a window of due steps at a time, parks what nobody serves and passes over what others
 -- serve, for a bounded number of windows: a claim never walks past an unbounded number of steps that it may not take.
+-- squawk-ignore ban-drop-function
+drop function if exists holdfast.pick_served(text, int, text[], text[], int, timestamptz, holdfast.due_position);
 create or replace function holdfast.pick_served(
-  queue text, priority int, kinds text[], tenants text[], wanted int, clock timestamptz, after holdfast.due_position,
+  queue text, priority int, kinds text[], tenants text[], machine text, wanted int, clock timestamptz,
+  after holdfast.due_position,
   out picked bigint[], out reached holdfast.due_position)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -31,6 +34,7 @@ begin
          and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
          and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
          and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
+         and (pick_served.machine is null or d.machine = pick_served.machine)
        order by d.due_at, d.id
        limit pick_served.wanted - cardinality(picked)
          for update skip locked);

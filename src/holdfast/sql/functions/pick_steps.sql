@@ -2,8 +2,11 @@
 -- where the worker's last full batch ended: under a held snapshot the dead entries before that cannot be removed from the
 -- index, and walking over them again with each claim is what makes a long drain slow. It looks from the beginning when it
 -- comes to the end, and at least each second. What it may not take, it passes over by windows (pick_served).
+-- squawk-ignore ban-drop-function
+drop function if exists holdfast.pick_steps(text, text, int, text[], text[], int, timestamptz);
 create or replace function holdfast.pick_steps(
-  worker text, queue text, priority int, kinds text[], tenants text[], wanted int, clock timestamptz)
+  worker text, queue text, priority int, kinds text[], tenants text[], machine text, wanted int,
+  clock timestamptz)
 returns holdfast.pick
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -24,7 +27,8 @@ begin
       into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
       from (select d.id, d.run_id, d.due_at,
                    (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
-                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants)) as is_served
+                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants))
+                   and (pick_steps.machine is null or d.machine = pick_steps.machine) as is_served
               from holdfast.steps d
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
                and (d.due_at, d.id) > (after.due_at, after.id)
@@ -39,7 +43,7 @@ begin
     if seen = pick_steps.wanted then
       select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
         from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
-                                  pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
+                                  pick_steps.machine, pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
       pick.run_ids := array(select distinct s.run_id from holdfast.steps s
                              where s.id = any (pick.ids) and s.run_id is not null);
     end if;

@@ -1,6 +1,7 @@
 -- What every worker does now and then, whoever comes first: rescues steps from silent workers, goes on with runs whose
--- steps are being moved in chunks, makes partitions. Tells what it did. A `worker` that names itself is seen, with what it
--- now says of itself (`about`, as in enlist_worker), if its row is the login's to touch.
+-- steps are being moved in chunks, makes partitions. Returns what it did, for all tenants; while that is anything, more may be
+-- left. A `worker` that names itself is seen, with what it now says of itself (`about`, as in enlist_worker), if its row is the
+-- login's to touch.
 create or replace function holdfast.upkeep(batch int default 1000, worker text default null, about jsonb default null)
 returns table (rescued bigint, moved bigint, partitions int)
 language plpgsql security definer
@@ -12,7 +13,7 @@ begin
   perform holdfast.check_about(upkeep.about);
   -- First: what follows wants to be journaled.
   upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
-  select count(*) into upkeep.rescued from holdfast.rescue_steps(upkeep.batch);
+  select count(*) into upkeep.rescued from holdfast.expire_leases(upkeep.batch, holdfast.clock());
   upkeep.moved := 0;
   for run in
     select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked

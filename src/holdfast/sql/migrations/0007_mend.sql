@@ -36,6 +36,10 @@ alter type flow.step_readiness
   add attribute backoff_period_expired boolean,
   add attribute waiting_reason text;
 
+-- Which machine's steps a worker takes (null: any). Who claims by work.claim_next_task leaves the steps of runs to others.
+-- Functions of the last release do not name the column and go on working.
+alter table holdfast.workers add column machine text;
+
 -- Functions that take more parameters now, or others.
 -- squawk-ignore ban-drop-function
 drop function if exists holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval, text, boolean);

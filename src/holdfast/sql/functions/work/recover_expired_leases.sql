@@ -1,6 +1,6 @@
--- Takes up to `batch` steps back from workers whose lease ran out, the longest silent first: to be tried again, or over when
--- their tries are used up. Gives how many.
-create or replace function work.recover_expired_leases(batch int default 100)
+-- Takes steps back from workers whose lease ran out, to be tried again, or over when their tries are used up: all of them, or the
+-- `batch` longest silent. Gives how many.
+create or replace function work.recover_expired_leases(batch int default null)
 returns int
 language plpgsql
 set search_path = pg_catalog, pg_temp
