@@ -1450,6 +1450,29 @@ $$;
 
 
 --
+-- Name: cancelled_names(holdfast.runs); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.cancelled_names(run holdfast.runs) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (
+    select coalesce('; cancelled: ' || string_agg(c.name, ', ' order by c.id), '')
+           || case when count(*) < run.cancelled then format(' and %s more', run.cancelled - count(*)) else '' end
+      from (select s.id, coalesce(n.name, s.id::text) as name
+              from holdfast.run_steps n
+             cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+               select h.id, h.machine, h.state, h.finished_at from holdfast.steps h where h.id = n.step_id offset 0) s
+              join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+             where n.run_id = run.id and s.finished_at is not null and t.outcome = 'cancelled'
+             limit 5) c);
+end
+$$;
+
+
+--
 -- Name: catch_up_by_hand(bigint[], uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4264,8 +4287,14 @@ begin
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = run.machine and m.from_state = run.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')),
+                                       and m.event in ('cancelled', 'reopened', 'resolved')
+                                       and (m.event <> 'reopened' or run.failed > 0)),
                format('%s is final for a %s', run.state, run.machine)));
+  end if;
+  if wish_for_run.event = 'reopened' and run.failed = 0 then
+    perform holdfast.refuse(
+      'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
   end if;
   if wish_for_run.event in ('cancelled', 'reopened') then
     update holdfast.runs r set moving = wish_for_run.event, moved_until = 0 where r.id = run.id;
@@ -5997,6 +6026,13 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 REVOKE ALL ON FUNCTION holdfast.cancel(id text, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancelled_names(run holdfast.runs); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.cancelled_names(run holdfast.runs) FROM PUBLIC;
 
 
 --
