@@ -37,6 +37,24 @@ def test_a_failed_task_says_first_what_failed_and_what_to_do(cli, found, db):
     assert page["context"] == {"order_id": 7}
 
 
+def test_a_task_that_a_cancelled_step_ended_names_it_and_what_is_possible(cli, found, db):
+    """Each command that it offers is accepted; retry, which is not, is offered nowhere."""
+    define(db)
+    task_id = begin(db)
+    work(db, "order.reserve", "order.greet")
+    run(db, calls.cancel(str(ids_by_name(db, task_id)["charge"]), "not wanted"))
+
+    page = found("flow", "show", task_id)
+    other = found("runs", "show", task_id)
+
+    assert page["why"] == "step charge was cancelled: what waits for it did not run"
+    assert set(page["commands"]) == {f"holdfast flow retry {task_id} --from charge", f"holdfast flow resolve {task_id}"}
+    assert "retry" not in str(other["commands"])
+    refused = cli("flow", "retry", task_id)
+    assert (refused.returncode, "charge" in refused.stderr) == (5, True)
+    assert [cli(*command.split()[1:]).returncode for command in page["commands"]] == [0, 0]
+
+
 def test_a_step_in_backoff_says_when_it_is_tried_again(cli, found, db):
     """T-45, T-69: error, and not for good."""
     define(db)

@@ -95,6 +95,8 @@ class Model:
     def wish_for_task(self, task: Task, wish: str) -> None:
         if (wish == "cancel") == task.is_over or (wish != "cancel" and task.state != "error"):
             raise Refused
+        if wish == "retry" and not any(step.state == "error" for step in task.steps.values()):
+            raise Refused
         if wish == "cancel":
             task.state = "cancelled"
             for step in task.steps.values():

@@ -8,7 +8,8 @@ import pytest
 from psycopg import Connection
 
 from flow.told import Told, diamond, mapped, moves_by_hand, nested, states, step_id
-from holdfast import Holdfast
+from holdfast import Holdfast, RunFailed
+from holdfast.errors import WrongState
 from holdfast.kernel import calls
 from holdfast.kernel.db import run as make
 from holdfast.testing import drain, events
@@ -195,3 +196,42 @@ def test_a_cancelled_task_takes_all_its_open_steps_with_it_and_leaves_what_is_co
     assert states(run) == {"top": "complete", "left": "cancelled", "right": "complete", "join": "cancelled"}
     assert run.look().state == "cancelled"
     assert drain(hf) == 0
+
+
+def test_a_task_that_a_cancelled_step_ended_says_so_and_what_can_be_done(hf: Holdfast, db: DB, told: Told) -> None:
+    """C-59: a cancelled step is final, so there is nothing to retry; it is done again in a new task."""
+    run = diamond(hf, told).start()
+    run.cancel("not wanted", step="left")
+    drain(hf)
+    before = events(db)
+
+    with pytest.raises(RunFailed) as ended:
+        run.wait(1)
+    with pytest.raises(WrongState) as refused:
+        run.retry("mended")
+
+    assert "step left was cancelled" in str(ended.value)
+    assert f"holdfast flow retry {run.id} --from left" in str(ended.value)
+    assert str(run.id) in str(refused.value)
+    assert "left" in str(refused.value)
+    assert events(db) == before
+    again = run.retry_from("left")
+    drain(hf)
+    assert again.wait(1)["join"] == "join1(left1(top1) right1(top1))"
+
+
+def test_a_retry_of_a_task_with_failed_and_cancelled_steps_retries_the_failed(hf: Holdfast, told: Told) -> None:
+    told.failing = {"right"}
+    run = diamond(hf, told).start()
+    run.cancel("not wanted", step="left")
+    drain(hf)
+    with pytest.raises(RunFailed, match=r"step right: .*; step left was cancelled"):
+        run.wait(1)
+    told.failing = set()
+
+    run.retry("mended")
+    drain(hf)
+
+    assert states(run) == {"top": "complete", "left": "cancelled", "right": "complete", "join": "pending"}
+    with pytest.raises(RunFailed, match="step left was cancelled"):
+        run.wait(1)

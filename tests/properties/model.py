@@ -185,7 +185,7 @@ class Model:
 
     def wish_for_run(self, run: Run, wish: str) -> str:
         event = WISHES[wish]
-        if not run.can(event):
+        if not run.can(event) or (event == "reopened" and not any(s.can("reopened") for s in run.steps)):
             raise errors.WrongState
         run.move(event, self.user, now=self.now)
         followed_by = {

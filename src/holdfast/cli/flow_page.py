@@ -58,7 +58,7 @@ def gather(connection: DB, id: int | UUID, *, history: int) -> Found:  # noqa: A
         steps,
         look.marks(connection, shown),
         look.history(connection, task_id, limit=history) if history else [],
-        commands(task, failed),
+        commands(task, steps, failed),
     )
 
 
@@ -77,6 +77,9 @@ def why(connection: DB, task: TaskLook, steps: Sequence[TaskStep], failed: Seque
     if failed and task.outcome != "succeeded":
         many = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         return f"step {failed[0].name} failed for good{many}"
+    if cancelled := _cancelled(task, steps):
+        many = f", and {len(cancelled) - 1} more" if len(cancelled) > 1 else ""
+        return f"step {cancelled[0].name} was cancelled{many}: what waits for it did not run"
     if task.finished_at is not None:
         return f"over since {span(task.looked_at - task.finished_at)}"
     if task.moving is not None:
@@ -88,7 +91,7 @@ def why(connection: DB, task: TaskLook, steps: Sequence[TaskStep], failed: Seque
     return "waits for its steps"
 
 
-def commands(task: TaskLook, failed: Sequence[TaskStep]) -> dict[str, str]:
+def commands(task: TaskLook, steps: Sequence[TaskStep], failed: Sequence[TaskStep]) -> dict[str, str]:
     """List what may be done now, each with what it does."""
     if task.finished_at is None:
         found = {f"holdfast flow cancel {task.id}": "stop it and all its steps"}
@@ -98,7 +101,18 @@ def commands(task: TaskLook, failed: Sequence[TaskStep]) -> dict[str, str]:
     if failed and task.state == "error":
         again = {f"holdfast flow retry {task.id}": "try all that failed again, with a fresh budget of tries"}
         return again | _for_failed(task, failed[0])
+    if cancelled := _cancelled(task, steps):
+        name = shlex.quote(cancelled[0].name)
+        return {
+            f"holdfast flow retry {task.id} --from {name}": "do it and all that waits for it again, in a new task",
+            f"holdfast flow resolve {task.id}": "say that the task is dealt with as it is",
+        }
     return {f"holdfast flow retry {task.id} --from STEP": "do a step and all that waits for it again, in a new task"}
+
+
+def _cancelled(task: TaskLook, steps: Sequence[TaskStep]) -> list[TaskStep]:
+    """List the cancelled steps of a task that ended in error because of them."""
+    return [step for step in steps if step.outcome == "cancelled"] if task.state == "error" else []
 
 
 def groups(steps: Sequence[TaskStep]) -> list[list[TaskStep]]:

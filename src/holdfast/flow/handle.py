@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from holdfast.models import RunResult, Span
 
 Row = TypeVar("Row")
 ReadResult = Callable[[str, Any, str], Any]
+MOST_NAMED = 5  # steps in an error's message
 
 
 class FlowRun:
@@ -177,12 +179,26 @@ class FlowRun:
             case "cancelled":
                 raise RunCancelled(f"task {self.id} was cancelled; see why: holdfast flow show {self.id}")
             case _:
-                said = "; ".join(f"step {s.name}: {_words(s.error)}" for s in steps if s.outcome == "failed")
-                raise RunFailed(f"task {self.id} failed: {said}; see its story: holdfast flow show {self.id}")
+                raise RunFailed(f"task {self.id} failed: {_causes(steps)}; {self._next(steps)}")
+
+    def _next(self, steps: list[StepOutcome]) -> str:
+        """Say what to do about it: a cancelled step is final, and is done again in a new task."""
+        cancelled = [step.name for step in steps if step.outcome == "cancelled"]
+        if not cancelled or any(step.outcome == "failed" for step in steps):
+            return f"see its story: holdfast flow show {self.id}"
+        return f"do it again in a new task: holdfast flow retry {self.id} --from {shlex.quote(cancelled[0])}"
 
 
 def _name(step: Any) -> str:
     return step if isinstance(step, str) else str(step.name)
+
+
+def _causes(steps: list[StepOutcome]) -> str:
+    """Name the steps that ended a task, the failed first."""
+    causes = [f"step {step.name}: {_words(step.error)}" for step in steps if step.outcome == "failed"]
+    causes += [f"step {step.name} was cancelled" for step in steps if step.outcome == "cancelled"]
+    more = f"; and {len(causes) - MOST_NAMED} more" if len(causes) > MOST_NAMED else ""
+    return "; ".join(causes[:MOST_NAMED]) + more
 
 
 def _words(error: Any) -> str:

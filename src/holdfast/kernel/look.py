@@ -181,7 +181,7 @@ select s.id::text, n.name, s.kind, s.state
 WISHES: LiteralString = """
 select m.event from holdfast.machine_moves m
  where m.machine = %(machine)s and m.from_state = %(state)s and m.event in ('cancelled', 'reopened', 'resolved')
-   and 'user' = any (m.actors) and (m.event <> 'reopened' or %(is_over)s)
+   and 'user' = any (m.actors) and (m.event <> 'reopened' or %(is_retryable)s)
  order by m.event
 """
 RECENT: LiteralString = """
@@ -225,7 +225,8 @@ def parents(connection: Connection[Any], id: int, *, limit: int = 5) -> list[Par
 
 def wishes(connection: Connection[Any], found: StepLook | RunLook) -> list[str]:
     """List the events that a person may wish for now, as the machine has them."""
-    arguments = {"machine": found.machine, "state": found.state, "is_over": found.finished_at is not None}
+    is_retryable = found.finished_at is not None and (isinstance(found, StepLook) or found.failed > 0)
+    arguments = {"machine": found.machine, "state": found.state, "is_retryable": is_retryable}
     return ask(connection, Question(WISHES, str, arguments))
 
 
