@@ -33,6 +33,7 @@ GUARDS = [
           "set waits = greatest(0, s.waits - 2 * c.done)"),
     seldom(guard("done without the lease", "settle_batch", "and s.lease_id = o.lease_id", "")),
     guard("tried again without a budget", "settle_others", "s.failures + 1 >= p.tries", "s.failures + 1 > p.tries"),
+    guard("tried again though not retryable", "settle_others", " or not p.retryable", ""),
     guard("rescued without a budget", "expire_steps", "(s.failures + 1 >= p.tries or not p.retryable)", "false"),
     seldom(guard("reset on the old budget", "move_steps", "when b.event in ('continued', 'reopened') then 0",
                  "when b.event = 'continued' then 0")),

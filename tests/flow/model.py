@@ -86,7 +86,7 @@ class Model:
             step.result = step.result if result is None else result
             self._end(step, "resolved_manually")
         else:
-            if step.state != "error" or not step.is_over:
+            if step.state != "error":
                 raise Refused
             self._reopen(task)
             self._reset(step)

@@ -73,6 +73,7 @@ def crowded(template: Template, request: pytest.FixtureRequest) -> Iterator[tupl
         ("select * from flow.step_dag where task_id = %(task)s", 3),
         ("select * from flow.task_transitions where task_id = %(task)s", 2),
         ("select * from flow.task_transitions where task_id = %(task)s and most_recent", 1),
+        ("select * from flow.step_transitions where step_id = %(step)s", 3),
         ("select * from flow.step_transitions where step_id = %(step)s and most_recent", 1),
         ("select * from flow.get_step_readiness_status(%(task)s)", 3),
         ("select * from flow.get_step_readiness_status(%(task)s, array[%(step)s]::bigint[])", 1),

@@ -36,6 +36,50 @@ alter type flow.step_readiness
   add attribute backoff_period_expired boolean,
   add attribute waiting_reason text;
 
+-- Its rows have two columns more from here on, so it is made anew in the same transaction: settles that tell of tasks ask it.
+create or replace function flow.get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[] default null)
+returns setof flow.step_readiness
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off   -- the steps of these tasks and their parents, whatever the statistics say
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  return query
+  select f.step_id, f.task_id, f.name, f.state, h.waits = 0,
+         (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and e.is_expired,
+         w.is_ready,
+         f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit, f.backoff_request_seconds,
+         f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
+         case when w.is_ready or f.in_process or h.finished_at is not null then null
+              when r.finished_at is not null then 'task_over'
+              when h.waits > 0 then 'dependencies'
+              when h.parked_for = 'handler' then 'unserved'
+              when h.parked_for is not null then 'no_move'
+              when q.paused_at is not null then 'queue_paused'
+              when f.state = 'error' then 'backoff'
+              when h.last_event = 'snoozed' then 'snoozed'
+              else 'scheduled' end
+    from unnest(get_step_readiness_status_batch.task_ids) u (id)
+    join holdfast.runs r on r.id = u.id
+    join flow.steps f on f.task_id = r.id
+    join holdfast.steps h on h.id = f.step_id
+    left join holdfast.queues q on q.queue = h.queue
+   cross join lateral (
+     select count(*)::int as total, (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
+       from holdfast.edges e left join holdfast.steps s on s.id = e.step_id
+      where e.next_id = h.id) p
+   cross join lateral (select coalesce(f.next_retry_at <= clock, true) as is_expired) e
+   cross join lateral (
+     select coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
+   where get_step_readiness_status_batch.step_ids is null or f.step_id = any (get_step_readiness_status_batch.step_ids)
+   order by f.task_id, f.step_id;
+end
+$$;
+
 -- Which machine's steps a worker takes (null: any). Who claims by work.claim_next_task leaves the steps of runs to others.
 -- Functions of the last release do not name the column and go on working.
 alter table holdfast.workers add column machine text;
