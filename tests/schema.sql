@@ -1268,6 +1268,40 @@ $$;
 
 
 --
+-- Name: backlog(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.backlog(queue text, most integer) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  looked bigint := 0;
+  found bigint := 0;
+  seen bigint;
+  own bigint;
+begin
+  for level in 0 .. 9 loop
+    select count(*), count(*) filter (where allowed is null or d.tenant = any (allowed)) into seen, own
+      from (select s.tenant
+              from holdfast.steps s
+             where s.queue = backlog.queue and s.priority = level and s.due_at <= clock
+             limit backlog.most - looked) d;
+    looked := looked + seen;
+    found := found + own;
+    exit when looked >= backlog.most;
+  end loop;
+  return found;
+end
+$$;
+
+
+--
 -- Name: chance(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2509,6 +2543,37 @@ begin
        order by s.due_at, s.id limit 1));
   end loop;
   return soonest - clock;
+end
+$$;
+
+
+--
+-- Name: measured_upkeep(text, jsonb, integer, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.measured_upkeep(worker text, about jsonb DEFAULT NULL::jsonb, batch integer DEFAULT 1000, most integer DEFAULT 0) RETURNS TABLE(rescued bigint, moved bigint, partitions integer, exhausted jsonb, backlog jsonb)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  made constant int := case when holdfast.partitions_ahead() < interval '350 days'
+                            then holdfast.make_partitions() else 0 end;  -- first: what follows wants to be journaled
+  own_rescues bigint;
+  given_up bigint[];
+begin
+  select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into own_rescues, given_up
+    from holdfast.rescue_steps(measured_upkeep.batch) r;
+  select own_rescues + u.rescued, u.moved, made + u.partitions
+    into measured_upkeep.rescued, measured_upkeep.moved, measured_upkeep.partitions
+    from holdfast.upkeep(measured_upkeep.batch, measured_upkeep.worker, measured_upkeep.about) u;
+  measured_upkeep.exhausted := coalesce(
+    (select jsonb_object_agg(k.kind, k.steps)
+       from (select s.kind, count(*) as steps from holdfast.steps s where s.id = any (given_up) group by s.kind) k), '{}');
+  measured_upkeep.backlog := coalesce(
+    (select jsonb_object_agg(w.queue, holdfast.backlog(w.queue, measured_upkeep.most))
+       from holdfast.workers w
+      where w.worker = measured_upkeep.worker and measured_upkeep.most > 0), '{}');
+  return next;
 end
 $$;
 
@@ -4309,7 +4374,8 @@ CREATE VIEW work.tasks WITH (security_invoker='true') AS
     queue,
     priority,
     tenant,
-    COALESCE(due_at, parked_due_at) AS due_at
+    COALESCE(due_at, parked_due_at) AS due_at,
+    NULLIF(split_part(((input -> '$trace'::text) ->> 'traceparent'::text), '-'::text, 2), ''::text) AS trace_id
    FROM holdfast.steps s
   WHERE (machine = 'work.task'::text);
 
@@ -5815,6 +5881,13 @@ GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_operator;
 
 
 --
+-- Name: FUNCTION backlog(queue text, most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.backlog(queue text, most integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION chance(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6167,6 +6240,14 @@ REVOKE ALL ON FUNCTION holdfast.make_run(id uuid, machine text, name text, step_
 
 REVOKE ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION measured_upkeep(worker text, about jsonb, batch integer, most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.measured_upkeep(worker text, about jsonb, batch integer, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.measured_upkeep(worker text, about jsonb, batch integer, most integer) TO hf_worker;
 
 
 --
