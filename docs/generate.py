@@ -76,6 +76,9 @@ What to watch:
 - `holdfast_settle_refused_total` and `holdfast_leases_lost_total` that rise: handlers outlive their leases, workers
   are frozen, or steps were cancelled while they ran.
 - `holdfast_rescued_total` that rises: workers die.
+- `holdfast_exhausted_total` that rises: steps fail for good. `holdfast dlq list` shows them.
+- `holdfast_backlog` that grows: the queue needs more workers. All workers of a queue report it, so take the maximum. It
+  is counted with each recovery (`HOLDFAST_RECOVERY_INTERVAL`), and 10000 means "that many or more".
 - `holdfast_loop_blocked_total` that rises: an async handler blocks; the log names the line.
 """
 EVENTS = """\
@@ -195,6 +198,8 @@ def _used() -> Meters:
     meters.settled("kind", "succeeded", 1)
     meters.took("kind", [1.0])
     meters.timed_out("kind")
+    meters.exhausted("kind", 1)
+    meters.waiting({"queue": 1})
     meters.notified(ok=True)
     meters.moved("startup", "connecting", 1)
     return meters

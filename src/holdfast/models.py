@@ -102,6 +102,17 @@ class Upkeep:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredUpkeep:
+    """What a round of upkeep did, the steps it gave up by kind, and the steps that are due by queue."""
+
+    rescued: int
+    moved: int
+    partitions: int
+    exhausted: dict[str, int]
+    backlog: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """An invariant that does not hold."""
 
@@ -193,6 +204,7 @@ class Ending:
     outcome: Outcome
     run_id: UUID | None = None
     took: timedelta | None = None
+    trace_id: str | None = None
 
 
 class Settlement(NamedTuple):

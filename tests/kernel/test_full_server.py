@@ -16,8 +16,9 @@ from psycopg.conninfo import make_conninfo
 import elder
 from cluster import FAST, Cluster
 from holdfast import Holdfast
-from holdfast.errors import TooManyConnections
+from holdfast.errors import DatabaseError, TooManyConnections, Unreachable
 from holdfast.kernel import db as kernel
+from holdfast.kernel.lost import why_not_connected
 from kernel.steps import DB
 
 pytestmark = pytest.mark.one_server
@@ -62,6 +63,24 @@ def test_a_pool_that_cannot_grow_says_why_and_how_many_it_may_have(
             hf.started(1).look()
 
     assert any("up to 10 connections" in note for note in raised.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("FATAL:  the database system is starting up", Unreachable),
+        ("FATAL:  the database system is shutting down", Unreachable),
+        ("FATAL:  terminating connection due to administrator command", Unreachable),
+        ("server closed the connection unexpectedly", Unreachable),
+        ("FATAL:  no more connections allowed (max_client_conn)", TooManyConnections),  # PgBouncer's
+    ],
+)
+def test_a_server_that_lets_nobody_in_for_now_is_an_outage(words: str, error: type[DatabaseError]) -> None:
+    """W-34: what a worker waits for, and other commands end with 7."""
+    found = why_not_connected(words)
+
+    assert (type(found), found.exit_code) == (error, 7)
+    assert words in str(found)
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ WORKING = {
     "page": around("settle_batch", "commit", kind="turn_pages", arguments={"pages": 4}, turn=3),
     "connect": around("define_policy", "define_kind", "enlist_worker", "namesakes", kind="adeposit"),
     "claim": [
-        *around("upkeep", "claim_steps", "hand_out"),
+        *around("measured_upkeep", "claim_steps", "hand_out"),
         *around("claim_steps", turn=3, tasks=LOAD),
     ],
     "run": [
@@ -92,7 +92,7 @@ NOT_KILLED = {
     ),
     **dict.fromkeys(("step_results", "run_results", "clock", "violations"), "it only reads"),
     "add_awaited": "test_flows.py kills before and after the commit of the settle that it is part of",
-    "rescue_steps": "workers rescue by upkeep",
+    **dict.fromkeys(("rescue_steps", "upkeep"), "workers rescue by measured_upkeep"),
     "start_tasks": "for callers in SQL; in Python many are started by COPY",
 }
 ELSEWHERE = {

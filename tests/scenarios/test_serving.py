@@ -83,7 +83,7 @@ def test_a_settled_idle_worker_says_at_most_twelve_statements_a_minute(
     rounds_made, said = rounds(address) - rounds_before + 1, statements(server, database)
 
     polls = said.count("claim_steps") - before.count("claim_steps")
-    sweeps = said.count("upkeep") - before.count("upkeep")
+    sweeps = said.count("measured_upkeep") - before.count("measured_upkeep")
     assert 0 < polls <= rounds_made
     assert 0 < sweeps <= rounds_made
     assert len(said) - len(before) == polls + sweeps, "nothing else is said"

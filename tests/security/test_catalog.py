@@ -34,6 +34,7 @@ WORKING = {
     "enlist_worker",
     "lost_leases",
     "mark_asleep",
+    "measured_upkeep",
     "namesakes",
     "note",
     "renew_leases",

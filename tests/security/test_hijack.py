@@ -96,6 +96,7 @@ def story(db: DB) -> list[Call[Any]]:
         Call("define_kind", object, {"kind": "mail", "policy": "mine"}),
         calls.rescue_steps(),
         calls.upkeep(worker="w", about={"state": "recovery"}),
+        calls.measured_upkeep("w", most=10),
         calls.retire_worker("w"),
         calls.retry(str(failed)),
         calls.cancel(str(failed)),

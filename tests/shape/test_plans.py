@@ -80,6 +80,16 @@ def test_claim_and_settle_read_in_proportion_to_the_batch(db: DB) -> None:
         assert_at_most(settle(db, steps, Done()), rows=4 * batch + EMPTY_POLL, blocks=25 * batch + 300)
 
 
+def test_a_backlog_is_counted_by_index_up_to_its_limit(db: DB) -> None:
+    """W-56: of 200 000 due steps."""
+    run(db, calls.enlist_worker("counting", [crowd.BULK]))
+
+    (found,), read = reading(db, calls.measured_upkeep("counting", batch=1, most=1000))
+
+    assert found.backlog == {crowd.BULK: 1000}
+    assert_at_most(read, rows=2 * 1000 + 500, blocks=4000)
+
+
 @pytest.mark.parametrize("outcome", [Retry("again"), Fail("bad")])
 def test_other_outcomes_settle_in_proportion_too(db: DB, outcome: Outcome) -> None:
     """Each looks up its policy and its moves; a machine has a dozen of those."""

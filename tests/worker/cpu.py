@@ -32,6 +32,10 @@ def quick(number: int) -> int:
     return number
 
 
+def refuse() -> None:
+    raise Fail("never")
+
+
 def pid() -> int:
     return os.getpid()
 

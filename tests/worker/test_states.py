@@ -255,7 +255,7 @@ def test_recovery_is_entered_each_round_and_done_when_due(hf: Holdfast) -> None:
     with running(worker):
         until(lambda: trace.states.count("recovery") >= 3, "a third recovery")
 
-    assert done.count("upkeep") == 1
+    assert done.count("measured_upkeep") == 1
 
 
 def test_recovery_takes_back_what_a_lost_worker_held(hf: Holdfast, db: DB, clock) -> None:  # type: ignore[no-untyped-def]

@@ -12,6 +12,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from holdfast import Ctx, Holdfast
 from holdfast.errors import KeyConflict
+from holdfast.models import Ending
+from kernel.steps import DB
+from worker import cpu
 from worker.running import burst
 
 SPANS = InMemorySpanExporter()
@@ -50,6 +53,26 @@ def test_start_and_handler_are_of_one_trace(hf: Holdfast) -> None:
     assert seen == [of_trace]
     assert format(made["process look"].context.trace_id, "032x") == of_trace
     assert {"claim_steps", "settle_batch"} <= made.keys()
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["in a thread", "in a process"])
+def test_the_traces_id_is_in_the_workers_lines_and_beside_the_result(
+    hf: Holdfast, db: DB, log_lines: list[dict[str, object]], apart: bool
+) -> None:
+    """W-55: in what hooks are told too."""
+    told: list[Ending] = []
+    hf.on_ending(told.append)
+    refuse = hf.task(cpu=apart)(cpu.refuse)
+    with trace.get_tracer("test").start_as_current_span("asked") as asked:
+        refuse.start()
+    refuse.start()
+    burst(hf, concurrency=1)
+
+    of_trace = format(asked.get_span_context().trace_id, "032x")
+    failed = [line.get("trace_id") for line in log_lines if line["event"] == "step.failed"]
+    assert (len(failed), set(failed)) == (2, {of_trace, None})
+    assert {one.trace_id for one in told} == {of_trace, None}
+    assert [row for (row,) in db.execute("select trace_id from work.tasks order by id")] == [of_trace, None]
 
 
 def test_all_steps_of_a_flow_are_of_the_trace_that_started_it(hf: Holdfast) -> None:

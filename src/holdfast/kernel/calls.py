@@ -22,6 +22,7 @@ from holdfast.models import (
     Law,
     Level,
     LostLease,
+    MeasuredUpkeep,
     RunResult,
     SettledStep,
     Settlement,
@@ -179,6 +180,15 @@ def upkeep(*, batch: int = 1000, worker: str | None = None, about: dict[str, Any
     """Do what every worker does now and then, and say how it is."""
     said = None if about is None else Jsonb(about)
     return Call("upkeep", Upkeep, {"batch": batch, "worker": worker, "about": said})
+
+
+def measured_upkeep(
+    worker: str, *, about: dict[str, Any] | None = None, batch: int = 1000, most: int = 0
+) -> Call[MeasuredUpkeep]:
+    """Do what upkeep does, and measure: at most so many due steps are counted per queue."""
+    said = None if about is None else Jsonb(about)
+    arguments = {"worker": worker, "about": said, "batch": batch, "most": most}
+    return Call("measured_upkeep", MeasuredUpkeep, arguments)
 
 
 def note(

@@ -79,7 +79,7 @@ grant execute on function
 grant execute on function
   holdfast.claim_steps(text, text, text[], int, interval, text[], text), holdfast.renew_leases(text, bigint[], interval, bigint[]),
   holdfast.settle_steps(jsonb), holdfast.settle_batch(bigint[], bigint[], jsonb[], jsonb), holdfast.rescue_steps(int),
-  holdfast.upkeep(int, text, jsonb), holdfast.mark_asleep(text, text), holdfast.retire_worker(text),
+  holdfast.upkeep(int, text, jsonb), holdfast.measured_upkeep(text, jsonb, int, int), holdfast.mark_asleep(text, text), holdfast.retire_worker(text),
   holdfast.enlist_worker(text, text[], text[], text[], jsonb), holdfast.lost_leases(bigint[], bigint[]),
   holdfast.namesakes(text), holdfast.note(bigint, bigint, text, text, jsonb, text)
   to hf_worker;

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast import tracing
 from holdfast.kernel.context import Ctx, Desk
 from holdfast.kernel.registry import Handler
+from holdfast.kernel.signature import TRACE
 from holdfast.models import ClaimedStep, Outcome, Settlement, Unreadable
 
 if TYPE_CHECKING:
@@ -50,6 +51,22 @@ class Attempt:
         self.interrupt: Callable[[Attempt], None] | None = None
         self.outcome: Outcome | None = None
         self.settled: SettledStep | None = None  # by its own transaction
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the trace that its start was part of, also where its handler runs in another process."""
+        text = self.step.input
+        if self.ctx.trace is None and isinstance(text, str) and f'"{TRACE}"' in text:
+            found = _read(text)
+            carrier = found.get(TRACE) if isinstance(found, dict) else None
+            self.ctx.trace = carrier if isinstance(carrier, dict) else None
+        return self.ctx.trace_id
+
+    def named(self) -> dict[str, Any]:
+        """Name it in a log line; with its trace, if it has one."""
+        step = self.step
+        fields = {"step_id": step.step_id, "kind": step.kind, "attempt": step.attempt}
+        return fields if (trace_id := self.trace_id) is None else {**fields, "trace_id": trace_id}
 
     def begin(self) -> None:
         """Start the clock of its timeout: time that it waited for a free slot is not its own."""

@@ -104,9 +104,7 @@ class Leases:
             # Its lease is not renewed from here on: should the handler not stop, another worker gets the step.
             one.is_timed_out = True
             self._meters.timed_out(one.step.kind)
-            self._log.warning(
-                "step.timed_out", step_id=one.step.step_id, kind=one.step.kind, timeout=str(one.handler.timeout)
-            )
+            self._log.warning("step.timed_out", timeout=str(one.handler.timeout), **one.named())
             one.stop("its time is up")
 
     async def _renew(self, due: list[Attempt]) -> None:
@@ -150,5 +148,5 @@ class Leases:
             return
         one.is_lost = True
         self._meters.lost()
-        self._log.warning("lease.lost", step_id=one.step.step_id, kind=one.step.kind, attempt=one.step.attempt, why=why)
+        self._log.warning("lease.lost", why=why, **one.named())
         one.stop(f"its lease is lost: {why}")

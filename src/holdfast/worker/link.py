@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from holdfast import log, tracing
 from holdfast.errors import CommitUnknown, HoldfastError, ReadOnly, Unreachable
-from holdfast.kernel import db
+from holdfast.kernel import db, lost
 from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
 
@@ -51,8 +51,8 @@ class Link:
         try:
             with tracing.span(call.function), within(connection, timedelta(seconds=self._deadline)):
                 return await db.arun(connection, call)
-        except (psycopg.OperationalError, psycopg.InterfaceError):
-            if connection.closed or connection.broken:
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if lost.is_lost(connection, error):
                 await self.close()
             raise
         except (Unreachable, CommitUnknown, ReadOnly, asyncio.CancelledError):

@@ -28,6 +28,7 @@ from holdfast.worker.listen import Listener
 from holdfast.worker.meters import Meters
 from holdfast.worker.options import Options
 from holdfast.worker.pace import AT_ONCE
+from holdfast.worker.recovery import Recovery
 from holdfast.worker.registration import RegistrationRefused, about, register
 from holdfast.worker.settle import Settler
 from holdfast.worker.states import State, States
@@ -43,6 +44,7 @@ class Worker:
         self.meters = Meters()
         self.states = States(self._moved)
         self.is_ready = False  # connected, and schema and database as they must be
+        self.is_probed = False  # somebody may read its metrics
         self.stop_signals = 0
         self._registry = registry
         self._sayings = list(registry.sayings())  # here: what makes no sense is told before the worker begins
@@ -62,7 +64,7 @@ class Worker:
         self._is_asleep = False
         self._polled_alone = False
         self._next_due: float | None = None
-        self._recovered_at: float | None = None
+        self._recovery = Recovery(self._claims, options, self.meters)
         self.log = log.get("worker").bind(worker=options.identity)
 
     # What the outside may do: wake it, stop it, look at it.
@@ -161,7 +163,7 @@ class Worker:
         self.states.enter("recovery")
         await self._recover_if_due()
         self.states.enter("polling")
-        while not self.stop_signals and (await self._poll() or self._recovered_at is None):
+        while not self.stop_signals and (await self._poll() or not self._recovery.is_through):
             self._raise_trouble()
             await self._recover_if_due()  # under load there is no idle, and so no other round
         if self.stop_signals:
@@ -187,17 +189,7 @@ class Worker:
         self.log.info("worker.connected")
 
     async def _recover_if_due(self) -> None:
-        now = time.monotonic()
-        if self._recovered_at is not None and now - self._recovered_at < self.options.recovery_interval.total_seconds():
-            return
-        (done,) = await self._claims.make(calls.upkeep(worker=self.options.identity, about=self._about()))
-        is_through = done.rescued == 0 and done.moved == 0
-        self._recovered_at = (
-            now if is_through else None
-        )  # more may be left: after the next poll, in a transaction of its own
-        self.meters.rescued(done.rescued)
-        if done.rescued or done.moved:
-            self.log.info("worker.recovered", rescued=done.rescued, moved=done.moved)
+        await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
 
     async def _poll(self) -> bool:
         """Look for work once; False when there was none."""

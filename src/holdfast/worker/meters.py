@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from holdfast.worker.states import STATES, State
 
+MOST_COUNTED = 10_000  # due steps of a queue: beyond that the backlog is "so many or more"
 DURATIONS = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -50,6 +51,15 @@ class Meters:
         self._durations = Durations()
         own.register(self._durations)
         self._rescued = Counter("holdfast_rescued", "Steps taken back from silent workers.", registry=own)
+        self._exhausted = Counter(
+            "holdfast_exhausted", "Steps that failed for good because their tries were used up.", ["kind"], registry=own
+        )
+        self._backlog = Gauge(
+            "holdfast_backlog",
+            f"Steps due in a queue at the worker's last recovery, counted up to {MOST_COUNTED}.",
+            ["queue"],
+            registry=own,
+        )
         self._renewed = Counter("holdfast_leases_renewed", "Leases renewed.", registry=own)
         self._lost = Counter("holdfast_leases_lost", "Leases lost while a handler ran.", registry=own)
         self._timed_out = Counter("holdfast_timed_out", "Handlers whose time was up.", ["kind"], registry=own)
@@ -86,6 +96,15 @@ class Meters:
     def rescued(self, count: int) -> None:
         """Count steps taken back."""
         self._rescued.inc(count)
+
+    def exhausted(self, kind: str, count: int) -> None:
+        """Count steps that have no try left."""
+        self._exhausted.labels(kind).inc(count)
+
+    def waiting(self, backlog: dict[str, int]) -> None:
+        """Set how many steps are due in each queue."""
+        for queue, count in backlog.items():
+            self._backlog.labels(queue).set(count)
 
     def renewed(self, count: int) -> None:
         """Count renewals."""

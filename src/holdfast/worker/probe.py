@@ -42,6 +42,7 @@ class Probe:
 
     def start(self, worker: Worker) -> None:
         """Answer for a worker."""
+        worker.is_probed = True
         setattr(self._answers, "worker", worker)  # noqa: B010 - the class was made just now
 
     def stop(self) -> None:

@@ -126,7 +126,7 @@ class Settler:
         except _UNKEPT as error:
             if len(said) > 1:  # one of them cannot be stored; it must not cost the others
                 return [row for one in said for row in await self._make([one])]
-            self._log.error("step.outcome_refused", step_id=said[0].step.step_id, error=str(error))
+            self._log.error("step.outcome_refused", error=str(error), **said[0].named())
         one = said[0]
         one.outcome = Fail({"type": "OutcomeRefused", "message": f"the outcome of {one.step.kind} cannot be stored"})
         return await self._send(calls.settle_steps([one.settlement(one.outcome)]))
@@ -191,17 +191,17 @@ class Settler:
 
     def _refused(self, one: Attempt) -> None:
         self._meters.refused(1)
-        fields = {"step_id": one.step.step_id, "kind": one.step.kind, "attempt": one.step.attempt}
-        self._log.warning(
-            "step.outcome_not_accepted", why=one.ctx.stop_reason or "the lease is another's by now", **fields
-        )
+        why = one.ctx.stop_reason or "the lease is another's by now"
+        self._log.warning("step.outcome_not_accepted", why=why, **one.named())
 
     def _tell(self, one: Attempt, row: SettledStep) -> None:
-        fields = {"step_id": one.step.step_id, "kind": one.step.kind, "attempt": one.step.attempt}
+        fields = one.named()
         said = one.outcome.error if isinstance(one.outcome, (Fail, Retry)) else None
         kind_of_error = said.get("type") if isinstance(said, dict) else None
         match row.event:
             case "failed":
+                if isinstance(one.outcome, Retry):
+                    self._meters.exhausted(one.step.kind, 1)
                 self._log.error("step.failed", error=kind_of_error, **fields)
             case "retried":
                 self._log.warning("step.retried", error=kind_of_error, **fields)
@@ -213,7 +213,7 @@ def _ending(one: Attempt, row: SettledStep) -> Ending:
     step = one.step
     took = None if one.began_at is None else timedelta(seconds=one.ended_at - one.began_at)
     outcome = one.outcome or Done()
-    return Ending(step.step_id, step.kind, step.attempt, row.event, row.state, outcome, step.run_id, took)
+    return Ending(step.step_id, step.kind, step.attempt, row.event, row.state, outcome, step.run_id, took, one.trace_id)
 
 
 def released(attempts: list[Attempt]) -> list[Attempt]:

@@ -17,7 +17,8 @@ select s.id, s.kind as type, s.state as status, s.input, s.result as output,
           from holdfast.note_keys k
           join holdfast.notes n on n.step_id = k.step_id and n.id = k.note_id
          where k.step_id = s.id and k.key = 'usage:' || s.attempt) as usage,
-       s.queue, s.priority, s.tenant, coalesce(s.due_at, s.parked_due_at) as due_at
+       s.queue, s.priority, s.tenant, coalesce(s.due_at, s.parked_due_at) as due_at,
+       nullif(split_part(s.input -> '$trace' ->> 'traceparent', '-', 2), '') as trace_id
   from holdfast.steps s
  where s.machine = 'work.task';
 -- Writes are granted so that they are met by the trigger, which says what to do instead.
