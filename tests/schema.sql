@@ -1470,6 +1470,40 @@ $$;
 
 
 --
+-- Name: backlog(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.backlog(queue text, most integer) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  looked bigint := 0;
+  found bigint := 0;
+  seen bigint;
+  own bigint;
+begin
+  for level in 0 .. 9 loop
+    select count(*), count(*) filter (where allowed is null or d.tenant = any (allowed)) into seen, own
+      from (select s.tenant
+              from holdfast.steps s
+             where s.queue = backlog.queue and s.priority = level and s.due_at <= clock
+             limit backlog.most - looked) d;
+    looked := looked + seen;
+    found := found + own;
+    exit when looked >= backlog.most;
+  end loop;
+  return found;
+end
+$$;
+
+
+--
 -- Name: chance(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1525,6 +1559,29 @@ CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text) RETURNS
     AS $$
 begin
   return holdfast.wish(cancel.id, 'cancelled', cancel.reason);
+end
+$$;
+
+
+--
+-- Name: cancelled_names(holdfast.runs); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.cancelled_names(run holdfast.runs) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (
+    select coalesce('; cancelled: ' || string_agg(c.name, ', ' order by c.id), '')
+           || case when count(*) < run.cancelled then format(' and %s more', run.cancelled - count(*)) else '' end
+      from (select s.id, coalesce(n.name, s.id::text) as name
+              from holdfast.run_steps n
+             cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+               select h.id, h.machine, h.state, h.finished_at from holdfast.steps h where h.id = n.step_id offset 0) s
+              join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+             where n.run_id = run.id and s.finished_at is not null and t.outcome = 'cancelled'
+             limit 5) c);
 end
 $$;
 
@@ -2000,10 +2057,10 @@ $$;
 
 
 --
--- Name: claim_steps(text, text, text[], integer, interval, text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: claim_steps(text, text, text[], integer, interval, text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[]) RETURNS SETOF holdfast.claimed_step
+CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[], machine text DEFAULT NULL::text) RETURNS SETOF holdfast.claimed_step
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2032,13 +2089,14 @@ begin
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.act('worker', claim_steps.worker);
-  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, clock);
+  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
   select (select case when q.paused_at is null then q.top_priority else -1 end
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
     into top, is_asleep;
   for level in reverse coalesce(top, 9) .. 0 loop
-    pick := holdfast.pick_steps(claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, wanted, clock);
+    pick := holdfast.pick_steps(
+      claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
     continue when pick.ids = '{}';
     wanted := wanted - cardinality(pick.ids);
     if pick.run_ids <> '{}' then
@@ -2326,7 +2384,7 @@ begin
          coalesce(enlist_worker.about, '{}'), clock, clock
     from unnest(queues) q (queue)
   on conflict on constraint workers_pkey do update
-    set kinds = excluded.kinds, tenants = excluded.tenants, state = excluded.state, about = excluded.about,
+    set kinds = excluded.kinds, tenants = excluded.tenants, machine = null, state = excluded.state, about = excluded.about,
         is_asleep = false, seen_at = excluded.seen_at
     where holdfast.is_own_worker(w.tenants, allowed);
   get diagnostics written = row_count;
@@ -2335,8 +2393,69 @@ begin
   end if;
   perform holdfast.act('worker', enlist_worker.worker);
   foreach served in array queues loop
-    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, clock);
+    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
   end loop;
+  perform holdfast.act();
+end
+$$;
+
+
+--
+-- Name: expire_leases(integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expire_leases(batch integer, clock timestamp with time zone) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  perform holdfast.check_claim('rescue', expire_leases.batch, null);
+  return query
+  select e.* from holdfast.expire_steps(
+    array(select s.id from holdfast.steps s
+           where s.lease_until < expire_leases.clock
+           order by s.lease_until
+           limit expire_leases.batch
+             for update skip locked),
+    expire_leases.clock) e;
+end
+$$;
+
+
+--
+-- Name: expire_steps(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with time zone) RETURNS SETOF holdfast.settled_step
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  moves constant holdfast.step_move[] := array(
+    select (s.id, s.lease_id, e.event, expire_steps.clock + holdfast.backoff(p.policy, s.failures + 1), null,
+            jsonb_build_object(
+              'type', 'LeaseExpired',
+              'message', case when e.event = 'failed' then 'Maximum retry attempts exceeded: ' else '' end
+                         || format('worker %s was silent past its lease (attempt %s)', s.lease_owner, s.attempt)),
+            null)::holdfast.step_move
+      from holdfast.steps s
+     cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
+      left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
+      left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
+      lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
+                           then 'failed' else 'expired' end as event) e
+     where s.id = any (expire_steps.ids));
+begin
+  if moves = '{}' then
+    return;
+  end if;
+  perform holdfast.act('system', 'rescue');
+  return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
+  perform holdfast.hold_back(moves, expire_steps.clock);
   perform holdfast.act();
 end
 $$;
@@ -2392,10 +2511,10 @@ $$;
 
 
 --
--- Name: greet_worker(text, text, text[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: greet_worker(text, text, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone) RETURNS void
+CREATE FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2404,19 +2523,20 @@ begin
     select from holdfast.workers w
      where w.worker = greet_worker.worker and w.queue = greet_worker.queue
        and w.seen_at > greet_worker.clock - interval '10 s'
-       and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants) then
-    insert into holdfast.workers as w (worker, queue, kinds, tenants, started_at, seen_at)
-    values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
+       and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants
+       and w.machine is not distinct from greet_worker.machine) then
+    insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
+    values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine,
             greet_worker.clock, greet_worker.clock)
     on conflict on constraint workers_pkey do update
-      set kinds = excluded.kinds, tenants = excluded.tenants, seen_at = excluded.seen_at
+      set kinds = excluded.kinds, tenants = excluded.tenants, machine = excluded.machine, seen_at = excluded.seen_at
       where holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
     if not found then
       perform holdfast.refuse_worker(greet_worker.worker);
     end if;
   end if;
   if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
-    perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants);
+    perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine);
   end if;
 end
 $$;
@@ -2879,6 +2999,37 @@ $$;
 
 
 --
+-- Name: measured_upkeep(text, jsonb, integer, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.measured_upkeep(worker text, about jsonb DEFAULT NULL::jsonb, batch integer DEFAULT 1000, most integer DEFAULT 0) RETURNS TABLE(rescued bigint, moved bigint, partitions integer, exhausted jsonb, backlog jsonb)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  made constant int := case when holdfast.partitions_ahead() < interval '350 days'
+                            then holdfast.make_partitions() else 0 end;  -- first: what follows wants to be journaled
+  own_rescues bigint;
+  given_up bigint[];
+begin
+  select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into own_rescues, given_up
+    from holdfast.rescue_steps(measured_upkeep.batch) r;
+  select own_rescues + u.rescued, u.moved, made + u.partitions
+    into measured_upkeep.rescued, measured_upkeep.moved, measured_upkeep.partitions
+    from holdfast.upkeep(measured_upkeep.batch, measured_upkeep.worker, measured_upkeep.about) u;
+  measured_upkeep.exhausted := coalesce(
+    (select jsonb_object_agg(k.kind, k.steps)
+       from (select s.kind, count(*) as steps from holdfast.steps s where s.id = any (given_up) group by s.kind) k), '{}');
+  measured_upkeep.backlog := coalesce(
+    (select jsonb_object_agg(w.queue, holdfast.backlog(w.queue, measured_upkeep.most))
+       from holdfast.workers w
+      where w.worker = measured_upkeep.worker and measured_upkeep.most > 0), '{}');
+  return next;
+end
+$$;
+
+
+--
 -- Name: move_run_steps(uuid, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3148,7 +3299,8 @@ begin
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue and w.seen_at > park_unserved.clock - interval '150 s'
                                  and (w.kinds is null or c.kind = any (w.kinds))
-                                 and (w.tenants is null or c.tenant = any (w.tenants)))
+                                 and (w.tenants is null or c.tenant = any (w.tenants))
+                                 and (w.machine is null or c.machine = w.machine))
               for update skip locked));
   get diagnostics parked = row_count;
   return parked;
@@ -3192,10 +3344,10 @@ $$;
 
 
 --
--- Name: pick_served(text, integer, text[], text[], integer, timestamp with time zone, holdfast.due_position); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pick_served(text, integer, text[], text[], text, integer, timestamp with time zone, holdfast.due_position); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) RETURNS record
+CREATE FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) RETURNS record
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -3223,6 +3375,7 @@ begin
          and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
          and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
          and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
+         and (pick_served.machine is null or d.machine = pick_served.machine)
        order by d.due_at, d.id
        limit pick_served.wanted - cardinality(picked)
          for update skip locked);
@@ -3236,10 +3389,10 @@ $$;
 
 
 --
--- Name: pick_steps(text, text, integer, text[], text[], integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pick_steps(text, text, integer, text[], text[], text, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone) RETURNS holdfast.pick
+CREATE FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone) RETURNS holdfast.pick
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -3259,7 +3412,8 @@ begin
       into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
       from (select d.id, d.run_id, d.due_at,
                    (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
-                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants)) as is_served
+                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants))
+                   and (pick_steps.machine is null or d.machine = pick_steps.machine) as is_served
               from holdfast.steps d
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
                and (d.due_at, d.id) > (after.due_at, after.id)
@@ -3274,7 +3428,7 @@ begin
     if seen = pick_steps.wanted then
       select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
         from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
-                                  pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
+                                  pick_steps.machine, pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
       pick.run_ids := array(select distinct s.run_id from holdfast.steps s
                              where s.id = any (pick.ids) and s.run_id is not null);
     end if;
@@ -3696,42 +3850,30 @@ CREATE FUNCTION holdfast.rescue_steps(batch integer DEFAULT 100) RETURNS SETOF h
     SET jit TO 'off'
     AS $$
 declare
+  chunk constant int := 1000;
   clock constant timestamptz := holdfast.clock();
   allowed constant text[] := holdfast.allowed_tenants();
-  picked bigint[];
-  moves holdfast.step_move[];
+  expired bigint[];
 begin
-  perform holdfast.check_claim('rescue', rescue_steps.batch, null);
-  picked := array(
-    select s.id from holdfast.steps s
-     where s.lease_until < clock
-     order by s.lease_until
-     limit rescue_steps.batch
-       for update skip locked);
-  if picked = '{}' then
+  if rescue_steps.batch is not null then
+    return query
+    select e.* from holdfast.expire_leases(rescue_steps.batch, clock) e
+     where allowed is null
+        or exists (select from holdfast.steps s where s.id = e.step_id and s.tenant = any (allowed));
     return;
   end if;
-  select array_agg((s.id, s.lease_id, e.event, clock + holdfast.backoff(p.policy, s.failures + 1), null,
-           jsonb_build_object(
-             'type', 'LeaseExpired',
-             'message', case when e.event = 'failed' then 'Maximum retry attempts exceeded: ' else '' end
-                        || format('worker %s was silent past its lease (attempt %s)', s.lease_owner, s.attempt)),
-           null)::holdfast.step_move)
-    into moves
-    from holdfast.steps s
-   cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
-    left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
-    left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-    lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
-                         then 'failed' else 'expired' end as event) e
-   where s.id = any (picked);
-  perform holdfast.act('system', 'rescue');
-  return query
-  select m.* from holdfast.move_steps(moves, clock) m
-   where allowed is null
-      or exists (select from holdfast.steps s where s.id = m.step_id and s.tenant = any (allowed));
-  perform holdfast.hold_back(moves, clock);
-  perform holdfast.act();
+  -- By run: chunk after chunk locks runs in ascending order, as a single settle does.
+  expired := array(select s.id from holdfast.steps s where s.lease_until < clock order by s.run_id nulls first, s.id);
+  for start in 1 .. cardinality(expired) by chunk loop
+    return query
+    select e.* from holdfast.expire_steps(
+      array(select s.id from holdfast.steps s
+             where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock  -- it may be renewed by now
+               for update skip locked),
+      clock) e
+     where allowed is null
+        or exists (select from holdfast.steps s where s.id = e.step_id and s.tenant = any (allowed));
+  end loop;
 end
 $$;
 
@@ -4345,26 +4487,26 @@ $$;
 
 
 --
--- Name: unpark_served(text, text[], text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: unpark_served(text, text[], text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[]) RETURNS void
+CREATE FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
   served constant bigint[] := array(
     with recursive parked as (
-      (select p.kind, p.tenant
+      (select p.kind, p.tenant, p.machine
          from holdfast.steps p
         where p.queue = unpark_served.queue and p.parked_for = 'handler'
         order by p.kind, p.tenant
         limit 1)
       union all
-      select n.kind, n.tenant
+      select n.kind, n.tenant, n.machine
         from parked b
        cross join lateral (
-         select p.kind, p.tenant
+         select p.kind, p.tenant, p.machine
            from holdfast.steps p
           where p.queue = unpark_served.queue and p.parked_for = 'handler' and (p.kind, p.tenant) > (b.kind, b.tenant)
           order by p.kind, p.tenant
@@ -4379,6 +4521,7 @@ declare
           for update skip locked) s
      where (unpark_served.kinds is null or b.kind = any (unpark_served.kinds))
        and (unpark_served.tenants is null or b.tenant = any (unpark_served.tenants))
+       and (unpark_served.machine is null or b.machine = unpark_served.machine)
      limit 5000);
 begin
   if served <> '{}' then
@@ -4404,7 +4547,7 @@ begin
   perform holdfast.check_about(upkeep.about);
   -- First: what follows wants to be journaled.
   upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
-  select count(*) into upkeep.rescued from holdfast.rescue_steps(upkeep.batch);
+  select count(*) into upkeep.rescued from holdfast.expire_leases(upkeep.batch, holdfast.clock());
   upkeep.moved := 0;
   for run in
     select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
@@ -4606,8 +4749,14 @@ begin
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = run.machine and m.from_state = run.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')),
+                                       and m.event in ('cancelled', 'reopened', 'resolved')
+                                       and (m.event <> 'reopened' or run.failed > 0)),
                format('%s is final for a %s', run.state, run.machine)));
+  end if;
+  if wish_for_run.event = 'reopened' and run.failed = 0 then
+    perform holdfast.refuse(
+      'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
   end if;
   if wish_for_run.event in ('cancelled', 'reopened') then
     update holdfast.runs r set moving = wish_for_run.event, moved_until = 0 where r.id = run.id;
@@ -4770,7 +4919,8 @@ CREATE VIEW work.tasks WITH (security_invoker='true') AS
     queue,
     priority,
     tenant,
-    COALESCE(due_at, parked_due_at) AS due_at
+    COALESCE(due_at, parked_due_at) AS due_at,
+    NULLIF(split_part(((input -> '$trace'::text) ->> 'traceparent'::text), '-'::text, 2), ''::text) AS trace_id
    FROM holdfast.steps s
   WHERE (machine = 'work.task'::text);
 
@@ -4784,17 +4934,13 @@ CREATE FUNCTION work.claim_next_task(worker text DEFAULT format('%s:%s'::text, S
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  claimed constant holdfast.claimed_step := (
-    select c from holdfast.claim_steps(
-      claim_next_task.worker, claim_next_task.queue, claim_next_task.types, 1, claim_next_task.lease) c);
+  claimed constant bigint := (
+    select c.step_id from holdfast.claim_steps(
+      claim_next_task.worker, claim_next_task.queue, claim_next_task.types, 1, claim_next_task.lease,
+      machine => 'work.task') c);
 begin
   -- A statement of its own: it sees what the claim has written.
-  return query select t.* from work.tasks t where t.id = claimed.step_id;
-  if not found and claimed.step_id is not null then
-    raise exception using errcode = 'RN005',
-      message = format('the next step of queue %s is no task: its kind is %s', claim_next_task.queue, claimed.kind),
-      hint = 'name the types of task to take, or claim with holdfast.claim_steps';
-  end if;
+  return query select t.* from work.tasks t where t.id = claimed;
 end
 $$;
 
@@ -4803,7 +4949,7 @@ $$;
 -- Name: recover_expired_leases(integer); Type: FUNCTION; Schema: work; Owner: -
 --
 
-CREATE FUNCTION work.recover_expired_leases(batch integer DEFAULT 100) RETURNS integer
+CREATE FUNCTION work.recover_expired_leases(batch integer DEFAULT NULL::integer) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -5313,6 +5459,7 @@ CREATE TABLE holdfast.workers (
     seen_at timestamp with time zone NOT NULL,
     state text,
     about jsonb DEFAULT '{}'::jsonb NOT NULL,
+    machine text,
     CONSTRAINT known_worker_state CHECK ((state = ANY (ARRAY['startup'::text, 'connecting'::text, 'recovery'::text, 'polling'::text, 'claiming'::text, 'processing'::text, 'reporting_success'::text, 'reporting_failure'::text, 'backoff'::text, 'idle'::text, 'error_wait'::text, 'draining'::text, 'stopped'::text])))
 );
 
@@ -6436,6 +6583,13 @@ GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_operator;
 
 
 --
+-- Name: FUNCTION backlog(queue text, most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.backlog(queue text, most integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION chance(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6464,6 +6618,13 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 REVOKE ALL ON FUNCTION holdfast.cancel(id text, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancelled_names(run holdfast.runs); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.cancelled_names(run holdfast.runs) FROM PUBLIC;
 
 
 --
@@ -6586,11 +6747,11 @@ REVOKE ALL ON FUNCTION holdfast.check_tenant(tenant text) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[]) TO hf_worker;
+REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text) TO hf_worker;
 
 
 --
@@ -6680,6 +6841,20 @@ GRANT ALL ON FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds t
 
 
 --
+-- Name: FUNCTION expire_leases(batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expire_leases(batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expire_steps(ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION free_children(parents bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6687,10 +6862,10 @@ REVOKE ALL ON FUNCTION holdfast.free_children(parents bigint[], clock timestamp 
 
 
 --
--- Name: FUNCTION greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -6840,6 +7015,14 @@ GRANT ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) TO hf_worker
 
 
 --
+-- Name: FUNCTION measured_upkeep(worker text, about jsonb, batch integer, most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.measured_upkeep(worker text, about jsonb, batch integer, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.measured_upkeep(worker text, about jsonb, batch integer, most integer) TO hf_worker;
+
+
+--
 -- Name: FUNCTION move_run_steps(run_id uuid, batch integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6917,17 +7100,17 @@ GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text) TO hf_operat
 
 
 --
--- Name: FUNCTION pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pick_served(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, after holdfast.due_position, OUT picked bigint[], OUT reached holdfast.due_position) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], wanted integer, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -7245,10 +7428,10 @@ REVOKE ALL ON FUNCTION holdfast.too_large(what text, value jsonb) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION unpark_served(queue text, kinds text[], tenants text[]); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION unpark_served(queue text, kinds text[], tenants text[], machine text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text) FROM PUBLIC;
 
 
 --
