@@ -87,7 +87,7 @@ def test_a_backlog_is_counted_by_index_up_to_its_limit(db: DB) -> None:
     (found,), read = reading(db, calls.measured_upkeep("counting", batch=1, most=1000))
 
     assert found.backlog == {crowd.BULK: 1000}
-    assert_at_most(read, rows=2 * 1000 + 500, blocks=4000)
+    assert_at_most(read, rows=5 * 1000 + 500, blocks=8000)  # entries that earlier claims left dead are walked past
 
 
 @pytest.mark.parametrize("outcome", [Retry("again"), Fail("bad")])

@@ -7,27 +7,9 @@ returns table (rescued bigint, moved bigint, partitions int)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  run record;
 begin
-  perform holdfast.check_about(upkeep.about);
-  -- First: what follows wants to be journaled.
-  upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
-  select count(*) into upkeep.rescued from holdfast.expire_leases(upkeep.batch, holdfast.clock());
-  upkeep.moved := 0;
-  for run in
-    select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
-  loop
-    perform holdfast.act('system', 'upkeep', 'the run was ' || run.moving);
-    upkeep.moved := upkeep.moved + holdfast.move_run_steps(run.id, upkeep.batch);
-    perform holdfast.act();
-  end loop;
-  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
-  update holdfast.workers w
-     set seen_at = holdfast.clock(), state = coalesce(upkeep.about ->> 'state', w.state), about = coalesce(upkeep.about, w.about)
-   where w.worker = upkeep.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants())
-     and w.queue = any (array(select o.queue from holdfast.workers o where o.worker = upkeep.worker for update skip locked));
-  delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
-  return next;
+  return query
+  select u.rescued, u.moved, u.partitions
+    from holdfast.measured_upkeep(upkeep.worker, upkeep.about, upkeep.batch) u;
 end
 $$;
