@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from holdfast.errors import BadTask
-from holdfast.kernel import calls
+from holdfast.kernel import calls, names
 from holdfast.kernel.call import Call
 from holdfast.kernel.completion import Completes, Want
 from holdfast.kernel.signature import Signature
@@ -138,6 +138,8 @@ def _check(handler: Handler) -> None:
     name = handler.kind
     if not name or not name.isprintable():
         raise BadTask(f"{name!r} cannot name a task; take letters, digits, dots and dashes")
+    if reason := names.problem("queue", handler.queue):
+        raise BadTask(f"{name}: {reason}")
     if handler.uses_cpu and handler.is_async:
         raise BadTask(f"{name}: an async handler cannot run in a process; make it a plain def, or leave cpu=True out")
     if handler.uses_cpu and "<locals>" in handler.function.__qualname__:
@@ -151,6 +153,9 @@ def _check(handler: Handler) -> None:
 
 def _check_policy(name: str, law: RetryPolicy) -> None:
     """Refuse here what the database would refuse each time a worker connects."""
+    limit: Any = law.limit
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise BadTask(f"{name}: the limit of a policy must be a whole number, got {limit!r}")
     if law.limit < 1:
         raise BadTask(f"{name}: a policy of {law.limit} executions never tries; take at least 1")
     if min(law.base, law.longest, *law.waits) < timedelta(0):

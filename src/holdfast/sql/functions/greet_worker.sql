@@ -11,6 +11,9 @@ begin
      where w.worker = greet_worker.worker and w.queue = greet_worker.queue
        and w.seen_at > greet_worker.clock - interval '10 s'
        and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants) then
+    perform holdfast.check_name('queue', greet_worker.queue);
+    perform holdfast.check_names('kind', greet_worker.kinds);
+    perform holdfast.check_names('tenant', greet_worker.tenants);
     insert into holdfast.workers as w (worker, queue, kinds, tenants, started_at, seen_at)
     values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants,
             greet_worker.clock, greet_worker.clock)

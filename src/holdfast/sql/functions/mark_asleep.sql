@@ -13,6 +13,8 @@ declare
   clock constant timestamptz := holdfast.clock();
   soonest timestamptz;
 begin
+  perform holdfast.check_name('worker', mark_asleep.worker);
+  perform holdfast.check_name('queue', mark_asleep.queue);
   update holdfast.workers w
      set is_asleep = true, seen_at = clock
    where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue

@@ -9,6 +9,7 @@ as $$
 declare
   run record;
 begin
+  perform holdfast.check_name('worker', upkeep.worker);
   perform holdfast.check_about(upkeep.about);
   -- First: what follows wants to be journaled.
   upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
@@ -27,6 +28,7 @@ begin
    where w.worker = upkeep.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants())
      and w.queue = any (array(select o.queue from holdfast.workers o where o.worker = upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
+  delete from holdfast.reserved_ids r where r.reserved_at < holdfast.clock() - interval '1 day';
   return next;
 end
 $$;

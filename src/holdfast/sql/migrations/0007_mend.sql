@@ -26,3 +26,12 @@ begin atomic
     join holdfast.policies p on p.policy = coalesce(o.policy, k.policy, c.policy)
    where c.machine = policy_of.machine;
 end;
+
+-- Which step ids a login reserved: a staged step takes no id that another login reserved. Upkeep forgets them after a day.
+create table holdfast.reserved_ids (
+  login text not null,
+  first_id bigint not null,
+  last_id bigint not null,
+  reserved_at timestamptz not null,
+  primary key (login, first_id)
+);
