@@ -229,14 +229,54 @@ def test_a_staged_table_takes_rows_and_nothing_else(login: Login) -> None:
                 caller.execute(statement)
 
 
-def test_staged_ids_are_those_that_were_given_out(login: Login, db: DB) -> None:
-    """R35: a number from the future would make a later start fail."""
+def stage_with(caller: DB, *ids: int) -> int:
+    """Stage steps with these ids, and take them over."""
+    with caller.transaction():
+        run(caller, calls.stage_steps())
+        for number in ids:
+            caller.execute("insert into pg_temp.staged_steps (id, kind) values (%s, 'x')", [number])
+        return run(caller, calls.take_staged("work.task"))[0]
+
+
+def reserve(caller: DB, amount: int) -> list[int]:
+    return run(caller, Call("reserve_step_ids", int, {"amount": amount}))
+
+
+def test_a_staged_step_takes_only_an_id_that_its_login_reserved(login: Login, db: DB) -> None:
+    """R35: another's, one from the future or one that was taken from the sequence would make a later start fail."""
+    caller, other = login("hf_producer"), login("hf_producer")
+    own, theirs = reserve(caller, 2), reserve(other, 2)
+    own += reserve(caller, 1)
+    (taken,) = caller.execute("select nextval('holdfast.step_ids')").fetchone() or (0,)
+
+    for odd in (*theirs, 1_000_000, 0, -1, taken):
+        with pytest.raises(errors.BadInput, match=f"{odd}.*reserve_step_ids"):
+            stage_with(caller, *own, odd)
+        assert db.execute("select count(*) from holdfast.steps").fetchone() == (0,)
+
+    assert stage_with(caller, *own) == 3
+    assert stage_with(other, *theirs) == 2
+    run(db, calls.start_tasks([{"name": "mail"}] * 3))
+
+
+def test_a_reservation_lasts_a_day(login: Login, db: DB) -> None:
+    """R35: upkeep forgets the older ones."""
+    caller = login("hf_producer")
+    old = reserve(caller, 1)
+    db.execute("update holdfast_test.dials set ahead = '25 hours'")
+    new = reserve(caller, 1)
+    run(db, calls.upkeep())
+
+    with pytest.raises(errors.BadInput, match=str(old[0])):
+        stage_with(caller, *old)
+    assert stage_with(caller, *new) == 1
+
+
+def test_the_id_that_a_staged_step_gets_by_itself_is_not_the_callers_to_choose(login: Login) -> None:
+    """R35"""
     caller = login("hf_producer")
 
     with caller.transaction(force_rollback=True):
         run(caller, calls.stage_steps())
-        caller.execute("insert into pg_temp.staged_steps (id, kind) values (1000000, 'x')")
-        with pytest.raises(errors.BadInput, match="reserve_step_ids"):
-            run(caller, calls.take_staged("work.task"))
-
-    run(db, calls.start_tasks([{"name": "mail"}] * 3))
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            caller.execute("insert into pg_temp.staged_steps (kind, own_id) values ('x', 7)")

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.errors import BadTask
 from holdfast.flow.backoff import StepRetry
-from holdfast.kernel.registry import RetryPolicy, check_length
+from holdfast.kernel.registry import RetryPolicy, check_name
 
 NAMESPACE = "default"
 VERSION = "0.1.0"
@@ -35,10 +35,10 @@ class Title:
             _check_form(name, f"a {what}")
             if not _NAME.fullmatch(name):
                 raise BadTask(f"{name!r} cannot name a {what}; take letters, digits, _ and -, a letter first")
-            check_length(f"the {what} {name[:40]}…", name)
+            check_name(what, name)
         if not self.version or not self.version.isprintable():
             raise BadTask(f"flow {self.name}: {self.version!r} is no version; take one such as 1.0.0")
-        check_length(f"flow {self.name}: the version {self.version[:40]}…", self.version)
+        check_name(f"flow {self.name}: version", self.version)
 
     def kind(self, step: str) -> str:
         """Name what its handlers serve. The version is not in it: who serves the flow serves older runs of it too."""

@@ -14,6 +14,7 @@ from holdfast.flow.handle import FlowRun
 from holdfast.flow.hub import Hub
 from holdfast.flow.options import Title
 from holdfast.kernel import calls as kernel
+from holdfast.kernel import names
 from holdfast.kernel.call import Call
 from holdfast.models import Json
 
@@ -53,6 +54,8 @@ class Starter:
         about: Mapping[str, Any] | None = None,
         conn: Any = None,
     ) -> None:
+        names.check_names([("key", key)], names.LONGEST_KEY)
+        names.check_tenant(tenant)
         self._flow = flow
         self._door = door
         self._key = key

@@ -56,7 +56,7 @@ def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     for last in range(1 - TRIES, 1):
         stood = connection.pgconn.transaction_status
         try:
-            with translated(), connection.cursor(row_factory=_rows(call)) as cursor:
+            with translated(call), connection.cursor(row_factory=_rows(call)) as cursor:
                 failpoint(f"before_{call.function}")
                 rows = _ready(cursor, call).execute(_statement(call), _arguments(call)).fetchall()
                 failpoint(f"after_{call.function}")
@@ -77,7 +77,7 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     for last in range(1 - TRIES, 1):
         stood = connection.pgconn.transaction_status
         try:
-            with translated():
+            with translated(call):
                 async with connection.cursor(row_factory=_rows(call)) as cursor:
                     failpoint(f"before_{call.function}")
                     await _ready(cursor, call).execute(_statement(call), _arguments(call))
@@ -233,12 +233,12 @@ psycopg.adapters.register_dumper(Json, _JsonBinaryDumper)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translated(call: Call[Any] | None = None) -> Iterator[None]:
     """Raise our own error for each that has one: by the SQLSTATE, and nowhere else."""
     try:
         yield
     except psycopg.Error as error:
-        ours = translate(error)
+        ours = _misfit(error, call) or translate(error)
         if ours is None:
             raise
         raise ours from error
@@ -246,6 +246,13 @@ def translated() -> Iterator[None]:
         raise errors.BadInput("the JSON is nested too deep; flatten it, or keep it elsewhere") from error
     except UnicodeEncodeError as error:  # a lone surrogate: it has no UTF-8
         raise errors.BadInput(f"the text cannot be stored: {error.reason}; leave lone surrogates out") from error
+
+
+def _misfit(error: psycopg.Error, call: Call[Any] | None) -> errors.BadInput | None:
+    """Tell an argument of the wrong type from a function that is missing: the server has one code for both."""
+    is_of_types = isinstance(error, (psycopg.errors.UndefinedFunction, psycopg.DataError)) or error.sqlstate is None
+    reason = call.misfit() if call is not None and is_of_types else None
+    return None if reason is None else errors.BadInput(reason)
 
 
 def translate(error: psycopg.Error) -> errors.HoldfastError | None:

@@ -9,13 +9,12 @@ from itertools import chain
 from typing import Any, Protocol
 
 from holdfast.errors import BadTask
-from holdfast.kernel import calls
+from holdfast.kernel import calls, names
 from holdfast.kernel.call import Call
 from holdfast.kernel.completion import Completes, Want
 from holdfast.kernel.signature import Signature
 from holdfast.models import Json
 
-LONGEST_NAME = 200  # characters, as the database has it
 LONGEST_LEASE = timedelta(days=365)
 MOST_TRIES = 2**31 - 1
 MOST_GROWTH = 1000
@@ -145,11 +144,8 @@ def _check(handler: Handler) -> None:
     name = handler.kind
     if not name or not name.isprintable():
         raise BadTask(f"{name!r} cannot name a task; take letters, digits, dots and dashes")
-    check_length(f"the name {name[:40]}…", name)
-    queue: Any = handler.queue
-    if not isinstance(queue, str) or not queue or not queue.isprintable():
-        raise BadTask(f"{name}: {queue!r} cannot name a queue; take letters, digits, dots and dashes")
-    check_length(f"{name}: the queue {queue[:40]}…", queue)
+    check_name("name", name)
+    check_name(f"{name}: queue", handler.queue)
     if handler.uses_cpu and handler.is_async:
         raise BadTask(f"{name}: an async handler cannot run in a process; make it a plain def, or leave cpu=True out")
     if handler.uses_cpu and "<locals>" in handler.function.__qualname__:
@@ -163,16 +159,16 @@ def _check(handler: Handler) -> None:
         _check_policy(name, handler.retry)
 
 
-def check_length(what: str, name: str) -> None:
+def check_name(what: str, name: Any) -> None:
     """Refuse a name that the database would refuse each time a worker connects."""
-    if len(name) > LONGEST_NAME:
-        raise BadTask(f"{what} has {len(name)} characters; {LONGEST_NAME} are the most, so take a shorter one")
+    if reason := names.problem(what, name):
+        raise BadTask(reason)
 
 
 def _check_policy(name: str, law: RetryPolicy) -> None:
     """Refuse here what the database would refuse each time a worker connects."""
     limit: Any = law.limit
-    if not isinstance(limit, int) or limit > MOST_TRIES:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit > MOST_TRIES:
         raise BadTask(f"{name}: limit must be a whole number of executions up to {MOST_TRIES}, got {limit!r}")
     if law.limit < 1:
         raise BadTask(f"{name}: a policy of {law.limit} executions never tries; take at least 1")

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection, Connection
 
 from holdfast import tracing
 from holdfast.errors import BadInput
-from holdfast.kernel import bulk, calls
+from holdfast.kernel import bulk, calls, names
 from holdfast.kernel.call import Call
 from holdfast.kernel.door import Door
 from holdfast.kernel.registry import Handler
@@ -34,6 +34,13 @@ class StartOptions:
     priority: int = 0
     tenant: str = "default"
     conn: Any = None
+
+    def __post_init__(self) -> None:
+        names.check_names([("queue", self.queue)])
+        names.check_names([("key", self.key), ("unique_key", self.unique_key)], names.LONGEST_KEY)
+        names.check_due(self.due_at)
+        names.check_priority(self.priority)
+        names.check_tenant(self.tenant)
 
 
 class Task(Generic[P, R]):

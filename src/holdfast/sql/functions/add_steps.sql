@@ -7,7 +7,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
-  of_tenant constant text := (select r.tenant from holdfast.runs r where r.id = add_steps.run_id);
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
   outside text[];
   outside_ids bigint[];
@@ -49,7 +48,7 @@ begin
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
-    left join holdfast.kinds_of(of_tenant) k on k.kind = u.plan ->> 'kind'
+    left join lateral holdfast.kinds_of(r.tenant) k on k.kind = u.plan ->> 'kind'
     left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
   select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);

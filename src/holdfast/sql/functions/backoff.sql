@@ -18,7 +18,7 @@ begin
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
     -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
-  seconds := least(seconds, extract(epoch from coalesce(law.longest, interval '100 years')));
+  seconds := least(seconds, extract(epoch from least(law.longest, interval '100 years')));
   if law.jitter > 0 and law.jitter_in_seconds and seconds = trunc(seconds) and seconds >= 1 then
     spread := round(seconds * law.jitter);
     seconds := greatest(1, seconds - spread + floor(backoff.chance * (2 * spread + 1)));

@@ -5,8 +5,8 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if coalesce(check_claim.worker, '') = '' then
-    perform holdfast.refuse('RN005', 'a claim needs the worker''s name', 'pass a name that no other process uses');
+  if holdfast.is_name(check_claim.worker) is not true then
+    perform holdfast.check_name('worker', coalesce(check_claim.worker, ''));
   end if;
   if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
     perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch), 'take 1 to 10000; 500 is fast');

@@ -6,15 +6,29 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  named record;
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
     perform holdfast.refuse('RN005', 'a plan is an array of steps', '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
-     from jsonb_array_elements(check_plan.steps) p;
-  perform holdfast.check_policies(array(
-    select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
+     from jsonb_array_elements(check_plan.steps) p
+    where holdfast.is_name(p ->> 'kind') is not true or (p ->> 'priority')::int not between 0 and 9
+       or pg_column_size(p -> 'input') > 1048576;  -- the odd ones alone: a call for each step would cost as much as the rest
+  select min(p ->> 'name') filter (where not holdfast.is_name(p ->> 'name', 400)) as name,
+         min(p ->> 'queue') filter (where not holdfast.is_name(p ->> 'queue')) as queue,
+         min((p ->> 'due_at')::timestamptz) as first_due, max((p ->> 'due_at')::timestamptz) as last_due,
+         array_agg(distinct p ->> 'policy') filter (where p ->> 'policy' is not null) as policies
+    into named
+    from jsonb_array_elements(check_plan.steps) p;
+  if num_nonnulls(named.name, named.queue, named.first_due, named.policies) > 0 then
+    perform holdfast.check_name('the name of a step', named.name, 400);
+    perform holdfast.check_name('queue', named.queue);
+    perform holdfast.check_due(named.first_due);
+    perform holdfast.check_due(named.last_due);
+    perform holdfast.check_policies(named.policies);
+  end if;
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
   select coalesce(odd, min(p ->> 'name')) into odd

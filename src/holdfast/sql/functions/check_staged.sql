@@ -5,29 +5,32 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  largest int;
-  longest int;
-  shortest int;
-  highest int;
-  lowest int;
-  last_id bigint;
-  first_id bigint;
+  seen record;
   stray bigint;
 begin
-  select max(pg_column_size(g.input)), max(length(g.kind)), min(length(g.kind)), max(g.priority), min(g.priority), max(g.id), min(g.id)
-    into largest, longest, shortest, highest, lowest, last_id, first_id
+  select max(pg_column_size(g.input)) as largest, max(g.priority) as highest, min(g.priority) as lowest,
+         min(g.due_at) as first_due, max(g.due_at) as last_due, min(g.id) as first_id, max(g.id) as last_id,
+         min(g.name) filter (where not holdfast.is_name(g.name, 400)) as odd_name,
+         min(g.unique_key) filter (where not holdfast.is_name(g.unique_key, 400)) as odd_key
+    into seen
     from pg_temp.staged_steps g;
-  if largest > 1048576 then
-    perform holdfast.refuse('RN011', format('an input has %s bytes; 1048576 is the limit', largest), 'keep it elsewhere and pass where it is');
+  if seen.largest > 1048576 then
+    perform holdfast.refuse('RN011', format('an input has %s bytes; 1048576 is the limit', seen.largest),
+                            'keep it elsewhere and pass where it is');
   end if;
-  if longest > 200 or shortest < 1 then
-    perform holdfast.refuse('RN005', 'a start needs the name of its handler, of 1 to 200 characters');
+  if seen.highest > 9 or seen.lowest < 0 then
+    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s',
+                                            case when seen.highest > 9 then seen.highest else seen.lowest end),
+                            'use 9 for the most urgent');
   end if;
-  if highest > 9 or lowest < 0 then
-    perform holdfast.refuse('RN005', 'a priority of the staged steps is not possible', 'take 0 to 9; higher goes first');
-  end if;
-  if first_id < 1 or last_id > (select q.last_value from holdfast.step_ids q) then
-    perform holdfast.refuse('RN005', 'a staged step has an id that was not given out', 'take ids from holdfast.reserve_step_ids()');
+  perform holdfast.check_due(seen.first_due);
+  perform holdfast.check_due(seen.last_due);
+  perform holdfast.check_name('the name of a step', seen.odd_name, 400);
+  perform holdfast.check_name('unique_key', seen.odd_key, 400);
+  perform holdfast.check_names('the name of a handler', array(select distinct g.kind from pg_temp.staged_steps g));
+  perform holdfast.check_names('queue', array(select distinct g.queue from pg_temp.staged_steps g where g.queue is not null));
+  if seen.first_id is not null then
+    perform holdfast.check_reserved(seen.first_id, seen.last_id);
   end if;
   perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g where g.policy is not null));
   select min(e.next_id) into stray

@@ -10,6 +10,8 @@ begin
   select count(*) into ours
     from pg_class c
    where c.relnamespace = pg_my_temp_schema() and c.relname in ('staged_steps', 'staged_edges')
+     and (c.relname = 'staged_edges' or exists (
+           select from pg_attribute a where a.attrelid = c.oid and a.attname = 'own_id'))  -- else made by an older release
      and c.relkind = 'r' and c.relowner = (select r.oid from pg_roles r where r.rolname = current_user);
   if ours <> 2 then
     perform holdfast.refuse('RN005', 'nothing is staged in this transaction', 'call holdfast.stage_steps() first, then COPY');

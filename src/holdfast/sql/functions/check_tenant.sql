@@ -7,8 +7,9 @@ as $$
 declare
   allowed constant text[] := holdfast.allowed_tenants();
 begin
-  if length(check_tenant.tenant) not between 1 and 200 then
-    perform holdfast.refuse('RN005', 'a tenant has a name of 1 to 200 characters');
+  if not holdfast.is_name(check_tenant.tenant) or check_tenant.tenant = '*' then
+    perform holdfast.check_name('tenant', check_tenant.tenant);
+    perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
   if allowed is not null and check_tenant.tenant <> all (allowed) then
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),

@@ -11,6 +11,7 @@ declare
   tenants constant text[] := holdfast.tenants_to_define(format('kind %s', define_kind.kind));
 begin
   perform holdfast.check_start(define_kind.kind, null, 0);
+  perform holdfast.check_name('queue', define_kind.queue);
   perform holdfast.check_claim('kind', 1, define_kind.lease);
   perform holdfast.check_claim('kind', 1, define_kind.timeout);
   perform holdfast.check_policies(array_remove(array[define_kind.policy], null));

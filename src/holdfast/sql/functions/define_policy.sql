@@ -14,8 +14,8 @@ declare
   tenants constant text[] := holdfast.tenants_to_define(format('policy %s', define_policy.policy));
   taken text;
 begin
-  if coalesce(define_policy.policy, '') = '' or define_policy.policy in (
-       select c.policy from holdfast.machines c where c.policy is not null) then
+  perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
+  if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
   end if;
   if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it

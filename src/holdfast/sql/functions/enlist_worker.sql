@@ -21,6 +21,9 @@ declare
 begin
   perform holdfast.check_claim(enlist_worker.worker, 1, null);
   perform holdfast.check_about(enlist_worker.about);
+  perform holdfast.check_names('queue', queues);
+  perform holdfast.check_names('kind', enlist_worker.kinds);
+  perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
     perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
   end if;

@@ -15,6 +15,9 @@ begin
        and w.seen_at > greet_worker.clock - interval '10 s'
        and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants
        and w.machine is not distinct from greet_worker.machine) then
+    perform holdfast.check_name('queue', greet_worker.queue);
+    perform holdfast.check_names('kind', greet_worker.kinds);
+    perform holdfast.check_names('tenant', greet_worker.tenants);
     insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
     values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine,
             greet_worker.clock, greet_worker.clock)

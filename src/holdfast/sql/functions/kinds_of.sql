@@ -1,11 +1,12 @@
 -- Each kind as steps of `tenant` get it: by the tenant's own definition, or by everybody's where it has none. It is put
 -- into a query as it stands.
 create or replace function holdfast.kinds_of(tenant text)
-returns table (kind text, policy text, queue text)
+returns table (kind text, policy text, lease interval, queue text)
 language sql stable
 begin atomic
-  select distinct on (k.kind) k.kind, k.policy, k.queue
+  select k.kind, k.policy, k.lease, k.queue
     from holdfast.kinds k
-   where k.tenant in (kinds_of.tenant, '*')
-   order by k.kind, k.tenant = '*';
+   where k.tenant = kinds_of.tenant
+      or (k.tenant = '*' and not exists (
+            select from holdfast.kinds o where o.kind = k.kind and o.tenant = kinds_of.tenant));
 end;

@@ -14,6 +14,8 @@ declare
   clock constant timestamptz := holdfast.clock();
   soonest timestamptz;
 begin
+  perform holdfast.check_name('worker', mark_asleep.worker);
+  perform holdfast.check_name('queue', mark_asleep.queue);
   update holdfast.workers w
      set is_asleep = true, seen_at = clock,
          state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours

@@ -12,6 +12,7 @@ declare
   given_up bigint[];
   run record;
 begin
+  perform holdfast.check_name('worker', measured_upkeep.worker);
   perform holdfast.check_about(measured_upkeep.about);
   -- First: what follows wants to be journaled.
   measured_upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days'
@@ -34,6 +35,7 @@ begin
      and w.queue = any (array(
            select o.queue from holdfast.workers o where o.worker = measured_upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
+  delete from holdfast.reserved_ids r where r.reserved_at < holdfast.clock() - interval '1 day';
   measured_upkeep.exhausted := coalesce(
     (select jsonb_object_agg(k.kind, k.steps)
        from (select s.kind, count(*) as steps

@@ -8,6 +8,7 @@ as $$
 declare
   allowed constant text[] := holdfast.allowed_tenants();
 begin
+  perform holdfast.check_name('worker', namesakes.worker);
   return query
   select distinct w.worker
     from holdfast.workers w

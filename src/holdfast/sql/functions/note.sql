@@ -16,6 +16,7 @@ begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
     perform holdfast.refuse('RN005', format('%s is no level of a note', note.level), 'take debug, info, warn or error');
   end if;
+  perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.

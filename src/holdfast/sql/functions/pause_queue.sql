@@ -5,6 +5,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform holdfast.check_name('queue', pause_queue.queue);
   perform holdfast.check_reason(pause_queue.reason);
   perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
   update holdfast.queues q

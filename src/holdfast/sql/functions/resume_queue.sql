@@ -5,6 +5,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform holdfast.check_name('queue', resume_queue.queue);
   perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = null, paused_by = null, pause_reason = null

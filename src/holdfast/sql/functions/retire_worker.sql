@@ -5,6 +5,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform holdfast.check_name('worker', retire_worker.worker);
   delete from holdfast.workers w
    where w.worker = retire_worker.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
 end

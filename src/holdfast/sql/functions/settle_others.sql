@@ -15,7 +15,7 @@ begin
            settle_others.clock + greatest('0', case
              when e.event = 'snoozed' then least(o.retry_after, '100 years')
              when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
-             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after) end),
+             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after, '100 years') end),
            o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
     into moves
     from jsonb_array_elements(settle_others.outcomes) j,

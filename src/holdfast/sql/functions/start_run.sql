@@ -14,6 +14,7 @@ declare
 begin
   perform holdfast.check_start(start_run.name, start_run.input, 0);
   perform holdfast.check_tenant(start_run.tenant);
+  perform holdfast.check_name('key', start_run.key, 400);
   if start_run.of_run is not null
      and not exists (select from holdfast.runs r where r.id = start_run.of_run and r.tenant = start_run.tenant) then
     perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));

@@ -7,10 +7,9 @@ begin atomic
   select p.*
     from holdfast.machines c
     left join holdfast.policies o on o.policy = step_policy.own
-    left join lateral (
-      select k.policy from holdfast.kinds k
-       where k.kind = step_policy.kind and k.tenant in (step_policy.tenant, '*')
-       order by k.tenant = '*' limit 1) k on true
+    left join holdfast.kinds k on k.kind = step_policy.kind and (  -- as kinds_of has it, which readers may not call
+      k.tenant = step_policy.tenant or (k.tenant = '*' and not exists (
+        select from holdfast.kinds t where t.kind = k.kind and t.tenant = step_policy.tenant)))
     join holdfast.policies p on p.policy = coalesce(o.policy, k.policy, c.policy)
    where c.machine = step_policy.machine;
 end;

@@ -35,7 +35,7 @@ begin
   started as (
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
                                 created_at, input)
-    select g.id, take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
+    select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
            take_staged.tenant,
            coalesce(case when g.policy is not null then (
                       select p.policy from holdfast.policies p
@@ -52,7 +52,7 @@ begin
                             'copy its steps into pg_temp.staged_steps first');
   end if;
   if take_staged.run_id is not null then
-    insert into holdfast.run_steps select take_staged.run_id, g.id, g.name from pg_temp.staged_steps g;
+    insert into holdfast.run_steps select take_staged.run_id, coalesce(g.id, g.own_id), g.name from pg_temp.staged_steps g;
   end if;
   insert into holdfast.edges select distinct e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
   select array_agg(q.queue), array_agg(q.priority) into queues, priorities

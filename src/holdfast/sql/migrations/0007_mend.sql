@@ -31,6 +31,15 @@ begin atomic
    where c.machine = policy_of.machine;
 end;
 
+-- Which step ids a login reserved: a staged step takes no id that another login reserved. Upkeep forgets them after a day.
+create table holdfast.reserved_ids (
+  login text not null,
+  first_id bigint not null,
+  last_id bigint not null,
+  reserved_at timestamptz not null,
+  primary key (login, first_id)
+);
+
 -- Document 003 names whether a step's backoff is over; why a step is not ready is ours.
 alter type flow.step_readiness
   add attribute backoff_period_expired boolean,

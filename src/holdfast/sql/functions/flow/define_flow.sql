@@ -10,6 +10,9 @@ as $$
 declare
   tenants constant text[] := holdfast.tenants_to_define(format('flow %s', define_flow.name));
 begin
+  perform holdfast.check_name('the name of a flow', coalesce(define_flow.name, ''));
+  perform holdfast.check_name('namespace', define_flow.namespace);
+  perform holdfast.check_name('version', define_flow.version);
   perform holdfast.check_plan(null, define_flow.steps);
   if define_flow.steps = '[]' then
     perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');

@@ -17,6 +17,8 @@ begin
   if initialize_task.steps = '[]' then
     perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'a flow has at least one');
   end if;
+  perform holdfast.check_name('namespace', initialize_task.namespace);
+  perform holdfast.check_name('version', initialize_task.version);
   perform flow.check_skip(initialize_task.steps, initialize_task.skip);
   task_id := holdfast.start_run(
     'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
