@@ -100,7 +100,7 @@ EDITED = [
     Edited("failures that are not counted", s.a_retry_ends_with_its_budget,
            "move_steps", "then s.failures + 1 when", "then s.failures when"),
     Edited("rescue without a budget", s.a_step_that_kills_its_workers_ends_with_its_budget,
-           "expire_steps", "and s.failures + 1 >= p.tries", "and false"),
+           "expire_steps", "and (s.failures + 1 >= p.tries or not p.retryable)", "and false"),
     Edited("retry by hand on the old budget", s.a_retry_by_hand_has_a_fresh_budget,
            "move_steps", "when b.event in ('continued', 'reopened') then 0", "when b.event = 'continued' then 0"),
     Edited("cursor that moves from anywhere", s.a_cursor_moves_only_from_where_it_was,
