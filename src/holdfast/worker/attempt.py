@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 class Batch:
     """Steps that one claim brought: how many of them are not through."""
 
-    __slots__ = ("begun", "claimed_at", "is_traced", "left", "size")
+    __slots__ = ("begun", "claimed_at", "is_traced", "left", "pid", "size")
 
     def __init__(self, size: int, claimed_at: float, begun: Callable[[ClaimedStep], None] | None = None) -> None:
         self.size = self.left = size
         self.begun = begun  # told of each before its handler is called, where somebody listens
         self.claimed_at = claimed_at
         self.is_traced = tracing.is_on()
+        self.pid = os.getpid()  # of the process that runs them: a handler may return in a fork of it too
 
 
 class Attempt:

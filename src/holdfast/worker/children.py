@@ -2,6 +2,7 @@
 
 A thread of the worker sends a child one attempt at a time and waits for its answer. A child that dies costs that
 attempt and no other; one whose time is up or whose lease is lost is killed. It ends with its parent, however that ends.
+A child's handler may fork. The fork has the child's pipes too, so a death is noticed by process id where it can be.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+import weakref
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache, reduce
@@ -27,7 +30,9 @@ from holdfast.kernel.outcomes import as_json
 from holdfast.kernel.registry import Handler, RetryPolicy
 from holdfast.kernel.signature import Signature
 from holdfast.models import ClaimedStep, Continue, Done, Fail, Json, Outcome, Retry, SettledStep, Snooze, Unreadable
+from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt, Batch
+from holdfast.worker.codes import STOPS
 from holdfast.worker.desk import PoolDesk
 from holdfast.worker.execute import Interrupted, Unfit, attempt, outcome_of
 from holdfast.worker.lanes import Run
@@ -57,6 +62,8 @@ class Child:
         self.process = SPAWN.Process(target=_serve, args=(theirs, dsn), daemon=True, name=NAME)
         self.process.start()
         theirs.close()
+        forks.own(self._pipe)
+        self._death = _death_of(self.process)
         self._lock = threading.Lock()
         self._current: Attempt | None = None
 
@@ -80,21 +87,49 @@ class Child:
             raise
         with self._lock:
             self._current = None
-        if answer is not None:
-            one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
-            return _outcome(answer["outcome"])
+        if answer is None:
+            return self._ended(one, "its process died")
+        if answer.get("of") != [one.step.step_id, one.step.lease_id]:
+            return self._ended(one, "its process answered for another attempt")
+        one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
+        return _outcome(answer["outcome"])
+
+    def _ask(self, work: bytes) -> dict[str, Any] | None:
+        try:
+            self._pipe.send_bytes(work)
+            wait([self._pipe, self._death])
+            answer = json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
+        except (EOFError, OSError):  # it died, now or while it had nothing to do
+            return None
+        except ValueError:  # something else wrote to its pipe
+            return {}
+        return answer if isinstance(answer, dict) else None
+
+    def _ended(self, one: Attempt, why: str) -> Outcome | None:
+        """End the process, which may live and have closed its pipe; waited for alone, it would hold up the attempt."""
+        self.process.kill()
         self.process.join()
         if one.ctx.cancelled:
             return outcome_of(one, Interrupted())
-        return Retry({"type": "ProcessDied", "message": f"its process died with exit code {self.process.exitcode}"})
+        return Retry({"type": "ProcessDied", "message": f"{why}; its exit code was {self.process.exitcode}"})
 
-    def _ask(self, work: bytes) -> Any:
-        try:
-            self._pipe.send_bytes(work)
-            wait([self._pipe, self.process.sentinel])
-            return json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
-        except (EOFError, ConnectionError):  # it died, now or while it had nothing to do
-            return None
+
+def _death_of(process: BaseProcess) -> int:
+    """Give a descriptor that is ready when the process is dead. Its own sentinel waits for the forks of it too."""
+    pidfd = _pidfd(process.pid or 0)
+    if pidfd is None:
+        return process.sentinel
+    weakref.finalize(process, os.close, pidfd)
+    return pidfd
+
+
+def _pidfd(pid: int) -> int | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # an old kernel, or a container that forbids it
+        return None
 
 
 @atexit.register  # later than multiprocessing's own, and so before it
@@ -125,27 +160,38 @@ def _packed(one: Attempt) -> bytes:
 
 def _serve(pipe: Connection, dsn: str) -> None:
     """Run in the child until the parent is gone. A signal that is sent to all processes is the parent's to heed."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOPS:
         signal.signal(number, lambda _number, _frame: None)  # not SIG_IGN: what a handler starts would inherit it
+    forks.own_signals(*STOPS)
+    forks.own(pipe)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
-    while True:
-        try:
-            work = json.loads(pipe.recv_bytes())
-        except EOFError:
-            return
-        one = _unpacked(work, dsn)
-        failpoint("before_attempt_apart")
-        outcome = attempt(one)
-        failpoint("after_attempt_apart")
-        said = None if outcome is None else as_json(one.settlement(outcome))
-        pipe.send_bytes(json.dumps({"outcome": said, "settled": one.settled}).encode())
-        failpoint("after_answer_apart")
+    with forks.guarded():
+        while True:
+            try:
+                work = json.loads(pipe.recv_bytes())
+            except EOFError:
+                return
+            pipe.send_bytes(_answer(_unpacked(work, dsn)))
+            failpoint("after_answer_apart")
+
+
+def _answer(one: Attempt) -> bytes:
+    """Run an attempt, and put what came of it into words, with the numbers of its step and lease."""
+    failpoint("before_attempt_apart")
+    outcome = attempt(one)
+    failpoint("after_attempt_apart")
+    said = None if outcome is None else as_json(one.settlement(outcome))
+    return json.dumps({"of": [one.step.step_id, one.step.lease_id], "outcome": said, "settled": one.settled}).encode()
 
 
 def _end_with(parent: BaseProcess) -> None:
-    parent.join()
+    pidfd = _pidfd(parent.pid or 0)
+    if pidfd is None:
+        parent.join()
+    elif os.getppid() == parent.pid:  # else it is gone, and another process may have its number
+        wait([pidfd])
     os._exit(1)
 
 

@@ -19,6 +19,7 @@ from holdfast.kernel.signature import TRACE, ResultRefused, told
 from holdfast.kernel.transaction import AnswerLost
 from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
 from holdfast.worker.attempt import Attempt
+from holdfast.worker.forks import leave_if_forked
 
 TRACE_LINES = 50  # of a traceback; what matters stands at its end
 LONGEST_TEXT = 8000
@@ -41,9 +42,9 @@ def attempt(one: Attempt) -> Outcome | None:
         try:
             if one.batch.is_traced:
                 with _traced(one):
-                    result = one.handler.function(**arguments)
+                    result = _called(one, arguments)
             else:
-                result = one.handler.function(**arguments)
+                result = _called(one, arguments)
             outcome = _outcome(one, result)
         except Continue as page:
             outcome = _said(one, page)
@@ -69,9 +70,9 @@ async def aattempt(one: Attempt) -> Outcome | None:
         try:
             if one.batch.is_traced:
                 with _traced(one):
-                    result = await one.handler.function(**arguments)
+                    result = await _acalled(one, arguments)
             else:
-                result = await one.handler.function(**arguments)
+                result = await _acalled(one, arguments)
             outcome = _outcome(one, result)
         except Continue as page:
             outcome = _said(one, page)
@@ -87,6 +88,20 @@ async def aattempt(one: Attempt) -> Outcome | None:
             await one.ctx.transaction_open.aabandon()
         return outcome_of(one, error)
     return None
+
+
+def _called(one: Attempt, arguments: dict[str, Any]) -> Any:
+    try:
+        return one.handler.function(**arguments)
+    finally:
+        leave_if_forked(one.batch.pid)
+
+
+async def _acalled(one: Attempt, arguments: dict[str, Any]) -> Any:
+    try:
+        return await one.handler.function(**arguments)
+    finally:
+        leave_if_forked(one.batch.pid)
 
 
 def _arguments(one: Attempt) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 from holdfast.failpoints import failpoint
 from holdfast.models import Outcome
+from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.execute import Interrupted, aattempt, attempt, outcome_of
 
@@ -177,10 +178,14 @@ class Loop:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         loop = new_loop()
-        self.thread = threading.Thread(target=loop.run_forever, name="holdfast-loop", daemon=True)
+        self.thread = threading.Thread(target=self._turn, args=[loop], name="holdfast-loop", daemon=True)
         self.thread.start()
         self._loop = loop
         return loop
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        forks.own_loop(loop)
+        loop.run_forever()
 
     def _pump(self) -> None:
         while self._waiting and len(self._under_way) < self._size:

@@ -17,6 +17,7 @@ from typing import Any
 from holdfast import log
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Registry
+from holdfast.worker import forks
 from holdfast.worker.attempt import Held
 from holdfast.worker.drain import drain
 from holdfast.worker.hooks import Hooks
@@ -87,6 +88,10 @@ class Worker:
 
     async def run(self) -> int:
         """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code."""
+        with forks.guarded():
+            return await self._run()
+
+    async def _run(self) -> int:
         self.settler.begin()
         self.settler.woken = self._wake.set
         self.settler.freed = self._wake_beside_settle
