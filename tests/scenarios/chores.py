@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -200,6 +201,16 @@ def hold_desk(gate: str, ctx: Ctx) -> None:
     with ctx._desk._opened().connection(), written(ctx):
         while not is_open(gate):
             time.sleep(LOOK)
+
+
+@hf.task(retry=PATIENT)
+def freeze(ctx: Ctx) -> int:
+    """Freeze the whole worker, the first time."""
+    with written(ctx):
+        if not is_open("frozen"):
+            (FOLDER / "frozen").touch()
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to its own thread, which thus stops here
+        return ctx.lease_id
 
 
 @hf.task

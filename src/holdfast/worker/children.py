@@ -29,7 +29,19 @@ from holdfast.failpoints import failpoint
 from holdfast.kernel.outcomes import as_json
 from holdfast.kernel.registry import Handler, RetryPolicy
 from holdfast.kernel.signature import Signature
-from holdfast.models import ClaimedStep, Continue, Done, Fail, Json, Outcome, Retry, SettledStep, Snooze, Unreadable
+from holdfast.models import (
+    ClaimedStep,
+    Continue,
+    Done,
+    Fail,
+    Json,
+    Outcome,
+    Release,
+    Retry,
+    SettledStep,
+    Snooze,
+    Unreadable,
+)
 from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt, Batch
 from holdfast.worker.codes import STOPS
@@ -77,24 +89,28 @@ class Child:
         """Have an attempt run, and wait for what came of it."""
         if isinstance(one.step.cursor, Unreadable):
             raise Unfit(f"the cursor cannot be read: {one.step.cursor.reason}")
+        one.begin()
         self._current = one
         one.interrupt = self.interrupt
-        one.begin()
-        try:
-            answer = self._ask(_packed(one))
-        except BaseException:  # else its answer would be taken for that of the next
-            self.process.kill()
-            raise
+        while (answer := self._ask(one)) == _late(one):
+            one.check_lease()  # it may have been renewed meanwhile
         with self._lock:
             self._current = None
         if answer is None:
             return self._ended(one, "its process died")
-        if answer.get("of") != [one.step.step_id, one.step.lease_id]:
+        if answer.get("of") != _numbers(one):
             return self._ended(one, "its process answered for another attempt")
         one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
         return _outcome(answer["outcome"])
 
-    def _ask(self, work: bytes) -> dict[str, Any] | None:
+    def _ask(self, one: Attempt) -> dict[str, Any] | None:
+        try:
+            return self._answer(_packed(one))
+        except BaseException:  # else its answer would be taken for that of the next
+            self.process.kill()
+            raise
+
+    def _answer(self, work: bytes) -> dict[str, Any] | None:
         try:
             self._pipe.send_bytes(work)
             wait([self._pipe, self._death])
@@ -151,6 +167,7 @@ def _packed(one: Attempt) -> bytes:
         "timeout": span,
         "worker": one.ctx.worker,
         "lease": one.lease,
+        "renewed_at": one.renewed_at,
         "step": [step.step_id, None if step.run_id is None else str(step.run_id), step.attempt, step.lease_id],
         "input": step.input,
         "cursor": step.cursor,
@@ -173,17 +190,28 @@ def _serve(pipe: Connection, dsn: str) -> None:
                 work = json.loads(pipe.recv_bytes())
             except EOFError:
                 return
-            pipe.send_bytes(_answer(_unpacked(work, dsn)))
+            pipe.send_bytes(json.dumps(_answer(_unpacked(work, dsn))).encode())
             failpoint("after_answer_apart")
 
 
-def _answer(one: Attempt) -> bytes:
-    """Run an attempt, and put what came of it into words, with the numbers of its step and lease."""
+def _answer(one: Attempt) -> dict[str, Any]:
+    """Run an attempt, and give what came of it."""
     failpoint("before_attempt_apart")
     outcome = attempt(one)
     failpoint("after_attempt_apart")
+    if isinstance(outcome, Release):
+        return _late(one)
     said = None if outcome is None else as_json(one.settlement(outcome))
-    return json.dumps({"of": [one.step.step_id, one.step.lease_id], "outcome": said, "settled": one.settled}).encode()
+    return {"of": _numbers(one), "outcome": said, "settled": one.settled}
+
+
+def _late(one: Attempt) -> dict[str, Any]:
+    """Give the answer of a child in which the lease had run out before the handler began."""
+    return {"of": _numbers(one), "is_late": True}
+
+
+def _numbers(one: Attempt) -> list[int]:
+    return [one.step.step_id, one.step.lease_id]
 
 
 def _end_with(parent: BaseProcess) -> None:
@@ -201,7 +229,8 @@ def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
     cursor = None if work["cursor"] is None else json.dumps(work["cursor"])
     run = None if run_id is None else UUID(run_id)
     step = ClaimedStep(step_id, run, work["kind"], work["input"], number, lease_id, None, cursor)  # type: ignore[arg-type]
-    return Attempt(step, handler, _desk(dsn, work["worker"], work["lease"]), 0.0, Batch(1, 0.0))
+    desk = _desk(dsn, work["worker"], work["lease"])
+    return Attempt(step, handler, desk, work["lease"], Batch(1, work["renewed_at"]))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from holdfast import tracing
 from holdfast.errors import LeaseLost, RateLimited, ReadOnly, Rejected, Unavailable, Unreachable
 from holdfast.kernel.signature import TRACE, ResultRefused, told
 from holdfast.kernel.transaction import AnswerLost
-from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
-from holdfast.worker.attempt import Attempt
+from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable, span
+from holdfast.worker.attempt import Attempt, LeaseRanOut
 from holdfast.worker.forks import leave_if_forked
 
 TRACE_LINES = 50  # of a traceback; what matters stands at its end
@@ -138,8 +138,8 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
             return _said(one, error)
         case LeaseLost() | Interrupted() | asyncio.CancelledError() if one.is_timed_out and not one.is_lost:
             return _failure(one, TimeoutError(f"it took longer than {one.handler.timeout}"))
-        case LeaseLost():
-            return None
+        case LeaseLost() | LeaseRanOut():  # not begun, it is given back, if nobody has it by now: the database knows
+            return None if one.is_lost or isinstance(error, LeaseLost) else Release()
         case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
             return None  # its lease is lost, or the worker goes down and releases what it held
         case _ if _is_of_the_database(one, error):
