@@ -26,7 +26,7 @@ from holdfast.worker.lease import Leases
 from holdfast.worker.link import Link
 from holdfast.worker.listen import Listener
 from holdfast.worker.meters import Meters
-from holdfast.worker.options import Options
+from holdfast.worker.options import Options, strangers
 from holdfast.worker.pace import AT_ONCE
 from holdfast.worker.settle import Settler
 from holdfast.worker.states import State, States
@@ -165,7 +165,8 @@ class Worker:
                 about=self._about(),
             )
         )
-        if others := await self._claims.make(calls.namesakes(self.options.identity)):
+        namesakes = await self._claims.make(calls.namesakes(self.options.identity))
+        if others := strangers(self.options.identity, namesakes):
             self.log.warning("worker.name_taken", others=others, then="both work; give each a name of its own")
         self._is_asleep = False
         self.is_ready = True
