@@ -28,7 +28,7 @@ from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Json, Outcome, Release, Settlement
 from holdfast.testing import Clock
-from holdfast.worker.attempt import Attempt, Batch
+from holdfast.worker.attempt import Attempt, Batch, lease_clock
 from holdfast.worker.desk import PoolDesk
 from holdfast.worker.execute import attempt
 from properties.database import wipe
@@ -157,7 +157,7 @@ class Stage:
             versions = self._registry.versions(step.kind)
             answer = answers.get(step.step_id)
             full, handler = completion.complete(step, answer, versions) if answer else (step, versions[-1])
-            one = Attempt(full, handler, self._desk, LEASE.total_seconds(), Batch(1, 0.0))
+            one = Attempt(full, handler, self._desk, LEASE.total_seconds(), Batch(1, lease_clock()))
             held.append(Held(mine, one, mine.given()))
         self.held += held
         return held

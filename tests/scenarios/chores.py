@@ -7,7 +7,10 @@ file that a test puts there is a gate, and opens what waits for it.
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -200,6 +203,16 @@ def hold_desk(gate: str, ctx: Ctx) -> None:
             time.sleep(LOOK)
 
 
+@hf.task(retry=PATIENT)
+def freeze(ctx: Ctx) -> int:
+    """Freeze the whole worker, the first time."""
+    with written(ctx):
+        if not is_open("frozen"):
+            (FOLDER / "frozen").touch()
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # to its own thread, which thus stops here
+        return ctx.lease_id
+
+
 @hf.task
 def die(ctx: Ctx) -> None:
     write(ctx, "begin")
@@ -210,3 +223,26 @@ def die(ctx: Ctx) -> None:
 def die_apart(ctx: Ctx) -> None:
     write(ctx, "begin")
     os._exit(1)
+
+
+@hf.task(retry=PATIENT)
+def fork(gate: str, ctx: Ctx) -> int:
+    """Leave a fork behind, which returns from the handler when the gate is open."""
+    if os.fork():
+        return ctx.lease_id
+    write(ctx, "forked")
+    while not is_open(gate):
+        time.sleep(LOOK)
+    return 0
+
+
+@hf.task(retry=PATIENT)
+def use_multiprocessing(ctx: Ctx) -> int:
+    """Fork as a program does that has no worker in it: a pool that gives results, and a process that is ended."""
+    forking = multiprocessing.get_context("fork")
+    with written(ctx), forking.Pool(2) as pool:
+        endless = forking.Process(target=threading.Event().wait)
+        endless.start()
+        endless.terminate()
+        endless.join()
+        return pool.apply(int, [str(ctx.lease_id)])

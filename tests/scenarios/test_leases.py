@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import datetime
 from pathlib import Path
 
@@ -57,6 +58,29 @@ def test_handlers_that_hold_all_connections_hold_up_no_renewal_no_claim_and_no_s
     assert database.story(lost) == ["claimed", "expired", "claimed", "succeeded"]
     assert not worker.said("lease.lost")
     proof.check(database, folder, started=len(holders) + 1)
+
+
+def test_a_worker_that_wakes_begins_nothing_that_it_has_lost(
+    crew: Crew, database: Database, folder: Path, proof: Proof
+) -> None:
+    """R3, W-61: it was frozen in the first handler of a batch; another worker did all of it meanwhile."""
+    quick = database.start_many("doze", 100)
+    frozen = crew.hire("-c", "1")
+    until(lambda: database.count("succeeded") == quick, "it had reason to take many at a time")
+    lost = database.start_many("freeze", 20)
+    until((folder / "frozen").exists, "it was frozen")
+    assert database.held_by()[frozen.name] > 1
+    other = crew.hire_ready()
+    until(lambda: database.count("succeeded") == quick + lost, "the other did all")
+    other.kill()
+
+    frozen.send(signal.SIGCONT)
+
+    last = database.start("doze")
+    until(lambda: database.is_over(last), "it worked again, and what had waited for its one slot was through")
+    begun = [line for line in lines(folder, "begin") if line.kind == "freeze" and line.pid == frozen.pid]
+    assert len(begun) == 1
+    proof.check(database, folder, started=quick + lost + 1)
 
 
 def lease_ends(database: Database, steps: list[int]) -> list[datetime]:

@@ -196,6 +196,22 @@ def test_two_workers_of_one_name_are_two(crew: Crew, database: Database) -> None
     assert {name.partition("/")[0] for name in names} == {"twin"}
 
 
+def test_processes_of_one_supervisor_are_no_namesakes_but_another_worker_is(crew: Crew, database: Database) -> None:
+    """W-39: also one that is started again; only what somebody else started may be a mistake."""
+    supervisor = crew.hire("--name", "twin", "--processes", "2")
+    supervisor.await_said("worker.connected", times=2)
+    supervisor.children()[0].kill()
+    supervisor.await_said("worker.connected", times=3)
+    names = {name for (name,) in database.rows("select worker from holdfast.worker_list")}
+
+    stranger = crew.hire_ready("--name", "twin")
+
+    assert not supervisor.said("worker.name_taken")
+    (line,) = stranger.said("worker.name_taken")
+    assert set(line["others"]) == names
+    assert {name.partition("/")[0] for name in names} == {"twin"}
+
+
 def supervised(crew: Crew, database: Database, folder: Path) -> tuple[Member, list[int]]:
     """Two processes under a supervisor, each with a handler that waits."""
     steps = [database.start("wait", gate="go") for _ in range(2)]

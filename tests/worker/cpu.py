@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import json
 import os
 import signal
+import threading
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,12 @@ def refuse() -> None:
     raise Fail("never")
 
 
+def sign(mark: str) -> int:
+    """Add a line to a file."""
+    with Path(mark).open("a") as file:
+        return file.write("ran\n")
+
+
 def pid() -> int:
     return os.getpid()
 
@@ -65,6 +76,46 @@ def effect(ctx: Ctx) -> str:
         tx.execute("insert into effects values ('cpu')")
     ctx.note("written")
     return "kept"
+
+
+def fork(number: int) -> int:
+    """Forget to end the fork: it returns as its parent does."""
+    os.fork()
+    return number
+
+
+def answer_for_another(ctx: Ctx) -> str:
+    """In the first attempt, send an answer as an attempt before it would have sent it late."""
+    if ctx.attempt == 1:
+        answer = {"of": [ctx.step_id, ctx.lease_id - 1], "outcome": {"outcome": "done", "result": "of another"}}
+        (pipe,) = [each for each in gc.get_objects() if isinstance(each, Connection)]
+        pipe.send_bytes(json.dumps(answer | {"settled": None}).encode())
+    return "its own"
+
+
+def close_all_files(mark: str, ctx: Ctx) -> int:
+    """In the first attempt, close what the process has, and go on."""
+    if ctx.attempt == 1:
+        Path(mark).write_text(str(os.getpid()))
+        os.closerange(3, 1024)
+        threading.Event().wait()
+    return ctx.attempt
+
+
+def leave_a_fork_behind(mark: str, ctx: Ctx) -> int:
+    """In the first attempt, die, and leave a fork that has the process's files."""
+    if ctx.attempt == 1:
+        Path(mark).write_text(str(libc_fork() or os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ctx.attempt
+
+
+def libc_fork() -> int:
+    """Fork as a C library does, past Python; the fork only waits."""
+    pid = int(ctypes.CDLL(None).fork())
+    if pid == 0:
+        signal.pause()
+    return pid
 
 
 POLICY = RetryPolicy(limit=3)

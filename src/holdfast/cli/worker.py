@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from datetime import timedelta
 from typing import Annotated
 
@@ -30,6 +31,7 @@ ProbePort = Annotated[
 ProbeHost = Annotated[str, typer.Option("--probe-host", help="The address for --probe-port.")]
 Grace = Annotated[float | None, typer.Option("--grace", min=0, help="Seconds for handlers to end after SIGTERM.")]
 Supervised = Annotated[bool, typer.Option("--supervised", hidden=True)]
+OfCrew = Annotated[str | None, typer.Option("--crew", hidden=True)]
 
 
 @common
@@ -46,6 +48,7 @@ def worker(
     probe_host: ProbeHost = "127.0.0.1",
     grace: Grace = None,
     supervised: Supervised = False,
+    crew: OfCrew = None,
     as_json: AsJson = False,
 ) -> None:
     """Claim steps, run their handlers and settle what became of them.
@@ -74,7 +77,7 @@ def worker(
     found = load_app(app)
     if not found.registry.kinds():
         raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")
-    options = options_of(config, queue, tenant, concurrency, burst=burst, name=name, grace=grace)
+    options = options_of(config, queue, tenant, concurrency, burst=burst, name=name, crew=crew, grace=grace)
     probe = None if probe_port is None else Probe(probe_host, probe_port)
     if probe is not None:
         say(f"probe: http://{probe_host}:{probe.port}/healthz, /readyz, /metrics")
@@ -94,11 +97,12 @@ def options_of(
     *,
     burst: bool = False,
     name: str | None = None,
+    crew: str | None = None,
     grace: float | None = None,
 ) -> Options:
     """Put together what the command line and HOLDFAST_* say."""
     return Options(
-        identity=new_identity(name),
+        identity=new_identity(name, crew=crew),
         queues=tuple(dict.fromkeys(queues)),
         tenants=tuple(tenants) or None,
         concurrency=concurrency,
@@ -133,9 +137,8 @@ def _address(config: Config) -> str:
 
 def _commands(processes: int, probe_port: int | None) -> list[list[str]]:
     """Give each child the same arguments, but for what there can be only one of: of an option the last one counts."""
-    commands = [
-        [sys.executable, "-m", "holdfast", *sys.argv[1:], "--processes", "1", "--supervised"] for _ in range(processes)
-    ]
+    own = ["--processes", "1", "--supervised", "--crew", uuid.uuid4().hex[:8]]
+    commands = [[sys.executable, "-m", "holdfast", *sys.argv[1:], *own] for _ in range(processes)]
     if probe_port is not None:
         for place, command in enumerate(commands):
             command += ["--probe-port", str(probe_port + place if probe_port else 0)]

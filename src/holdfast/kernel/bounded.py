@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -15,12 +16,17 @@ from holdfast.errors import Unreachable
 
 R = TypeVar("R")
 FAREWELL = 1.0  # seconds to tell the server that nobody waits any more
+opened: WeakSet[Connection[Any] | AsyncConnection[Any]] = WeakSet()  # for forks, which must not share them
 
 
 class Bounded(Connection[Any]):
     """A connection that is closed when an answer takes longer than its patience."""
 
     patience: float | None = None  # seconds
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        opened.add(self)
 
     def wait(self, gen: Generator[Any, Any, R], *how: Any, **more: Any) -> R:
         """Wait for the server, as psycopg does for each statement."""
@@ -39,6 +45,10 @@ class AsyncBounded(AsyncConnection[Any]):
     """Does as `Bounded` does."""
 
     patience: float | None = None
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        opened.add(self)
 
     async def wait(self, gen: Generator[Any, Any, R], *how: Any, **more: Any) -> R:
         """Wait for the server, as psycopg does for each statement."""

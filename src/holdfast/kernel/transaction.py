@@ -116,6 +116,11 @@ class Transaction:
             await self._async.close()
             self._async = None
 
+    def cut(self) -> None:
+        """Close an async connection whose loop is gone, without a word; what was not committed is undone."""
+        if self._async is not None:
+            self._async.pgconn.finish()
+
 
 @contextmanager
 def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: timedelta) -> Iterator[None]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast import tracing
@@ -17,16 +19,25 @@ if TYPE_CHECKING:
     from holdfast.models import SettledStep
 
 
+# Leases go by a clock that also counts while the machine sleeps: the database's does.
+lease_clock: Callable[[], float] = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class LeaseRanOut(Exception):
+    """The lease was over before the handler began: the process was frozen, or the step waited for too long."""
+
+
 class Batch:
     """Steps that one claim brought: how many of them are not through."""
 
-    __slots__ = ("begun", "claimed_at", "is_traced", "left", "size")
+    __slots__ = ("begun", "claimed_at", "is_traced", "left", "pid", "size")
 
     def __init__(self, size: int, claimed_at: float, begun: Callable[[ClaimedStep], None] | None = None) -> None:
         self.size = self.left = size
         self.begun = begun  # told of each before its handler is called, where somebody listens
-        self.claimed_at = claimed_at
+        self.claimed_at = claimed_at  # by lease_clock
         self.is_traced = tracing.is_on()
+        self.pid = os.getpid()  # of the process that runs them: a handler may return in a fork of it too
 
 
 class Attempt:
@@ -68,8 +79,15 @@ class Attempt:
         fields = {"step_id": step.step_id, "kind": step.kind, "attempt": step.attempt}
         return fields if (trace_id := self.trace_id) is None else {**fields, "trace_id": trace_id}
 
+    def check_lease(self) -> None:
+        """Refuse to begin what is another's by now, or may be."""
+        if self.is_lost or lease_clock() - self.renewed_at >= self.lease:
+            self.ctx.tell_to_stop("its lease ran out before its handler began")
+            raise LeaseRanOut
+
     def begin(self) -> None:
         """Start the clock of its timeout: time that it waited for a free slot is not its own."""
+        self.check_lease()
         if self.batch.begun is not None:
             self.batch.begun(self.step)
         self.began_at = time.monotonic()

@@ -2,6 +2,7 @@
 
 A thread of the worker sends a child one attempt at a time and waits for its answer. A child that dies costs that
 attempt and no other; one whose time is up or whose lease is lost is killed. It ends with its parent, however that ends.
+A child's handler may fork. The fork has the child's pipes too, so a death is noticed by process id where it can be.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+import weakref
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache, reduce
@@ -26,8 +29,22 @@ from holdfast.failpoints import failpoint
 from holdfast.kernel.outcomes import as_json
 from holdfast.kernel.registry import Handler, RetryPolicy
 from holdfast.kernel.signature import Signature
-from holdfast.models import ClaimedStep, Continue, Done, Fail, Json, Outcome, Retry, SettledStep, Snooze, Unreadable
+from holdfast.models import (
+    ClaimedStep,
+    Continue,
+    Done,
+    Fail,
+    Json,
+    Outcome,
+    Release,
+    Retry,
+    SettledStep,
+    Snooze,
+    Unreadable,
+)
+from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt, Batch
+from holdfast.worker.codes import STOPS
 from holdfast.worker.desk import PoolDesk
 from holdfast.worker.execute import Interrupted, Unfit, attempt, outcome_of
 from holdfast.worker.lanes import Run
@@ -57,6 +74,8 @@ class Child:
         self.process = SPAWN.Process(target=_serve, args=(theirs, dsn), daemon=True, name=NAME)
         self.process.start()
         theirs.close()
+        forks.own(self._pipe)
+        self._death = _death_of(self.process)
         self._lock = threading.Lock()
         self._current: Attempt | None = None
 
@@ -70,31 +89,63 @@ class Child:
         """Have an attempt run, and wait for what came of it."""
         if isinstance(one.step.cursor, Unreadable):
             raise Unfit(f"the cursor cannot be read: {one.step.cursor.reason}")
+        one.begin()
         self._current = one
         one.interrupt = self.interrupt
-        one.begin()
+        while (answer := self._ask(one)) == _late(one):
+            one.check_lease()  # it may have been renewed meanwhile
+        with self._lock:
+            self._current = None
+        if answer is None:
+            return self._ended(one, "its process died")
+        if answer.get("of") != _numbers(one):
+            return self._ended(one, "its process answered for another attempt")
+        one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
+        return _outcome(answer["outcome"])
+
+    def _ask(self, one: Attempt) -> dict[str, Any] | None:
         try:
-            answer = self._ask(_packed(one))
+            return self._answer(_packed(one))
         except BaseException:  # else its answer would be taken for that of the next
             self.process.kill()
             raise
-        with self._lock:
-            self._current = None
-        if answer is not None:
-            one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
-            return _outcome(answer["outcome"])
+
+    def _answer(self, work: bytes) -> dict[str, Any] | None:
+        try:
+            self._pipe.send_bytes(work)
+            wait([self._pipe, self._death])
+            answer = json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
+        except (EOFError, OSError):  # it died, now or while it had nothing to do
+            return None
+        except ValueError:  # something else wrote to its pipe
+            return {}
+        return answer if isinstance(answer, dict) else None
+
+    def _ended(self, one: Attempt, why: str) -> Outcome | None:
+        """End the process, which may live and have closed its pipe; waited for alone, it would hold up the attempt."""
+        self.process.kill()
         self.process.join()
         if one.ctx.cancelled:
             return outcome_of(one, Interrupted())
-        return Retry({"type": "ProcessDied", "message": f"its process died with exit code {self.process.exitcode}"})
+        return Retry({"type": "ProcessDied", "message": f"{why}; its exit code was {self.process.exitcode}"})
 
-    def _ask(self, work: bytes) -> Any:
-        try:
-            self._pipe.send_bytes(work)
-            wait([self._pipe, self.process.sentinel])
-            return json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
-        except (EOFError, ConnectionError):  # it died, now or while it had nothing to do
-            return None
+
+def _death_of(process: BaseProcess) -> int:
+    """Give a descriptor that is ready when the process is dead. Its own sentinel waits for the forks of it too."""
+    pidfd = _pidfd(process.pid or 0)
+    if pidfd is None:
+        return process.sentinel
+    weakref.finalize(process, os.close, pidfd)
+    return pidfd
+
+
+def _pidfd(pid: int) -> int | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # an old kernel, or a container that forbids it
+        return None
 
 
 @atexit.register  # later than multiprocessing's own, and so before it
@@ -116,6 +167,7 @@ def _packed(one: Attempt) -> bytes:
         "timeout": span,
         "worker": one.ctx.worker,
         "lease": one.lease,
+        "renewed_at": one.renewed_at,
         "step": [step.step_id, None if step.run_id is None else str(step.run_id), step.attempt, step.lease_id],
         "input": step.input,
         "cursor": step.cursor,
@@ -125,27 +177,49 @@ def _packed(one: Attempt) -> bytes:
 
 def _serve(pipe: Connection, dsn: str) -> None:
     """Run in the child until the parent is gone. A signal that is sent to all processes is the parent's to heed."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOPS:
         signal.signal(number, lambda _number, _frame: None)  # not SIG_IGN: what a handler starts would inherit it
+    forks.own_signals(*STOPS)
+    forks.own(pipe)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=[parent], daemon=True).start()
-    while True:
-        try:
-            work = json.loads(pipe.recv_bytes())
-        except EOFError:
-            return
-        one = _unpacked(work, dsn)
-        failpoint("before_attempt_apart")
-        outcome = attempt(one)
-        failpoint("after_attempt_apart")
-        said = None if outcome is None else as_json(one.settlement(outcome))
-        pipe.send_bytes(json.dumps({"outcome": said, "settled": one.settled}).encode())
-        failpoint("after_answer_apart")
+    with forks.guarded():
+        while True:
+            try:
+                work = json.loads(pipe.recv_bytes())
+            except EOFError:
+                return
+            pipe.send_bytes(json.dumps(_answer(_unpacked(work, dsn))).encode())
+            failpoint("after_answer_apart")
+
+
+def _answer(one: Attempt) -> dict[str, Any]:
+    """Run an attempt, and give what came of it."""
+    failpoint("before_attempt_apart")
+    outcome = attempt(one)
+    failpoint("after_attempt_apart")
+    if isinstance(outcome, Release):
+        return _late(one)
+    said = None if outcome is None else as_json(one.settlement(outcome))
+    return {"of": _numbers(one), "outcome": said, "settled": one.settled}
+
+
+def _late(one: Attempt) -> dict[str, Any]:
+    """Give the answer of a child in which the lease had run out before the handler began."""
+    return {"of": _numbers(one), "is_late": True}
+
+
+def _numbers(one: Attempt) -> list[int]:
+    return [one.step.step_id, one.step.lease_id]
 
 
 def _end_with(parent: BaseProcess) -> None:
-    parent.join()
+    pidfd = _pidfd(parent.pid or 0)
+    if pidfd is None:
+        parent.join()
+    elif os.getppid() == parent.pid:  # else it is gone, and another process may have its number
+        wait([pidfd])
     os._exit(1)
 
 
@@ -155,7 +229,8 @@ def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
     cursor = None if work["cursor"] is None else json.dumps(work["cursor"])
     run = None if run_id is None else UUID(run_id)
     step = ClaimedStep(step_id, run, work["kind"], work["input"], number, lease_id, None, cursor)  # type: ignore[arg-type]
-    return Attempt(step, handler, _desk(dsn, work["worker"], work["lease"]), 0.0, Batch(1, 0.0))
+    desk = _desk(dsn, work["worker"], work["lease"])
+    return Attempt(step, handler, desk, work["lease"], Batch(1, work["renewed_at"]))
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from holdfast.errors import (
 from holdfast.kernel import finite
 from holdfast.kernel.signature import TRACE, ResultRefused, told
 from holdfast.kernel.transaction import ResultTooLarge
-from holdfast.models import Continue, Done, Fail, Outcome, Retry, Snooze, Unreadable, span
-from holdfast.worker.attempt import Attempt
+from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable, span
+from holdfast.worker.attempt import Attempt, LeaseRanOut
+from holdfast.worker.forks import leave_if_forked
 
 TRACE_LINES = 50  # of a traceback; what matters stands at its end
 LONGEST_TEXT = 8000
@@ -51,9 +52,9 @@ def attempt(one: Attempt) -> Outcome | None:
         try:
             if one.batch.is_traced:
                 with _traced(one):
-                    result = one.handler.function(**arguments)
+                    result = _called(one, arguments)
             else:
-                result = one.handler.function(**arguments)
+                result = _called(one, arguments)
             outcome = _outcome(one, result)
         except Continue as page:
             outcome = _said(one, page)
@@ -79,9 +80,9 @@ async def aattempt(one: Attempt) -> Outcome | None:
         try:
             if one.batch.is_traced:
                 with _traced(one):
-                    result = await one.handler.function(**arguments)
+                    result = await _acalled(one, arguments)
             else:
-                result = await one.handler.function(**arguments)
+                result = await _acalled(one, arguments)
             outcome = _outcome(one, result)
         except Continue as page:
             outcome = _said(one, page)
@@ -97,6 +98,20 @@ async def aattempt(one: Attempt) -> Outcome | None:
             await one.ctx.transaction_open.aabandon()
         return outcome_of(one, error)
     return None
+
+
+def _called(one: Attempt, arguments: dict[str, Any]) -> Any:
+    try:
+        return one.handler.function(**arguments)
+    finally:
+        leave_if_forked(one.batch.pid)
+
+
+async def _acalled(one: Attempt, arguments: dict[str, Any]) -> Any:
+    try:
+        return await one.handler.function(**arguments)
+    finally:
+        leave_if_forked(one.batch.pid)
 
 
 def _arguments(one: Attempt) -> dict[str, Any]:
@@ -133,8 +148,8 @@ def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
             return _said(one, error)
         case LeaseLost() | Interrupted() | asyncio.CancelledError() if one.is_timed_out and not one.is_lost:
             return _failure(one, TimeoutError(f"it took longer than {one.handler.timeout}"))
-        case LeaseLost():
-            return None
+        case LeaseLost() | LeaseRanOut():  # not begun, it is given back, if nobody has it by now: the database knows
+            return None if one.is_lost or isinstance(error, LeaseLost) else Release()
         case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
             return None  # its lease is lost, or the worker goes down and releases what it held
         case _ if _is_of_the_database(one, error):

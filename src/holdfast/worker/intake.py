@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
@@ -11,7 +10,7 @@ from holdfast.kernel import calls, completion
 from holdfast.kernel.arrays import Texts
 from holdfast.kernel.registry import Handler, Registry
 from holdfast.models import ClaimedStep
-from holdfast.worker.attempt import Attempt, Batch, Held
+from holdfast.worker.attempt import Attempt, Batch, Held, lease_clock
 from holdfast.worker.desk import PoolDesk
 from holdfast.worker.lanes import Lane
 from holdfast.worker.link import Link
@@ -66,7 +65,7 @@ class Intake:
         in_runs = False
         room = self.room()
         for queue in self._options.queues:
-            sent_at = time.monotonic()
+            sent_at = lease_clock()
             steps = await link.make(
                 calls.claim_steps(
                     self._options.identity,
@@ -97,11 +96,11 @@ class Intake:
             batch = one.batch
             batch.left -= 1
             if batch.left == 0:
-                self._pace.batch_ended(batch.size, time.monotonic() - batch.claimed_at)
+                self._pace.batch_ended(batch.size, lease_clock() - batch.claimed_at)
 
     def give_back_surplus(self) -> None:
         """Hand back what waits for a slot behind long handlers: another worker may have one."""
-        surplus = self.lanes.withdraw(claimed_before=time.monotonic() - SURPLUS_AFTER)
+        surplus = self.lanes.withdraw(claimed_before=lease_clock() - SURPLUS_AFTER)
         if surplus:
             self._pace.overfull()
             for one in released(surplus):

@@ -15,7 +15,7 @@ from datetime import timedelta
 from holdfast import log
 from holdfast.errors import HoldfastError
 from holdfast.kernel import calls
-from holdfast.worker.attempt import Attempt, Held
+from holdfast.worker.attempt import Attempt, Held, lease_clock
 from holdfast.worker.lanes import new_loop
 from holdfast.worker.link import Link
 from holdfast.worker.meters import Meters
@@ -69,9 +69,8 @@ class Leases:
     async def _watch_all(self) -> None:
         """Beside the renewals: one that nobody answers may take longer than the lease has left."""
         while not self._closing.is_set():
-            now = time.monotonic()
             for one in list(self._held.values()):
-                self._watch(one, now)
+                self._watch(one)
             await self._wait()
 
     async def _wait(self) -> None:
@@ -83,7 +82,7 @@ class Leases:
             return
 
     async def _round(self) -> None:
-        now = time.monotonic()
+        now = lease_clock()
         held = list(self._held.values())
         due = [
             one
@@ -96,11 +95,13 @@ class Leases:
             self._looked_at = now
             await self._look([one for one in held if now - one.renewed_at >= LOOK_EACH])
 
-    def _watch(self, one: Attempt, now: float) -> None:
-        if not one.is_lost and now - one.renewed_at >= one.lease:
-            self._lose(one, "its lease ran out while the database could not be reached")
+    def _watch(self, one: Attempt) -> None:
+        if one.began_at is None:  # and will not begin under a lease that has run out: see Attempt.begin
+            return
+        if not one.is_lost and lease_clock() - one.renewed_at >= one.lease:
+            self._lose(one, "its lease ran out: the database could not be reached, or the worker was frozen")
         deadline = one.ctx.deadline_at
-        if deadline is not None and now >= deadline and not one.is_timed_out and one.began_at is not None:
+        if deadline is not None and time.monotonic() >= deadline and not one.is_timed_out:
             # Its lease is not renewed from here on: should the handler not stop, another worker gets the step.
             one.is_timed_out = True
             self._meters.timed_out(one.step.kind)
@@ -110,7 +111,7 @@ class Leases:
     async def _renew(self, due: list[Attempt]) -> None:
         for lease in {one.lease for one in due}:
             some = [one for one in due if one.lease == lease]
-            sent_at = time.monotonic()
+            sent_at = lease_clock()
             try:
                 kept = await self._link.make(
                     calls.renew_leases(

@@ -18,6 +18,7 @@ from holdfast import log
 from holdfast.errors import HoldfastError
 from holdfast.kernel import calls
 from holdfast.kernel.registry import Registry
+from holdfast.worker import forks
 from holdfast.worker.attempt import Held
 from holdfast.worker.drain import drain
 from holdfast.worker.hooks import Hooks
@@ -26,7 +27,7 @@ from holdfast.worker.lease import Leases
 from holdfast.worker.link import Link
 from holdfast.worker.listen import Listener
 from holdfast.worker.meters import Meters
-from holdfast.worker.options import Options
+from holdfast.worker.options import Options, strangers
 from holdfast.worker.pace import AT_ONCE
 from holdfast.worker.recovery import Recovery
 from holdfast.worker.registration import RegistrationRefused, about, register
@@ -94,6 +95,10 @@ class Worker:
 
         Whatever goes wrong is waited for, but for a definition that the database refuses: that is raised.
         """
+        with forks.guarded():
+            return await self._run()
+
+    async def _run(self) -> int:
         refusal: HoldfastError | None = None
         while not self.stop_signals:
             try:
@@ -182,7 +187,8 @@ class Worker:
             return
         self.is_ready = False
         await self._claims.open()
-        if others := await register(self._claims, self._sayings, self.options, self._registry.kinds(), self._about()):
+        others = await register(self._claims, self._sayings, self.options, self._registry.kinds(), self._about())
+        if others := strangers(self.options.identity, others):
             self.log.warning("worker.name_taken", others=others, then="both work; give each a name of its own")
         self._is_asleep = False
         self.is_ready = True

@@ -11,9 +11,20 @@ from datetime import timedelta
 DEFAULT_LEASE = timedelta(seconds=300)  # as holdfast.claim_steps has it for a kind that names none
 
 
-def new_identity(name: str | None = None) -> str:
-    """Name a worker, once for each start: a process that comes again under an old name holds none of its leases."""
-    return f"{name or f'{socket.gethostname()}:{os.getpid()}'}/{uuid.uuid4().hex[:8]}"
+def new_identity(name: str | None = None, *, crew: str | None = None) -> str:
+    """Name a worker, once for each start: a process that comes again under an old name holds none of its leases.
+
+    Processes of one supervisor have a `crew` in common, so that they do not take each other for strangers.
+    """
+    start = uuid.uuid4().hex[:8]
+    return f"{name or f'{socket.gethostname()}:{os.getpid()}'}/{start if crew is None else f'{crew}.{start}'}"
+
+
+def strangers(identity: str, others: list[str]) -> list[str]:
+    """Give those of the others that are not of the same crew."""
+    name, _, start = identity.rpartition("/")
+    crew, dot, _ = start.rpartition(".")
+    return [other for other in others if not dot or not other.startswith(f"{name}/{crew}.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.errors import BadInput
+from holdfast.worker import forks
 from holdfast.worker.meters import Meters
 from holdfast.worker.states import State
 
@@ -30,6 +31,7 @@ class Probe:
             self._server = ThreadingHTTPServer((host, port), self._answers)
         except (OSError, OverflowError) as error:
             raise BadInput(f"the probe cannot listen on {host}:{port}: {error}; name another --probe-port") from error
+        forks.own(self._server)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="holdfast-probe", daemon=True)
         self._thread.start()

@@ -17,6 +17,7 @@ from contextlib import suppress
 from holdfast import log
 from holdfast.failpoints import failpoint
 from holdfast.kernel.registry import Registry
+from holdfast.worker import forks
 from holdfast.worker.codes import REFUSED, STOPS
 from holdfast.worker.hooks import Hooks
 from holdfast.worker.lanes import new_loop
@@ -51,6 +52,7 @@ def run_worker(
         if threading.current_thread() is threading.main_thread():
             for number in STOPS:
                 loop.add_signal_handler(number, worker.stop)
+            forks.own_signals(*STOPS)
         if is_supervised:
             _stop_with_supervisor(loop, worker)
         return loop.run_until_complete(worker.run())

@@ -1,0 +1,103 @@
+"""Forks of a worker's process. A handler may fork: by os.fork, by multiprocessing, or inside a library.
+
+A fork is a copy of the worker. It must not hold the worker's connections, or the server would not notice when the
+worker is gone. It must not use them either, nor go on as a second worker when its handler returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Protocol
+from weakref import WeakSet
+
+from holdfast.kernel.bounded import opened
+
+STDERR = 2
+
+
+class File(Protocol):
+    """Anything with a descriptor."""
+
+    def fileno(self) -> int:
+        """Give its number."""
+
+
+_workers = 0  # that run in this process
+_files: WeakSet[File] = WeakSet()  # theirs, besides their connections
+_signals: set[signal.Signals] = set()  # that they handle
+_thread = threading.local()
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Let every fork that is made during the block drop what is the worker's."""
+    global _workers  # noqa: PLW0603 - a fork is the whole process's, and so is this count
+    _hook()
+    _workers += 1
+    try:
+        yield
+    finally:
+        _workers -= 1
+
+
+def own(file: File) -> None:
+    """Close this file in forks too."""
+    _files.add(file)
+
+
+def own_signals(*numbers: signal.Signals) -> None:
+    """Let forks handle these signals as any other process does."""
+    _signals.update(numbers)
+
+
+def own_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """End a fork that is made in this thread and returns to this loop."""
+    _thread.loop = loop
+
+
+def leave_if_forked(pid: int) -> None:
+    """End this process at once unless its id is `pid`; to be called where a handler has returned or raised."""
+    if os.getpid() == pid:
+        return
+    match sys.exc_info()[1]:
+        case None | SystemExit(code=None):
+            os._exit(0)
+        case SystemExit(code=int(code)):
+            os._exit(code & 0xFF)
+        case _:
+            os.write(STDERR, traceback.format_exc().encode(errors="replace"))
+            os._exit(1)
+
+
+@cache
+def _hook() -> None:
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def _let_go() -> None:
+    """In a fork: put /dev/null in the place of what is the worker's.
+
+    A connection is not closed by the driver, which would tell the server; and its number stays taken, so that nothing
+    of it can reach a file that the fork opens later.
+    """
+    if not _workers:
+        return
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for file in [*opened, *_files]:
+        with suppress(Exception):  # closed already
+            os.dup2(nothing, file.fileno(), inheritable=False)
+    os.close(nothing)
+    if _signals:
+        signal.set_wakeup_fd(-1)  # it is shared: a signal to the fork would be handled by the worker
+    for number in _signals:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if (loop := getattr(_thread, "loop", None)) is not None:
+        loop.call_soon(os._exit, 1)
