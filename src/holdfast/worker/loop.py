@@ -27,7 +27,7 @@ from holdfast.worker.lease import Leases
 from holdfast.worker.link import Link
 from holdfast.worker.listen import Listener
 from holdfast.worker.meters import Meters
-from holdfast.worker.options import Options, strangers
+from holdfast.worker.options import Options
 from holdfast.worker.pace import AT_ONCE
 from holdfast.worker.recovery import Recovery
 from holdfast.worker.registration import RegistrationRefused, about, register
@@ -166,11 +166,13 @@ class Worker:
         self.states.enter("connecting")
         await self._connect()
         self.states.enter("recovery")
-        await self._recover_if_due()
+        await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
         self.states.enter("polling")
         while not self.stop_signals and (await self._poll() or not self._recovery.is_through):
             self._raise_trouble()
-            await self._recover_if_due()  # under load there is no idle, and so no other round
+            await self._recovery.run_if_due(
+                self._about, counts_backlog=self.is_probed
+            )  # under load there is no idle, and so no other round
         if self.stop_signals:
             return False
         if self.options.burst and self._polled_alone:
@@ -187,15 +189,11 @@ class Worker:
             return
         self.is_ready = False
         await self._claims.open()
-        others = await register(self._claims, self._sayings, self.options, self._registry.kinds(), self._about())
-        if others := strangers(self.options.identity, others):
+        if others := await register(self._claims, self._sayings, self.options, self._registry.kinds(), self._about()):
             self.log.warning("worker.name_taken", others=others, then="both work; give each a name of its own")
         self._is_asleep = False
         self.is_ready = True
         self.log.info("worker.connected")
-
-    async def _recover_if_due(self) -> None:
-        await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
 
     async def _poll(self) -> bool:
         """Look for work once; False when there was none."""

@@ -12,7 +12,7 @@ from holdfast.errors import HoldfastError, PermissionMissing, RefusedError
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.worker.link import Link
-from holdfast.worker.options import Options
+from holdfast.worker.options import Options, strangers
 from holdfast.worker.states import State
 
 SHOWN = 80  # characters of a name that is refused
@@ -29,11 +29,11 @@ class RegistrationRefused(Exception):
 async def register(
     link: Link, definitions: Iterable[Call[None]], options: Options, kinds: list[str], described: dict[str, Any]
 ) -> list[str]:
-    """Send the definitions and enlist the worker; return the live workers that have the same name."""
+    """Send the definitions and enlist the worker; return live workers of the same name that are not of its crew."""
     worker, queues, tenants = options.identity, options.queues, options.tenants
     for call in (*definitions, calls.enlist_worker(worker, queues, kinds=kinds, tenants=tenants, about=described)):
         await _send(link, call)
-    return await _send(link, calls.namesakes(worker))
+    return strangers(worker, await _send(link, calls.namesakes(worker)))
 
 
 def about(options: Options, state: State, in_flight: int) -> dict[str, Any]:
