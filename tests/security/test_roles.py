@@ -50,6 +50,26 @@ def test_a_producer_starts_and_cannot_claim(login: Login, db: DB) -> None:
     assert journal(db, step=step_id)[0].actor == producer.info.user
 
 
+@pytest.mark.one_server
+def test_the_actor_settings_work_for_who_may_write_tables_and_for_nobody_else(login: Login, db: DB) -> None:
+    """The owner and superusers are trusted; a runtime login is journaled under its own name."""
+    pretend = "select set_config('holdfast.actor_kind', 'user', false), set_config('holdfast.actor', 'mallory', false)"
+    producer = login("hf_producer")
+    theirs, ours = start(producer), start(db)
+
+    producer.execute(pretend)
+    run(producer, calls.cancel(str(theirs)))
+    db.execute(pretend)
+    db.execute(
+        """update holdfast.steps set state = 'cancelled', last_event = 'cancelled', due_at = null, finished_at = now()
+            where id = %s""",
+        [ours],
+    )
+
+    assert journal(db, step=theirs)[0].actor == producer.info.user
+    assert (journal(db, step=ours)[0].event, journal(db, step=ours)[0].actor) == ("cancelled", "mallory")
+
+
 def test_a_worker_claims_notes_renews_and_settles(login: Login, db: DB) -> None:
     """X-15"""
     worker = login("hf_worker")

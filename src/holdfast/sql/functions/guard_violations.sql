@@ -9,7 +9,7 @@ as $$
                  ('runs', 'begins'), ('runs', 'keeps_its_id'), ('edges', 'acyclic'), ('journal', 'stays'),
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
-                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled <> 'D')
+                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled in ('O', 'A'))
   union all
   select 'row_security_is_forced', c.relname, 'row-level security is off or not forced'
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant'
