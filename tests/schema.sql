@@ -455,6 +455,9 @@ CREATE FUNCTION flow.define_flow(name text, steps jsonb, namespace text DEFAULT 
 declare
   tenants constant text[] := holdfast.tenants_to_define(format('flow %s', define_flow.name));
 begin
+  perform holdfast.check_name('the name of a flow', coalesce(define_flow.name, ''));
+  perform holdfast.check_name('namespace', define_flow.namespace);
+  perform holdfast.check_name('version', define_flow.version);
   perform holdfast.check_plan(null, define_flow.steps);
   if define_flow.steps = '[]' then
     perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
@@ -704,6 +707,8 @@ begin
   if initialize_task.steps = '[]' then
     perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'a flow has at least one');
   end if;
+  perform holdfast.check_name('namespace', initialize_task.namespace);
+  perform holdfast.check_name('version', initialize_task.version);
   perform flow.check_skip(initialize_task.steps, initialize_task.skip);
   task_id := holdfast.start_run(
     'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
@@ -1393,7 +1398,6 @@ CREATE FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) 
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
-  of_tenant constant text := (select r.tenant from holdfast.runs r where r.id = add_steps.run_id);
   begins constant text := holdfast.initial_state(add_steps.step_machine, 'step');
   outside text[];
   outside_ids bigint[];
@@ -1435,7 +1439,7 @@ begin
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
-    left join holdfast.kinds_of(of_tenant) k on k.kind = u.plan ->> 'kind'
+    left join lateral holdfast.kinds_of(r.tenant) k on k.kind = u.plan ->> 'kind'
     left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
   select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
@@ -1536,7 +1540,7 @@ begin
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
     -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
-  seconds := least(seconds, extract(epoch from coalesce(law.longest, interval '100 years')));
+  seconds := least(seconds, extract(epoch from least(law.longest, interval '100 years')));
   if law.jitter > 0 and law.jitter_in_seconds and seconds = trunc(seconds) and seconds >= 1 then
     spread := round(seconds * law.jitter);
     seconds := greatest(1, seconds - spread + floor(backoff.chance * (2 * spread + 1)));
@@ -1693,8 +1697,8 @@ CREATE FUNCTION holdfast.check_claim(worker text, batch integer, lease interval)
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  if coalesce(check_claim.worker, '') = '' then
-    perform holdfast.refuse('RN005', 'a claim needs the worker''s name', 'pass a name that no other process uses');
+  if holdfast.is_name(check_claim.worker) is not true then
+    perform holdfast.check_name('worker', coalesce(check_claim.worker, ''));
   end if;
   if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
     perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch), 'take 1 to 10000; 500 is fast');
@@ -1706,6 +1710,59 @@ begin
     perform holdfast.refuse('RN005', format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
                             'take minutes, and renew it');
   end if;
+end
+$$;
+
+
+--
+-- Name: check_due(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_due(due_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if not holdfast.is_in_reach(check_due.due_at) then
+    perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
+                            'leave it out for now');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_name(text, text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_name(what text, name text, longest integer DEFAULT 200) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if not holdfast.is_name(check_name.name, check_name.longest) then
+    perform holdfast.refuse(
+      'RN005', format('%s must have 1 to %s characters and no control characters, got %s of them: %s', check_name.what,
+                      check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
+      'take a shorter name, or a digest of it');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_names(text, text[], integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_names(what text, names text[], longest integer DEFAULT 200) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  odd constant text := (
+    select u.name from unnest(check_names.names) u (name) where not holdfast.is_name(u.name, check_names.longest) limit 1);
+begin
+  perform holdfast.check_name(check_names.what, odd, check_names.longest);
 end
 $$;
 
@@ -1857,15 +1914,29 @@ CREATE FUNCTION holdfast.check_plan(run_id uuid, steps jsonb) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+  named record;
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
     perform holdfast.refuse('RN005', 'a plan is an array of steps', '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
-     from jsonb_array_elements(check_plan.steps) p;
-  perform holdfast.check_policies(array(
-    select distinct p ->> 'policy' from jsonb_array_elements(check_plan.steps) p where p ->> 'policy' is not null));
+     from jsonb_array_elements(check_plan.steps) p
+    where holdfast.is_name(p ->> 'kind') is not true or (p ->> 'priority')::int not between 0 and 9
+       or pg_column_size(p -> 'input') > 1048576;  -- the odd ones alone: a call for each step would cost as much as the rest
+  select min(p ->> 'name') filter (where not holdfast.is_name(p ->> 'name', 400)) as name,
+         min(p ->> 'queue') filter (where not holdfast.is_name(p ->> 'queue')) as queue,
+         min((p ->> 'due_at')::timestamptz) as first_due, max((p ->> 'due_at')::timestamptz) as last_due,
+         array_agg(distinct p ->> 'policy') filter (where p ->> 'policy' is not null) as policies
+    into named
+    from jsonb_array_elements(check_plan.steps) p;
+  if num_nonnulls(named.name, named.queue, named.first_due, named.policies) > 0 then
+    perform holdfast.check_name('the name of a step', named.name, 400);
+    perform holdfast.check_name('queue', named.queue);
+    perform holdfast.check_due(named.first_due);
+    perform holdfast.check_due(named.last_due);
+    perform holdfast.check_policies(named.policies);
+  end if;
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
   select coalesce(odd, min(p ->> 'name')) into odd
@@ -1933,6 +2004,34 @@ $$;
 
 
 --
+-- Name: check_reserved(bigint, bigint); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_reserved(first_id bigint, last_id bigint) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  stray bigint;
+begin
+  if exists (select from holdfast.reserved_ids r
+              where r.login = session_user and r.first_id <= check_reserved.first_id and r.last_id >= check_reserved.last_id) then
+    return;
+  end if;
+  select min(g.id) into stray
+    from pg_temp.staged_steps g
+   where g.id is not null and coalesce(  -- each by index: the last reservation that begins no later
+           (select r.last_id from holdfast.reserved_ids r
+             where r.login = session_user and r.first_id <= g.id order by r.first_id desc limit 1) < g.id, true);
+  if stray is not null then
+    perform holdfast.refuse('RN005', format('id %s of a staged step was not reserved by %s', stray, session_user),
+                            'take ids from holdfast.reserve_step_ids()');
+  end if;
+end
+$$;
+
+
+--
 -- Name: check_size(text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1958,29 +2057,32 @@ CREATE FUNCTION holdfast.check_staged() RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  largest int;
-  longest int;
-  shortest int;
-  highest int;
-  lowest int;
-  last_id bigint;
-  first_id bigint;
+  seen record;
   stray bigint;
 begin
-  select max(pg_column_size(g.input)), max(length(g.kind)), min(length(g.kind)), max(g.priority), min(g.priority), max(g.id), min(g.id)
-    into largest, longest, shortest, highest, lowest, last_id, first_id
+  select max(pg_column_size(g.input)) as largest, max(g.priority) as highest, min(g.priority) as lowest,
+         min(g.due_at) as first_due, max(g.due_at) as last_due, min(g.id) as first_id, max(g.id) as last_id,
+         min(g.name) filter (where not holdfast.is_name(g.name, 400)) as odd_name,
+         min(g.unique_key) filter (where not holdfast.is_name(g.unique_key, 400)) as odd_key
+    into seen
     from pg_temp.staged_steps g;
-  if largest > 1048576 then
-    perform holdfast.refuse('RN011', format('an input has %s bytes; 1048576 is the limit', largest), 'keep it elsewhere and pass where it is');
+  if seen.largest > 1048576 then
+    perform holdfast.refuse('RN011', format('an input has %s bytes; 1048576 is the limit', seen.largest),
+                            'keep it elsewhere and pass where it is');
   end if;
-  if longest > 200 or shortest < 1 then
-    perform holdfast.refuse('RN005', 'a start needs the name of its handler, of 1 to 200 characters');
+  if seen.highest > 9 or seen.lowest < 0 then
+    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s',
+                                            case when seen.highest > 9 then seen.highest else seen.lowest end),
+                            'use 9 for the most urgent');
   end if;
-  if highest > 9 or lowest < 0 then
-    perform holdfast.refuse('RN005', 'a priority of the staged steps is not possible', 'take 0 to 9; higher goes first');
-  end if;
-  if first_id < 1 or last_id > (select q.last_value from holdfast.step_ids q) then
-    perform holdfast.refuse('RN005', 'a staged step has an id that was not given out', 'take ids from holdfast.reserve_step_ids()');
+  perform holdfast.check_due(seen.first_due);
+  perform holdfast.check_due(seen.last_due);
+  perform holdfast.check_name('the name of a step', seen.odd_name, 400);
+  perform holdfast.check_name('unique_key', seen.odd_key, 400);
+  perform holdfast.check_names('the name of a handler', array(select distinct g.kind from pg_temp.staged_steps g));
+  perform holdfast.check_names('queue', array(select distinct g.queue from pg_temp.staged_steps g where g.queue is not null));
+  if seen.first_id is not null then
+    perform holdfast.check_reserved(seen.first_id, seen.last_id);
   end if;
   perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g where g.policy is not null));
   select min(e.next_id) into stray
@@ -2006,6 +2108,8 @@ begin
   select count(*) into ours
     from pg_class c
    where c.relnamespace = pg_my_temp_schema() and c.relname in ('staged_steps', 'staged_edges')
+     and (c.relname = 'staged_edges' or exists (
+           select from pg_attribute a where a.attrelid = c.oid and a.attname = 'own_id'))  -- else made by an older release
      and c.relkind = 'r' and c.relowner = (select r.oid from pg_roles r where r.rolname = current_user);
   if ours <> 2 then
     perform holdfast.refuse('RN005', 'nothing is staged in this transaction', 'call holdfast.stage_steps() first, then COPY');
@@ -2023,11 +2127,13 @@ CREATE FUNCTION holdfast.check_start(name text, input jsonb, priority integer) R
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  if coalesce(check_start.name, '') = '' or length(check_start.name) > 200 then
-    perform holdfast.refuse('RN005', 'a start needs the name of its handler, of 1 to 200 characters');
+  if holdfast.is_name(check_start.name) and check_start.priority between 0 and 9
+     and coalesce(pg_column_size(check_start.input) <= 1048576, true) then
+    return;
   end if;
+  perform holdfast.check_name('the name of a handler or run', coalesce(check_start.name, ''));
   if check_start.priority is null or check_start.priority not between 0 and 9 then
-    perform holdfast.refuse('RN005', format('priority %s is not possible', check_start.priority), 'take 0 to 9; higher goes first');
+    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority), 'use 9 for the most urgent');
   end if;
   perform holdfast.check_size('an input', check_start.input);
 end
@@ -2045,8 +2151,9 @@ CREATE FUNCTION holdfast.check_tenant(tenant text) RETURNS void
 declare
   allowed constant text[] := holdfast.allowed_tenants();
 begin
-  if length(check_tenant.tenant) not between 1 and 200 then
-    perform holdfast.refuse('RN005', 'a tenant has a name of 1 to 200 characters');
+  if not holdfast.is_name(check_tenant.tenant) or check_tenant.tenant = '*' then
+    perform holdfast.check_name('tenant', check_tenant.tenant);
+    perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
   if allowed is not null and check_tenant.tenant <> all (allowed) then
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
@@ -2280,6 +2387,7 @@ declare
   tenants constant text[] := holdfast.tenants_to_define(format('kind %s', define_kind.kind));
 begin
   perform holdfast.check_start(define_kind.kind, null, 0);
+  perform holdfast.check_name('queue', define_kind.queue);
   perform holdfast.check_claim('kind', 1, define_kind.lease);
   perform holdfast.check_claim('kind', 1, define_kind.timeout);
   perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
@@ -2312,8 +2420,8 @@ declare
   tenants constant text[] := holdfast.tenants_to_define(format('policy %s', define_policy.policy));
   taken text;
 begin
-  if coalesce(define_policy.policy, '') = '' or define_policy.policy in (
-       select c.policy from holdfast.machines c where c.policy is not null) then
+  perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
+  if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
     perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
   end if;
   if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
@@ -2369,6 +2477,9 @@ declare
 begin
   perform holdfast.check_claim(enlist_worker.worker, 1, null);
   perform holdfast.check_about(enlist_worker.about);
+  perform holdfast.check_names('queue', queues);
+  perform holdfast.check_names('kind', enlist_worker.kinds);
+  perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
     perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
   end if;
@@ -2525,6 +2636,9 @@ begin
        and w.seen_at > greet_worker.clock - interval '10 s'
        and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants
        and w.machine is not distinct from greet_worker.machine) then
+    perform holdfast.check_name('queue', greet_worker.queue);
+    perform holdfast.check_names('kind', greet_worker.kinds);
+    perform holdfast.check_names('tenant', greet_worker.tenants);
     insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
     values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine,
             greet_worker.clock, greet_worker.clock)
@@ -2555,7 +2669,7 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
                  ('runs', 'begins'), ('runs', 'keeps_its_id'), ('edges', 'acyclic'), ('journal', 'stays'),
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
-                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled <> 'D')
+                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled in ('O', 'A'))
   union all
   select 'row_security_is_forced', c.relname, 'row-level security is off or not forced'
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant'
@@ -2665,6 +2779,28 @@ CREATE FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time z
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
  SELECT ((step).due_at <= clock);
+END;
+
+
+--
+-- Name: is_in_reach(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((due_at >= '1900-01-02 00:00:00+00'::timestamp with time zone) AND (due_at <= '9998-12-31 00:00:00+00'::timestamp with time zone));
+END;
+
+
+--
+-- Name: is_name(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_name(name text, longest integer DEFAULT 200) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((name <> ''::text) AND (length(name) <= longest) AND (name !~ '[\u0001-\u001f\u007f-\u009f]'::text));
 END;
 
 
@@ -2817,15 +2953,17 @@ ALTER TABLE ONLY holdfast.kinds FORCE ROW LEVEL SECURITY;
 -- Name: kinds_of(text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.kinds_of(tenant text) RETURNS TABLE(kind text, policy text, queue text)
+CREATE FUNCTION holdfast.kinds_of(tenant text) RETURNS TABLE(kind text, policy text, lease interval, queue text)
     LANGUAGE sql STABLE
     BEGIN ATOMIC
- SELECT DISTINCT ON (k.kind) k.kind,
+ SELECT k.kind,
      k.policy,
+     k.lease,
      k.queue
     FROM holdfast.kinds k
-   WHERE (k.tenant = ANY (ARRAY[kinds_of.tenant, '*'::text]))
-   ORDER BY k.kind, (k.tenant = '*'::text);
+   WHERE ((k.tenant = kinds_of.tenant) OR ((k.tenant = '*'::text) AND (NOT (EXISTS ( SELECT
+            FROM holdfast.kinds o
+           WHERE ((o.kind = k.kind) AND (o.tenant = kinds_of.tenant)))))));
 END;
 
 
@@ -2837,10 +2975,8 @@ CREATE FUNCTION holdfast.lease_of(kind text, tenant text) RETURNS interval
     LANGUAGE sql STABLE
     BEGIN ATOMIC
  SELECT k.lease
-    FROM holdfast.kinds k
-   WHERE ((k.kind = lease_of.kind) AND (k.tenant = ANY (ARRAY[lease_of.tenant, '*'::text])))
-   ORDER BY (k.tenant = '*'::text)
-  LIMIT 1;
+    FROM holdfast.kinds_of(lease_of.tenant) k(kind, policy, lease, queue)
+   WHERE (k.kind = lease_of.kind);
 END;
 
 
@@ -2982,6 +3118,8 @@ declare
   clock constant timestamptz := holdfast.clock();
   soonest timestamptz;
 begin
+  perform holdfast.check_name('worker', mark_asleep.worker);
+  perform holdfast.check_name('queue', mark_asleep.queue);
   update holdfast.workers w
      set is_asleep = true, seen_at = clock,
          state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours
@@ -3007,19 +3145,40 @@ CREATE FUNCTION holdfast.measured_upkeep(worker text, about jsonb DEFAULT NULL::
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  made constant int := case when holdfast.partitions_ahead() < interval '350 days'
-                            then holdfast.make_partitions() else 0 end;  -- first: what follows wants to be journaled
-  own_rescues bigint;
+  allowed constant text[] := holdfast.allowed_tenants();
   given_up bigint[];
+  run record;
 begin
-  select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into own_rescues, given_up
-    from holdfast.rescue_steps(measured_upkeep.batch) r;
-  select own_rescues + u.rescued, u.moved, made + u.partitions
-    into measured_upkeep.rescued, measured_upkeep.moved, measured_upkeep.partitions
-    from holdfast.upkeep(measured_upkeep.batch, measured_upkeep.worker, measured_upkeep.about) u;
+  perform holdfast.check_name('worker', measured_upkeep.worker);
+  perform holdfast.check_about(measured_upkeep.about);
+  -- First: what follows wants to be journaled.
+  measured_upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days'
+                                     then holdfast.make_partitions() else 0 end;
+  select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into measured_upkeep.rescued, given_up
+    from holdfast.expire_leases(measured_upkeep.batch, holdfast.clock()) r;
+  measured_upkeep.moved := 0;
+  for run in
+    select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
+  loop
+    perform holdfast.act('system', 'upkeep', 'the run was ' || run.moving);
+    measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
+    perform holdfast.act();
+  end loop;
+  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
+  update holdfast.workers w
+     set seen_at = holdfast.clock(), state = coalesce(measured_upkeep.about ->> 'state', w.state),
+         about = coalesce(measured_upkeep.about, w.about)
+   where w.worker = measured_upkeep.worker and holdfast.is_own_worker(w.tenants, allowed)
+     and w.queue = any (array(
+           select o.queue from holdfast.workers o where o.worker = measured_upkeep.worker for update skip locked));
+  delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
+  delete from holdfast.reserved_ids r where r.reserved_at < holdfast.clock() - interval '1 day';
   measured_upkeep.exhausted := coalesce(
     (select jsonb_object_agg(k.kind, k.steps)
-       from (select s.kind, count(*) as steps from holdfast.steps s where s.id = any (given_up) group by s.kind) k), '{}');
+       from (select s.kind, count(*) as steps
+               from holdfast.steps s
+              where s.id = any (given_up) and (allowed is null or s.tenant = any (allowed))
+              group by s.kind) k), '{}');
   measured_upkeep.backlog := coalesce(
     (select jsonb_object_agg(w.queue, holdfast.backlog(w.queue, measured_upkeep.most))
        from holdfast.workers w
@@ -3185,6 +3344,7 @@ CREATE FUNCTION holdfast.namesakes(worker text) RETURNS SETOF text
 declare
   allowed constant text[] := holdfast.allowed_tenants();
 begin
+  perform holdfast.check_name('worker', namesakes.worker);
   return query
   select distinct w.worker
     from holdfast.workers w
@@ -3231,6 +3391,7 @@ begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
     perform holdfast.refuse('RN005', format('%s is no level of a note', note.level), 'take debug, info, warn or error');
   end if;
+  perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
@@ -3331,6 +3492,7 @@ CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text)
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
+  perform holdfast.check_name('queue', pause_queue.queue);
   perform holdfast.check_reason(pause_queue.reason);
   perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
   update holdfast.queues q
@@ -3517,11 +3679,9 @@ CREATE FUNCTION holdfast.step_policy(own text, kind text, machine text, tenant t
      p.retryable
     FROM (((holdfast.machines c
       LEFT JOIN holdfast.policies o ON ((o.policy = step_policy.own)))
-      LEFT JOIN LATERAL ( SELECT k_1.policy
-            FROM holdfast.kinds k_1
-           WHERE ((k_1.kind = step_policy.kind) AND (k_1.tenant = ANY (ARRAY[step_policy.tenant, '*'::text])))
-           ORDER BY (k_1.tenant = '*'::text)
-          LIMIT 1) k ON (true))
+      LEFT JOIN holdfast.kinds k ON (((k.kind = step_policy.kind) AND ((k.tenant = step_policy.tenant) OR ((k.tenant = '*'::text) AND (NOT (EXISTS ( SELECT
+            FROM holdfast.kinds t
+           WHERE ((t.kind = k.kind) AND (t.tenant = step_policy.tenant))))))))))
       JOIN holdfast.policies p ON ((p.policy = COALESCE(o.policy, k.policy, c.policy))))
    WHERE (c.machine = step_policy.machine);
 END;
@@ -3886,8 +4046,19 @@ CREATE FUNCTION holdfast.reserve_step_ids(amount integer) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  ids bigint[];
 begin
-  return query select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount);
+  if reserve_step_ids.amount is null or reserve_step_ids.amount not between 0 and 1000000 then
+    perform holdfast.refuse('RN005', format('amount must be 0 to 1000000, got %s', reserve_step_ids.amount),
+                            'reserve more with another call');
+  end if;
+  ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
+  insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)
+  select session_user, min(u.id), max(u.id), holdfast.clock()
+    from (select i.id, i.id - i.no as before from unnest(ids) with ordinality i (id, no)) u  -- others may take ids in between
+   group by u.before;
+  return query select unnest(ids);
 end
 $$;
 
@@ -3915,6 +4086,7 @@ CREATE FUNCTION holdfast.resume_queue(queue text) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
+  perform holdfast.check_name('queue', resume_queue.queue);
   perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
   update holdfast.queues q
      set paused_at = null, paused_by = null, pause_reason = null
@@ -3936,6 +4108,7 @@ CREATE FUNCTION holdfast.retire_worker(worker text) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
+  perform holdfast.check_name('worker', retire_worker.worker);
   delete from holdfast.workers w
    where w.worker = retire_worker.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
 end
@@ -4074,7 +4247,7 @@ begin
            settle_others.clock + greatest('0', case
              when e.event = 'snoozed' then least(o.retry_after, '100 years')
              when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
-             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after) end),
+             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after, '100 years') end),
            o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
     into moves
     from jsonb_array_elements(settle_others.outcomes) j,
@@ -4145,7 +4318,7 @@ CREATE FUNCTION holdfast.stage_steps() RETURNS void
     AS $$
 begin
   create temporary table if not exists staged_steps (
-    id bigint not null default nextval('holdfast.step_ids'),
+    id bigint,  -- one that the login reserved; else the step takes own_id
     kind text not null,
     input jsonb not null default '{}',
     name text,
@@ -4153,12 +4326,16 @@ begin
     priority smallint not null default 0,
     due_at timestamptz,
     unique_key text,
-    policy text
+    policy text,
+    own_id bigint not null default nextval('holdfast.step_ids')
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
   perform holdfast.check_staging();
   alter table pg_temp.staged_steps alter column input set storage external;  -- uncompressed, so that its size can be told
-  execute format('grant insert on pg_temp.staged_steps, pg_temp.staged_edges to %I', session_user);
+  -- Not of own_id: by whom an id was chosen is told by the column that it is in.
+  execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) on pg_temp.staged_steps to %I',
+                 session_user);
+  execute format('grant insert on pg_temp.staged_edges to %I', session_user);
 end
 $$;
 
@@ -4177,6 +4354,7 @@ declare
 begin
   perform holdfast.check_start(start_run.name, start_run.input, 0);
   perform holdfast.check_tenant(start_run.tenant);
+  perform holdfast.check_name('key', start_run.key, 400);
   if start_run.of_run is not null
      and not exists (select from holdfast.runs r where r.id = start_run.of_run and r.tenant = start_run.tenant) then
     perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
@@ -4239,17 +4417,28 @@ CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, 
 #variable_conflict use_column  -- on conflict names its columns bare
 declare
   clock constant timestamptz := holdfast.clock();
-  defaults holdfast.kinds;
+  kind_queue text;
+  kind_policy text;
   into_queue text;
   hash bytea;
   own_id bigint;  -- given out with the key
   step_id bigint;
 begin
-  perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
+  if (holdfast.is_name(start_task.name) and start_task.priority between 0 and 9
+      and coalesce(pg_column_size(start_task.input) <= 1048576 and holdfast.is_in_reach(start_task.due_at), true)
+      and coalesce(holdfast.is_name(start_task.key, 400), true)
+      and coalesce(holdfast.is_name(start_task.unique_key, 400), true)) is not true then  -- one expression: a call costs more
+    perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
+    perform holdfast.check_name('key', start_task.key, 400);
+    perform holdfast.check_name('unique_key', start_task.unique_key, 400);
+    perform holdfast.check_due(start_task.due_at);
+  end if;
   perform holdfast.check_tenant(start_task.tenant);
-  select k.* into defaults from holdfast.kinds k
-   where k.kind = start_task.name and k.tenant in (start_task.tenant, '*') order by k.tenant = '*' limit 1;
-  into_queue := coalesce(start_task.queue, defaults.queue, 'default');
+  select k.queue, k.policy into kind_queue, kind_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
+   where k.kind = start_task.name and k.tenant = case
+           when exists (select from holdfast.kinds o where o.kind = start_task.name and o.tenant = start_task.tenant)
+           then start_task.tenant else '*' end;
+  into_queue := coalesce(start_task.queue, kind_queue, 'default');
   if start_task.key is not null then
     hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
     own_id := nextval('holdfast.step_ids');
@@ -4259,13 +4448,14 @@ begin
     end if;
   end if;
   if not exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_task.priority) then
+    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
     perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
   end if;
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
     values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task',
             (select m.state from holdfast.machine_states m where m.machine = 'work.task' and m.is_initial),
-            start_task.name, into_queue, start_task.tenant, defaults.policy, start_task.unique_key, start_task.priority,
+            start_task.name, into_queue, start_task.tenant, kind_policy, start_task.unique_key, start_task.priority,
             coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;
@@ -4377,7 +4567,7 @@ begin
   started as (
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
                                 created_at, input)
-    select g.id, take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
+    select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
            take_staged.tenant,
            coalesce(case when g.policy is not null then (
                       select p.policy from holdfast.policies p
@@ -4394,7 +4584,7 @@ begin
                             'copy its steps into pg_temp.staged_steps first');
   end if;
   if take_staged.run_id is not null then
-    insert into holdfast.run_steps select take_staged.run_id, g.id, g.name from pg_temp.staged_steps g;
+    insert into holdfast.run_steps select take_staged.run_id, coalesce(g.id, g.own_id), g.name from pg_temp.staged_steps g;
   end if;
   insert into holdfast.edges select distinct e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
   select array_agg(q.queue), array_agg(q.priority) into queues, priorities
@@ -4541,28 +4731,10 @@ CREATE FUNCTION holdfast.upkeep(batch integer DEFAULT 1000, worker text DEFAULT 
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-declare
-  run record;
 begin
-  perform holdfast.check_about(upkeep.about);
-  -- First: what follows wants to be journaled.
-  upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days' then holdfast.make_partitions() else 0 end;
-  select count(*) into upkeep.rescued from holdfast.expire_leases(upkeep.batch, holdfast.clock());
-  upkeep.moved := 0;
-  for run in
-    select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
-  loop
-    perform holdfast.act('system', 'upkeep', 'the run was ' || run.moving);
-    upkeep.moved := upkeep.moved + holdfast.move_run_steps(run.id, upkeep.batch);
-    perform holdfast.act();
-  end loop;
-  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
-  update holdfast.workers w
-     set seen_at = holdfast.clock(), state = coalesce(upkeep.about ->> 'state', w.state), about = coalesce(upkeep.about, w.about)
-   where w.worker = upkeep.worker and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants())
-     and w.queue = any (array(select o.queue from holdfast.workers o where o.worker = upkeep.worker for update skip locked));
-  delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
-  return next;
+  return query
+  select u.rescued, u.moved, u.partitions
+    from holdfast.measured_upkeep(upkeep.worker, upkeep.about, upkeep.batch) u;
 end
 $$;
 
@@ -5338,6 +5510,18 @@ CREATE VIEW holdfast.queue_list WITH (security_invoker='true') AS
 
 
 --
+-- Name: reserved_ids; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.reserved_ids (
+    login text NOT NULL,
+    first_id bigint NOT NULL,
+    last_id bigint NOT NULL,
+    reserved_at timestamp with time zone NOT NULL
+);
+
+
+--
 -- Name: role_tenants; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -5634,6 +5818,14 @@ ALTER TABLE ONLY holdfast.policies
 
 ALTER TABLE ONLY holdfast.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (queue);
+
+
+--
+-- Name: reserved_ids reserved_ids_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.reserved_ids
+    ADD CONSTRAINT reserved_ids_pkey PRIMARY KEY (login, first_id);
 
 
 --
@@ -6663,6 +6855,27 @@ REVOKE ALL ON FUNCTION holdfast.check_claim(worker text, batch integer, lease in
 
 
 --
+-- Name: FUNCTION check_due(due_at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_due(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_name(what text, name text, longest integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_name(what text, name text, longest integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_names(what text, names text[], longest integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_names(what text, names text[], longest integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_new_edges(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6709,6 +6922,13 @@ REVOKE ALL ON FUNCTION holdfast.check_policies(policies text[]) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_reason(reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_reserved(first_id bigint, last_id bigint); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_reserved(first_id bigint, last_id bigint) FROM PUBLIC;
 
 
 --
@@ -6912,6 +7132,20 @@ GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with 
 GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with time zone) TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_in_reach(due_at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_name(name text, longest integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_name(name text, longest integer) FROM PUBLIC;
 
 
 --
