@@ -2717,11 +2717,13 @@ begin
   return coalesce(
     (select s.lease_owner
        from unnest(holder.step_ids, holder.lease_ids) u (step_id, lease_id)
-       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id
+      cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
       limit 1),
     (select s.lease_owner
        from jsonb_to_recordset(holder.others) u (step_id bigint, lease_id bigint)
-       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id
+      cross join lateral (
+        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
       limit 1),
     'nobody');
 end
@@ -2993,7 +2995,8 @@ begin
     select coalesce(jsonb_agg(jsonb_build_object(
              'step_id', u.step_id, 'lease_id', u.lease_id, 'outcome', 'done', 'result', u.result)), '[]')
       from unnest(left_unsettled.step_ids, left_unsettled.lease_ids, left_unsettled.results) u (step_id, lease_id, result)
-      join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id);
+     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+       select from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s);
 end
 $$;
 
@@ -4195,23 +4198,9 @@ declare
   states text[];
 begin
   perform holdfast.act('worker', holdfast.holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
-  with moves as materialized (  -- a few rows, read once: by index for each step they were a tenth of its settle
-    select m.machine, m.from_state, m.to_state from holdfast.machine_moves m where m.event = 'succeeded'),
-  settled as (
-    update holdfast.steps s
-       set state = m.to_state, last_event = 'succeeded', result = o.result, error = null, finished_at = clock,
-           lease_id = null, lease_owner = null, lease_until = null, parked_for = null
-      from (select * from unnest(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results)
-                       as u (step_id, lease_id, result)
-             order by u.step_id) o,
-           moves m
-     where s.id = o.step_id and s.lease_id = o.lease_id and coalesce(pg_column_size(o.result), 0) <= 1048576
-       and (allowed is null or s.tenant = any (allowed))
-       and m.machine = s.machine and m.from_state = s.state
-    returning s.id, s.run_id, s.state)
   select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
     into ids, states, run_ids
-    from settled s;
+    from holdfast.succeed_steps(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results, allowed, clock) s;
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
@@ -4526,6 +4515,42 @@ begin
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
    where s.id = any (step_results.step_ids);
+end
+$$;
+
+
+--
+-- Name: succeed_steps(bigint[], bigint[], jsonb[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.succeed_steps(step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamp with time zone) RETURNS TABLE(id bigint, run_id uuid, state text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'on'
+    SET enable_nestloop TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+begin
+  return query
+  with moves as materialized (  -- a few rows, read once: by index for each step they were a tenth of its settle
+    select m.machine, m.from_state, m.to_state from holdfast.machine_moves m where m.event = 'succeeded')
+  update holdfast.steps s
+     set state = m.to_state, last_event = 'succeeded', result = o.result, error = null,
+         finished_at = succeed_steps.clock, lease_id = null, lease_owner = null, lease_until = null, parked_for = null
+    from (select * from unnest(succeed_steps.step_ids, succeed_steps.lease_ids, succeed_steps.results)
+                     as u (step_id, lease_id, result)
+           order by u.step_id) o,  -- whichever side is hashed, steps are locked in the order of their ids
+         moves m
+   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id and s.lease_id = o.lease_id
+     and coalesce(pg_column_size(o.result), 0) <= 1048576
+     and (succeed_steps.allowed is null or s.tenant = any (succeed_steps.allowed))
+     and m.machine = s.machine and m.from_state = s.state
+  returning s.id, s.run_id, s.state;
 end
 $$;
 
@@ -7628,6 +7653,13 @@ GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION succeed_steps(step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.succeed_steps(step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --

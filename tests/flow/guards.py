@@ -31,7 +31,7 @@ GUARDS = [
     guard("children not counted", "free_children", "set waits = s.waits - c.done", "set waits = s.waits"),
     guard("children let in twice", "free_children", "set waits = s.waits - c.done",
           "set waits = greatest(0, s.waits - 2 * c.done)"),
-    seldom(guard("done without the lease", "settle_batch", "and s.lease_id = o.lease_id", "")),
+    seldom(guard("done without the lease", "succeed_steps", "and s.lease_id = o.lease_id", "")),
     guard("tried again without a budget", "settle_others", "s.failures + 1 >= p.tries", "s.failures + 1 > p.tries"),
     guard("tried again though not retryable", "settle_others", " or not p.retryable", ""),
     guard("rescued without a budget", "expire_steps", "(s.failures + 1 >= p.tries or not p.retryable)", "false"),

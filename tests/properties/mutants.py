@@ -68,7 +68,7 @@ MAY_SETTLE = "(settle_others.allowed is null or s.tenant = any (settle_others.al
 # fmt: off
 EDITED = [
     Edited("done without the lease", s.who_lost_its_lease_settles_nothing,
-           "settle_batch", "and s.lease_id = o.lease_id", ""),
+           "succeed_steps", "and s.lease_id = o.lease_id", ""),
     Edited("settled without the lease", s.who_lost_its_lease_settles_nothing,
            "settle_others", "from jsonb_array_elements(settle_others.outcomes) j,", OUTCOMES_BY_STEP),
     Edited("renewed without the lease", s.who_lost_its_lease_renews_nothing,
@@ -143,7 +143,8 @@ EDITED = [
            "check_tenant", "if allowed is not null and", "if false and"),
     Edited("claim for any tenant", g.a_login_works_for_its_own_tenants,
            "claim_steps", "holdfast.narrow_tenants(claim_steps.tenants)", "claim_steps.tenants"),
-    Edited("done for any tenant", g.a_login_works_for_its_own_tenants, "settle_batch", f"and {OURS}", ""),
+    Edited("done for any tenant", g.a_login_works_for_its_own_tenants, "succeed_steps",
+           "and (succeed_steps.allowed is null or s.tenant = any (succeed_steps.allowed))", ""),
     Edited("settled for any tenant", g.a_login_works_for_its_own_tenants, "settle_others", MAY_SETTLE, "true"),
     Edited("renewed for any tenant", g.a_login_works_for_its_own_tenants, "renew_leases", f"and {OURS}", ""),
     Edited("noted for any tenant", g.a_login_works_for_its_own_tenants,

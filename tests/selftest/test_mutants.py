@@ -38,7 +38,7 @@ MUTANTS = [
         "s.lease_until < expire_leases.clock",
         "s.lease_until is not null",
     ),
-    Mutant("done without the lease", LATE, "settle_batch", "and s.lease_id = o.lease_id", ""),
+    Mutant("done without the lease", LATE, "succeed_steps", "and s.lease_id = o.lease_id", ""),
     Mutant("renewed without the lease", LATE, "renew_leases", RENEWED, "-- Not"),
     Mutant("noted without the lease", LATE, "note", "and s.lease_id = note.lease_id for update", "for update"),
 ]

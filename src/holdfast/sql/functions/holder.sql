@@ -8,11 +8,13 @@ begin
   return coalesce(
     (select s.lease_owner
        from unnest(holder.step_ids, holder.lease_ids) u (step_id, lease_id)
-       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id
+      cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
       limit 1),
     (select s.lease_owner
        from jsonb_to_recordset(holder.others) u (step_id bigint, lease_id bigint)
-       join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id
+      cross join lateral (
+        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
       limit 1),
     'nobody');
 end

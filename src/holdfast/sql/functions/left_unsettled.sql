@@ -10,6 +10,7 @@ begin
     select coalesce(jsonb_agg(jsonb_build_object(
              'step_id', u.step_id, 'lease_id', u.lease_id, 'outcome', 'done', 'result', u.result)), '[]')
       from unnest(left_unsettled.step_ids, left_unsettled.lease_ids, left_unsettled.results) u (step_id, lease_id, result)
-      join holdfast.steps s on s.id = u.step_id and s.lease_id = u.lease_id);
+     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+       select from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s);
 end
 $$;

@@ -21,23 +21,9 @@ declare
   states text[];
 begin
   perform holdfast.act('worker', holdfast.holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
-  with moves as materialized (  -- a few rows, read once: by index for each step they were a tenth of its settle
-    select m.machine, m.from_state, m.to_state from holdfast.machine_moves m where m.event = 'succeeded'),
-  settled as (
-    update holdfast.steps s
-       set state = m.to_state, last_event = 'succeeded', result = o.result, error = null, finished_at = clock,
-           lease_id = null, lease_owner = null, lease_until = null, parked_for = null
-      from (select * from unnest(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results)
-                       as u (step_id, lease_id, result)
-             order by u.step_id) o,
-           moves m
-     where s.id = o.step_id and s.lease_id = o.lease_id and coalesce(pg_column_size(o.result), 0) <= 1048576
-       and (allowed is null or s.tenant = any (allowed))
-       and m.machine = s.machine and m.from_state = s.state
-    returning s.id, s.run_id, s.state)
   select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
     into ids, states, run_ids
-    from settled s;
+    from holdfast.succeed_steps(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results, allowed, clock) s;
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
