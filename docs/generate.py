@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, LiteralString
 
+import function_map
 import psycopg
 from psycopg import Connection
 from pydantic_core import PydanticUndefined
@@ -246,6 +247,7 @@ def main() -> None:
                 for name, text in pages(connection).items():
                     (REFERENCE / name).write_text(text, "utf-8")
                     sys.stdout.write(f"{name}\n")
+                function_map.PLACE.write_text(function_map.function_map(connection), "utf-8")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 
 from holdfast import embedded
-from holdfast.kernel import migrate
+from holdfast.kernel import migrate, sources
 from servers import owned_server
 
-SCHEMAS = [f"--schema={schema}" for schema in migrate.SCHEMAS]
+SCHEMAS = [f"--schema={schema}" for schema in sources.schemas()]
 _NOISE = re.compile(r"^(\\(un)?restrict .*|-- Dumped .*)\n", re.MULTILINE)  # a random word, and versions
 _ENTRY = re.compile(r"(?=^--\n-- (?:Name: |PostgreSQL))", re.MULTILINE)
 _PARTITION = re.compile(r"\b(journal|notes)_\d{6}(?!\d)")

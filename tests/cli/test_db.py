@@ -14,7 +14,7 @@ import pytest
 from cli.conftest import MAIN, environment
 from holdfast import embedded
 from holdfast.embedded.locks import until
-from holdfast.kernel import migrate
+from holdfast.kernel import migrate, sources
 from servers import reaped
 
 
@@ -99,7 +99,7 @@ def test_migrate_prints_what_it_applied_and_then_nothing(holdfast, database):
     second = holdfast("db", "migrate", "--json", dsn=database)
 
     assert first.returncode == 0, first.stderr
-    assert first.stdout.splitlines()[0] == migrate.migrations()[0].name
+    assert first.stdout.splitlines()[0] == sources.migrations()[0].name
     assert json.loads(second.stdout) == {"applied": []}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,11 @@ def generator() -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(DOCS))  # as for the script itself
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(DOCS))
     return module
 
 
@@ -36,6 +41,14 @@ def test_a_generated_page_is_up_to_date(db: Connection[Any], name: str) -> None:
     written = (DOCS / "reference" / name).read_text("utf-8")
 
     assert written == generator().pages(db)[name], "run `make docs`"
+
+
+@pytest.mark.one_server
+def test_the_map_of_the_functions_is_what_the_catalog_says(db: Connection[Any]) -> None:
+    """A stranger finds what a public function calls without opening it."""
+    module = generator().function_map
+
+    assert module.PLACE.read_text("utf-8") == module.function_map(db), "run `make docs`"
 
 
 def test_a_scrape_has_the_meters_of_the_page_and_no_others(dsn: str, tmp_path: Path) -> None:

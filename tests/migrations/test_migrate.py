@@ -14,13 +14,13 @@ from threading import Barrier
 import psycopg
 import pytest
 
-from holdfast import errors
-from holdfast.kernel import calls, db, migrate
+from holdfast import errors, faces
+from holdfast.kernel import calls, db, migrate, sources
 from holdfast.models import Violation
 from migrations.conftest import Server, as_admin
 from scenarios.proof import Proof
 
-EVERYTHING = [*(m.name for m in migrate.migrations()), "functions, views and machines"]
+EVERYTHING = [*(m.name for m in sources.migrations()), "functions, views and machines"]
 
 
 def at_once(*tasks: Callable[[], list[str]]) -> list[list[str]]:
@@ -102,7 +102,7 @@ def test_four_at_once_on_one_database_agree(server: Server, proof: Proof) -> Non
     assert violations(server, dsn) == []
 
 
-@pytest.mark.parametrize("number", [m.number for m in migrate.migrations()])
+@pytest.mark.parametrize("number", [m.number for m in sources.migrations()])
 def test_one_that_is_killed_is_taken_up_by_the_next(server: Server, number: int) -> None:
     """R2: what it had not committed is not there."""
     dsn, whole = server.database(), server.database()
@@ -166,3 +166,26 @@ def test_a_database_that_is_not_migrated_is_refused(server: Server) -> None:
             migrate.check(connection)
         with pytest.raises(errors.NotMigrated, match="holdfast db migrate"):
             db.run(connection, calls.claim_steps("w"))
+
+
+def test_a_function_and_the_one_that_replaces_it_are_swapped_in_one_transaction(server: Server) -> None:
+    """R32: where the install fails, the function that it would have dropped is still there."""
+    dsn = server.database()
+    migrate.run(dsn)
+    outdated = "select to_regprocedure('holdfast.upkeep(int)') is not null"
+    with db.connect(as_admin(dsn, server.admin)) as connection:
+        connection.execute("create function holdfast.upkeep(int) returns int language sql return $1")
+        connection.execute("alter function holdfast.upkeep(int) owner to hf_owner")
+        connection.execute("update holdfast.installed set digest = 'of yesterday' where part = 'code'")
+
+        with faces.plugged("broken", "migrations.broken_face"), pytest.raises(psycopg.Error):
+            migrate.run(dsn)
+        assert connection.execute(outdated).fetchone() == (True,)
+
+        assert migrate.run(dsn) == EVERYTHING[-1:]
+        assert connection.execute(outdated).fetchone() == (False,)
+
+
+def test_no_migration_drops_a_function() -> None:
+    """They would be missing until the code is installed; dropped.sql is part of that transaction."""
+    assert [m.name for m in sources.migrations() if "drop function" in m.text] == []

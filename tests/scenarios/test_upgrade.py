@@ -24,10 +24,10 @@ TROUBLE = ("retried", "failed", "expired", "released")
 def next_release(place: Path, number: int) -> Path:
     """Make a release with one migration more, and functions that are not the same."""
     shutil.copytree(SOURCES / "holdfast", place / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
-    migrations = place / "holdfast/sql/migrations"
+    migrations = place / "holdfast/sql/kernel/migrations"
     for more in range(migrate.code_version() + 1, number + 1):
         (migrations / f"{more:04}_next.sql").write_text(f"alter table holdfast.steps add column next_{more} text;\n")
-    with (place / "holdfast/sql/functions/claim_steps.sql").open("a") as function:
+    with (place / "holdfast/sql/kernel/functions/claim/claim_steps.sql").open("a") as function:
         function.write(f"-- {number}\n")
     return place
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import BadInput
-from holdfast.kernel import bulk, calls, migrate, schema
+from holdfast.kernel import bulk, calls, migrate, schema, sources
 from holdfast.kernel import db as kernel
 from holdfast.selftest import place
 
 NAME = "holdfast_selftest_0123abcd"
 WORD = r"\mholdfast\M"  # PostgreSQL's way to say: as a whole word
-FACES = [f"{NAME}_{face}" for face in migrate.FACES]
+SCHEMAS_OF_FACES = sources.schemas()[1:]
+FACES = [f"{NAME}_{face}" for face in SCHEMAS_OF_FACES]
 MENTIONS = f"""
 select 'function ' || p.proname from pg_proc p
  where p.pronamespace = any (%(schemas)s::regnamespace[])
    and (pg_get_functiondef(p.oid) ~ '{WORD}'
-        or pg_get_functiondef(p.oid) ~ '(?<![''"\\w.])({"|".join(migrate.FACES)})[.][a-z]')
+        or pg_get_functiondef(p.oid) ~ '(?<![''"\\w.])({"|".join(SCHEMAS_OF_FACES)})[.][a-z]')
 union all
 select 'view ' || c.relname from pg_class c
  where c.relnamespace = any (%(schemas)s::regnamespace[]) and c.relkind = 'v' and pg_get_viewdef(c.oid) ~ '{WORD}'
@@ -63,8 +64,8 @@ def test_the_copy_has_all_that_the_original_has_and_never_names_it(db, copy):
 
 
 def test_each_face_has_a_schema_of_its_own_in_the_copy(db, copy):
-    assert {face: named(db, f"{copy}_{face}") for face in migrate.FACES} == {
-        face: named(db, face) for face in migrate.FACES
+    assert {face: named(db, f"{copy}_{face}") for face in SCHEMAS_OF_FACES} == {
+        face: named(db, face) for face in SCHEMAS_OF_FACES
     }
     assert all(named(db, *FACES))
 

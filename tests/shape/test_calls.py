@@ -16,7 +16,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast.flow import calls as flow
-from holdfast.kernel import calls, migrate
+from holdfast.kernel import calls, sources
 from holdfast.kernel.call import Call
 from holdfast.models import ActorKind, Event, JournalEntry, Level
 from holdfast.testing import Template
@@ -120,19 +120,23 @@ def test_python_knows_the_words_that_sql_knows(
     assert set(get_args(words)) == set(re.findall(r"'(\w+)'", check)) | beyond
 
 
+def _schema(file: Path) -> str:
+    return "holdfast" if file.parts[0] == "kernel" else file.parts[0]
+
+
 def test_each_file_makes_the_one_function_that_it_is_named_after(catalog: DB) -> None:
-    """Those of a face lie in a folder of its name."""
-    folder = Path(str(files("holdfast") / "sql" / "functions"))
+    """The kernel's lie in a folder per story, those of a face in the folder of its name."""
+    root = Path(str(files("holdfast") / "sql"))
     made = {
-        f"{'holdfast' if file.parent == folder else file.parent.name}.{file.stem}": re.findall(
+        f"{_schema(file.relative_to(root))}.{file.stem}": re.findall(
             r"^create or replace function ([\w.]+)\(", file.read_text("utf-8"), re.MULTILINE
         )
-        for file in folder.rglob("*.sql")
+        for file in root.glob("*/functions/**/*.sql")
     }
     installed = catalog.execute(
         """select p.pronamespace::regnamespace || '.' || p.proname from pg_proc p
             where p.pronamespace = any (%s::regnamespace[])""",
-        [["holdfast", *migrate.FACES]],
+        [sources.schemas()],
     ).fetchall()
 
     assert made == {name: [name] for name in made}

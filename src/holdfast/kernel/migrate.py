@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any
 
 import psycopg
@@ -16,18 +12,30 @@ from psycopg import Connection
 
 from holdfast import errors
 from holdfast.failpoints import failpoint
-from holdfast.kernel import db
+from holdfast.kernel import db, sources
+from holdfast.kernel.sources import Migration
 
-SCHEMAS = ("holdfast", "rules", "ingest", "ops", "flow", "work")
-FACES = ("work", "flow")  # those that have views and functions of their own
 OLDEST = 150000
-# Others need these when they are made; all else in plpgsql looks its names up when it runs.
-FIRST = ("clock", "chance", "refuse", "is_live", "is_due", "step_policy", "policy_of", "allowed_tenants")
 LOCK = "select pg_advisory_xact_lock(hashtextextended('holdfast.migrate', 0))"
 # A lock that is not had soon is not waited for: behind a waiting ACCESS EXCLUSIVE every reader would queue.
 AS_OWNER = "set local role hf_owner; set local lock_timeout = '1s'; set local check_function_bodies = off"
 TRIES = 30
 PARTITIONS = "select holdfast.make_partitions()"
+CODE = "functions, views and machines"
+
+FOREIGN = """
+select n.nspname, pg_catalog.pg_get_userbyid(n.nspowner),
+       array(select o.name
+               from (select c.relname from pg_catalog.pg_class c where c.relnamespace = n.oid
+                      union
+                     select p.proname from pg_catalog.pg_proc p where p.pronamespace = n.oid) o (name)
+              where n.nspname || '.' || o.name = any (%(names)s)
+              order by 1)
+  from pg_catalog.pg_namespace n
+ where n.nspname = any (%(schemas)s)
+   and n.nspowner is distinct from pg_catalog.to_regrole('hf_owner')
+ order by array_position(%(schemas)s, n.nspname::text)
+"""
 
 Progress = Callable[[str], None]
 
@@ -42,22 +50,15 @@ class SchemaStatus:
     pending: list[str]
 
 
-@dataclass(frozen=True)
-class Migration:
-    number: int
-    name: str
-    text: str
-
-
 def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
     """Apply what is missing, each part in a transaction of its own, and give the names of what was applied."""
     say = progress or (lambda _: None)
     with db.opened(dsn) as connection:
         _preflight(connection)
         make_roles(connection)
-        applied = [m.name for m in migrations() if _apply(connection, m, say)]
+        applied = [m.name for m in sources.migrations() if _apply(connection, m, say)]
         if _install(connection, say):
-            applied.append("functions, views and machines")
+            applied.append(CODE)
         return applied
 
 
@@ -66,9 +67,9 @@ def status(dsn: str) -> SchemaStatus:
     with db.opened(dsn) as connection:
         _check_server(connection)
         done = _applied(connection)
-        pending = [m.name for m in migrations() if m.number not in done]
-        if not pending and _installed_digest(connection) != digest():
-            pending.append("functions, views and machines")
+        pending = [m.name for m in sources.migrations() if m.number not in done]
+        if not pending and _outdated(connection):
+            pending.append(CODE)
         version = connection.info.parameter_status("server_version") or "unknown"
         return SchemaStatus(version, max(done, default=None), code_version(), pending)
 
@@ -78,48 +79,36 @@ def check(connection: Connection[Any]) -> None:
     _check_server(connection)
     done = _applied(connection)
     _check_not_newer(done)
-    if set(done) < {m.number for m in migrations()}:
+    if set(done) < {m.number for m in sources.migrations()}:
         raise errors.NotMigrated("the database is not migrated to this release; run `holdfast db migrate`")
 
 
 def script(*, after: int = 0) -> str:
     """Write the whole of it as one SQL script for psql; `after` leaves out the migrations that are applied already."""
-    parts = [r"\set ON_ERROR_STOP on", "begin;", f"{LOCK};", _read("roles.sql"), f"{AS_OWNER};"]
-    for migration in migrations():
+    parts = [r"\set ON_ERROR_STOP on", "begin;", f"{LOCK};", sources.roles(), f"{AS_OWNER};"]
+    for migration in sources.migrations():
         if migration.number > after:
             parts += [migration.text, _record(migration)]
-    return "\n".join([*parts, *_code(), f"{PARTITIONS};", _record_digest(), "commit;", ""])
-
-
-@cache
-def migrations() -> tuple[Migration, ...]:
-    """List the numbered migrations of this code, in order."""
-    found = sorted(_folder("migrations"), key=lambda file: file.name)
-    return tuple(Migration(int(f.name[:4]), f.name.removesuffix(".sql"), f.read_text("utf-8")) for f in found)
+    for part, texts in sources.parts().items():
+        parts += [*texts, _record_digest(part, sources.digest(texts))]
+    return "\n".join([*parts, f"{PARTITIONS};", "commit;", ""])
 
 
 def code_version() -> int:
     """Give the number of the newest migration."""
-    return migrations()[-1].number
-
-
-@cache
-def digest() -> str:
-    """Fingerprint what is installed beside the migrations."""
-    return hashlib.sha256("\n".join(_code()).encode()).hexdigest()
+    return sources.migrations()[-1].number
 
 
 def _preflight(connection: Connection[Any]) -> None:
+    """Refuse a database in which somebody else has what we are about to create."""
     _check_server(connection)
-    rows = connection.execute(
-        "select n.nspname, pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = any (%s)", [list(SCHEMAS)]
-    ).fetchall()
-    for schema, owner in rows:
-        if owner != "hf_owner":
-            raise errors.ForeignSchema(
-                f"the database has a schema {schema} that is not Holdfast's (its owner is {owner}); "
-                "rename it, or give Holdfast a database of its own"
-            )
+    rows = connection.execute(FOREIGN, {"schemas": sources.schemas(), "names": sources.made()}).fetchall()
+    for schema, owner, clashes in rows:
+        objects = f", and in it objects named as ours: {', '.join(clashes)}" if clashes else ""
+        raise errors.ForeignSchema(
+            f"Holdfast creates the schema {schema}, but the database has one that belongs to {owner}{objects}; "
+            "rename it, or give Holdfast a database of its own"
+        )
     _check_not_newer(_applied(connection))
 
 
@@ -141,7 +130,7 @@ def make_roles(connection: Connection[Any]) -> None:
     try:
         with connection.transaction():
             connection.execute(LOCK)
-            connection.execute(_read("roles.sql"))
+            connection.execute(sources.roles())
     except psycopg.errors.InsufficientPrivilege as error:
         raise errors.PermissionMissing(
             f"the login may not make Holdfast's roles: {error.diag.message_primary}; use a login with CREATEROLE that "
@@ -165,19 +154,30 @@ def _apply(connection: Connection[Any], migration: Migration, say: Progress) -> 
 
 
 def _install(connection: Connection[Any], say: Progress) -> bool:
+    """Install what changed, all of it in one transaction: callers find the old functions, then the new ones."""
+
     def attempt() -> bool:
         connection.execute(LOCK)
-        changed = _installed_digest(connection) != digest()
+        parts = _outdated(connection)
         connection.execute(AS_OWNER)
-        if changed:
-            say("installing functions, views and machines")
-            for text in _code():
+        if parts:
+            say(f"installing {CODE}")
+        for part, texts in parts.items():
+            for text in texts:
                 connection.execute(text)
-            connection.execute(_record_digest())
+            connection.execute(_record_digest(part, sources.digest(texts)))
         connection.execute(PARTITIONS)
-        return changed
+        return bool(parts)
 
     return _in_transaction(connection, attempt)
+
+
+def _outdated(connection: Connection[Any]) -> dict[str, list[str]]:
+    """Find the parts of the code that the database has otherwise; after the kernel all faces are made anew."""
+    installed = _installed(connection)
+    parts = sources.parts()
+    changed = {part: texts for part, texts in parts.items() if installed.get(part) != sources.digest(texts)}
+    return parts if sources.KERNEL in changed else changed
 
 
 def _in_transaction(connection: Connection[Any], attempt: Callable[[], bool]) -> bool:
@@ -206,11 +206,10 @@ def _applied(connection: Connection[Any]) -> list[int]:
         ) from error
 
 
-def _installed_digest(connection: Connection[Any]) -> str | None:
+def _installed(connection: Connection[Any]) -> dict[str, str]:
     if not _is_there(connection, "installed"):
-        return None
-    row = connection.execute("select digest from holdfast.installed where part = 'code'").fetchone()
-    return row[0] if row else None
+        return {}
+    return dict(connection.execute("select part, digest from holdfast.installed").fetchall())
 
 
 def _is_there(connection: Connection[Any], table: str) -> bool:
@@ -225,35 +224,8 @@ def _record(migration: Migration) -> str:
     return f"insert into holdfast.migrations (number, name) values ({migration.number}, '{migration.name}');"
 
 
-def _record_digest() -> str:
+def _record_digest(part: str, digest: str) -> str:
     return (
-        f"insert into holdfast.installed (part, digest) values ('code', '{digest()}') "
+        f"insert into holdfast.installed (part, digest) values ('{part}', '{digest}') "
         "on conflict (part) do update set digest = excluded.digest, at = excluded.at;"
     )
-
-
-@cache
-def _code() -> list[str]:
-    functions = {file.name.removesuffix(".sql"): file for file in _folder("functions")}
-    ordered = [*FIRST, *sorted(functions.keys() - set(FIRST))]
-    machines = sorted(_folder("machines"), key=lambda file: (file.name != "policies.sql", file.name))
-    return [
-        *(functions[name].read_text("utf-8") for name in ordered),
-        *_texts("views"),
-        *(text for face in FACES for text in (*_texts(f"views/{face}"), *_texts(f"functions/{face}"))),
-        _read("triggers.sql"),
-        *(file.read_text("utf-8") for file in machines),
-        _read("grants.sql"),
-    ]
-
-
-def _texts(folder: str) -> list[str]:
-    return [file.read_text("utf-8") for file in sorted(_folder(folder), key=lambda file: file.name)]
-
-
-def _folder(name: str) -> list[Traversable]:
-    return [file for file in (files("holdfast") / "sql" / name).iterdir() if file.name.endswith(".sql")]
-
-
-def _read(name: str) -> str:
-    return (files("holdfast") / "sql" / name).read_text("utf-8")

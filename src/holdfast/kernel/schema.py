@@ -16,17 +16,14 @@ from typing import Any
 
 from psycopg import AsyncCursor, Cursor, sql
 
+from holdfast import faces
 from holdfast.errors import BadInput
 
 PLAIN = "holdfast"
 OF_A_SELF_TEST = re.compile(r"holdfast_selftest_[0-9a-f]{8}")
 VARIABLE = "HOLDFAST_SELF_TEST_SCHEMA"
-_FACES = rb"(?:work|flow|rules|ingest|ops)"
 _KERNEL = re.compile(rb"\bholdfast\b")
-# The faces' own objects move along. Behind a quote such a word is the name of a machine ('work.task'): that stays.
-_OF_A_FACE = re.compile(rb"(?<!['\"\w.])(" + _FACES + rb")(?=\.[a-z_])")
 _NAMED_SCHEMAS = re.compile(rb"\bschema (?:if not exists )?\w+(?:, \w+)*")
-_FACE = re.compile(rb"\b(" + _FACES + rb")\b")
 
 
 def _checked(name: str) -> str:
@@ -75,9 +72,11 @@ def reworded(query: Any, connection: Any = None) -> bytes:
 
 @lru_cache(maxsize=1000)
 def _reworded(statement: bytes, to: bytes) -> bytes:
-    face = to + rb"_\g<1>"
-    statement = _NAMED_SCHEMAS.sub(lambda named: _FACE.sub(face, named[0]), statement)
-    return _KERNEL.sub(to, _OF_A_FACE.sub(face, statement))
+    names = "|".join(faces.names()).encode()
+    moved = to + rb"_\g<1>"
+    statement = _NAMED_SCHEMAS.sub(lambda named: re.sub(rb"\b(" + names + rb")\b", moved, named[0]), statement)
+    # The faces' own objects move along. Behind a quote such a word is the name of a machine ('work.task'): that stays.
+    return _KERNEL.sub(to, re.sub(rb"(?<!['\"\w.])(" + names + rb")(?=\.[a-z_])", moved, statement))
 
 
 class Renaming(Cursor[Any]):

@@ -1,0 +1,83 @@
+"""Writes the map of the SQL functions: each public function and trigger, and the helpers that it calls."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, LiteralString
+
+from psycopg import Connection
+
+from holdfast.faces import all_faces
+from holdfast.kernel import sources
+
+SQL = Path(__file__).parents[1] / "src" / "holdfast" / "sql"
+PLACE = SQL / "kernel" / "README.md"
+OPENING = """\
+# The SQL functions
+
+Each function is a file of its own. The kernel's lie in `kernel/functions/`, one folder per story; those of a face
+lie in `<face>/functions/`. This page lists what callers and triggers enter by, and below each the functions that it
+calls, in the order of the alphabet. A function that is named in *italics* is listed somewhere with calls of its own.
+`guards/refuse`, which raises every error of ours, is left out.
+"""
+STORIES = {
+    "start": "make tasks, runs and their steps",
+    "claim": "lend due steps to workers, and know the workers",
+    "settle": "take outcomes, and write notes",
+    "runs": "count, close and reopen runs",
+    "manual": "what people do: cancel, retry, resolve, pause",
+    "upkeep": "recover, make partitions, check invariants",
+    "policies": "budgets and backoff",
+    "guards": "triggers, tenants and the clock: what every change passes",
+}
+FUNCTIONS: LiteralString = """
+select p.pronamespace::regnamespace || '.' || p.proname, pg_get_functiondef(p.oid),
+       exists (select from unnest('{hf_producer,hf_worker,hf_reader,hf_operator}'::text[]) r
+                where has_function_privilege(r, p.oid, 'execute')),
+       p.prorettype = 'trigger'::regtype
+  from pg_proc p
+ where p.pronamespace = any (%s::regnamespace[]) and p.proname not like 'test!_%%' escape '!'
+"""
+
+
+def function_map(connection: Connection[Any]) -> str:
+    """Read the functions of a database, and write the page."""
+    with connection.transaction():
+        connection.execute("set local search_path = pg_catalog")  # so that every name is written with its schema
+        rows = connection.execute(FUNCTIONS, [sources.schemas()]).fetchall()
+    texts = {name: text for name, text, _, _ in rows}
+    calls = {name: called(name, text, texts.keys()) for name, text in texts.items()}
+    entries = {name for name, _, is_public, is_trigger in rows if is_public or is_trigger}
+    parts = [OPENING]
+    for story, told in STORIES.items():
+        here = {f"holdfast.{file.stem}" for file in (SQL / "kernel" / "functions" / story).glob("*.sql")}
+        parts.append(_section(f"kernel, {story}: {told}", here, entries, calls))
+    for face in all_faces():
+        here = {name for name in texts if name.startswith(f"{face.name}.")}
+        if here:
+            parts.append(_section(f"{face.name}: {face.summary}", here, entries, calls))
+    return "".join(parts)
+
+
+def called(name: str, text: str, known: Any) -> list[str]:
+    """List the functions of ours that a function calls."""
+    body = text.partition("AS $function$")[2] or text.partition("BEGIN ATOMIC")[2]
+    code = re.sub(r"--.*|'[^']*'", "", body)
+    found = set(re.findall(r"\b([a-z_]+\.\w+)\(", code)) & set(known)
+    return sorted(found - {name, "holdfast.refuse"})
+
+
+def _section(title: str, here: set[str], entries: set[str], calls: dict[str, list[str]]) -> str:
+    lines = [f"\n## {title}\n\n"]
+    for name in sorted(here & entries) + sorted(here - entries):
+        if name not in entries and not calls[name]:
+            continue  # a helper without calls of its own is found below those that call it
+        shown = ", ".join(f"*{_short(each)}*" if calls[each] else _short(each) for each in calls[name])
+        head = f"**{_short(name)}**" if name in entries else _short(name)
+        lines.append(f"- {head}: {shown or 'nothing of ours'}\n")
+    return "".join(lines)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("holdfast.")

@@ -1,0 +1,106 @@
+"""The faces of the kernel: one entry each, under one name in SQL, Python, the command line, metrics and docs.
+
+The list holds dotted names that are loaded on use, so that every layer can read it and none imports a face.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+VARIABLE = "HOLDFAST_FACES"  # more faces, as name=module, separated by commas
+FACES: dict[str, str] = {  # each module holds its FACE
+    "work": "holdfast.work.face",
+    "flow": "holdfast.flow.face",
+    "ops": "holdfast.ops.face",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What generic code knows of a face. Values that are dotted names (`module:attribute`) are loaded on use."""
+
+    name: str  # of its schema, its package, its commands and its page
+    summary: str  # one line for people
+    machines: Mapping[str, str]  # each machine, and what people call a row of it: "task", "run", "step"
+    sql: str  # the package and folder of its SQL, as in "holdfast:sql/work"
+    requirements: tuple[str, ...] = ()  # the ids that its tests prove, as ranges: "T-01 … T-148"
+    has_schema: bool = True  # a face that only brings a machine has none yet
+    has_violations: bool = False  # its schema has a function violations(), with the columns of the kernel's
+    api: str | None = None  # called with the app; what it returns is `hf.<name>`
+    handle: str | None = None  # called with the app and an id; returns the handle of what has that id
+    id_form: str | None = None  # a regular expression of the ids that `handle` takes
+    retry: str = "holdfast.retry"  # the SQL function that retries one of its steps or runs by hand
+    commands: str | None = None  # a typer app, `holdfast <name> …`
+    events: str | None = None  # the catalogue of events that it publishes
+
+    def folder(self) -> Traversable:
+        """Find the folder of its SQL."""
+        package, _, folder = self.sql.partition(":")
+        return files(package) / folder
+
+    def load(self, attribute: str) -> Any:
+        """Load what one of its dotted names stands for; None where it has none."""
+        dotted = getattr(self, attribute)
+        return None if dotted is None else load(dotted)
+
+
+def names() -> list[str]:
+    """List the names of all faces."""
+    return list(_modules())
+
+
+def face(name: str) -> Face:
+    """Load a face by its name."""
+    modules = _modules()
+    if name not in modules:
+        raise LookupError(f"there is no face {name}; there are: {', '.join(modules)}")
+    return _load(modules[name])
+
+
+def all_faces() -> list[Face]:
+    """Load all faces, in the order of the list."""
+    return [_load(module) for module in _modules().values()]
+
+
+def face_of(machine: str) -> Face | None:
+    """Find the face that brings a machine."""
+    return next((each for each in all_faces() if machine in each.machines), None)
+
+
+@contextmanager
+def plugged(name: str, module: str) -> Iterator[Face]:
+    """Add a face for a while, in this process and in those that it starts."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = ",".join(filter(None, [before, f"{name}={module}"]))
+    try:
+        yield face(name)
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def load(dotted: str) -> Any:
+    """Import `module:attribute`."""
+    module, _, attribute = dotted.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+@cache
+def _load(module: str) -> Face:
+    loaded: Face = load(f"{module}:FACE")
+    return loaded
+
+
+def _modules() -> dict[str, str]:
+    added = (part.partition("=") for part in os.environ.get(VARIABLE, "").split(",") if part)
+    return FACES | {name.strip(): module.strip() for name, _, module in added}

@@ -1,0 +1,108 @@
+"""The SQL of the kernel and of the faces, as it is installed: which files there are, and in what order."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from holdfast import faces
+from holdfast.faces import Face
+
+KERNEL = "code"  # what the kernel's part is called in holdfast.installed; a face's part has the face's name
+# Others need these when they are made; all else in plpgsql looks its names up when it runs.
+FIRST = ("clock", "chance", "refuse", "is_live", "is_due", "step_policy", "policy_of", "allowed_tenants")
+_MADE = re.compile(r"^create (?:or replace )?(?:table|view|function|type|sequence) ([a-z_]+\.\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Migration:
+    """A numbered change of what a replacement cannot change: tables and types."""
+
+    number: int
+    name: str
+    text: str
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """List the numbered migrations of this code, in order."""
+    found = _files(_kernel() / "migrations")
+    return tuple(Migration(int(f.name[:4]), f.name.removesuffix(".sql"), f.read_text("utf-8")) for f in found)
+
+
+def roles() -> str:
+    """Read what makes the roles."""
+    return (_kernel() / "roles.sql").read_text("utf-8")
+
+
+def schemas() -> list[str]:
+    """List the schemas that are ours: the kernel's and those of the faces."""
+    return ["holdfast", *(face.name for face in faces.all_faces() if face.has_schema)]
+
+
+def parts() -> dict[str, list[str]]:
+    """Read what is installed beside the migrations: the kernel first, then each face."""
+    return {KERNEL: _kernel_part(), **{face.name: _face_part(face) for face in faces.all_faces()}}
+
+
+def made() -> list[str]:
+    """List the tables, views, functions and types that we create, with their schemas."""
+    texts = [*(migration.text for migration in migrations()), *(text for part in parts().values() for text in part)]
+    return sorted({name for text in texts for name in _MADE.findall(text)})
+
+
+def digest(texts: Sequence[str]) -> str:
+    """Fingerprint a part."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+@cache
+def _kernel_part() -> list[str]:
+    root = _kernel()
+    stories = [story for story in (root / "functions").iterdir() if story.is_dir()]
+    functions = {file.name.removesuffix(".sql"): file for story in stories for file in _files(story)}
+    ordered = [*FIRST, *sorted(functions.keys() - set(FIRST))]
+    return [
+        *_texts(root, "dropped"),
+        *(functions[name].read_text("utf-8") for name in ordered),
+        *_texts(root / "views"),
+        *_texts(root, "triggers", "policies", "rights"),
+    ]
+
+
+def _face_part(face: Face) -> list[str]:
+    root = face.folder()
+    return [
+        *([_schema(face)] if face.has_schema else []),
+        *_texts(root, "dropped", "types"),
+        *_texts(root / "views"),
+        *_texts(root / "functions"),
+        *_texts(root, "triggers", "policies", "machine", "rights"),
+    ]
+
+
+def _schema(face: Face) -> str:
+    return f"""create schema if not exists {face.name};
+comment on schema {face.name} is 'Holdfast: {face.summary}';
+grant usage on schema {face.name} to hf_producer, hf_worker, hf_reader, hf_operator;"""
+
+
+def _texts(folder: Traversable, *names: str) -> list[str]:
+    """Read the SQL files of a folder: all by their names, or those that are named and there, in that order."""
+    found = {file.name.removesuffix(".sql"): file for file in _files(folder)}
+    return [found[name].read_text("utf-8") for name in names or found if name in found]
+
+
+def _files(folder: Traversable) -> list[Traversable]:
+    if not folder.is_dir():
+        return []
+    return sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+
+
+def _kernel() -> Traversable:
+    return files("holdfast") / "sql" / "kernel"

@@ -1,0 +1,5 @@
+-- See kernel/dropped.sql.
+-- squawk-ignore-file ban-drop-function
+drop function if exists flow.policy_with_tries(text, int);
+drop function if exists flow.adjusted_tries(int, int, boolean);
+drop function if exists flow.safe_transition_to(bigint, text, text);

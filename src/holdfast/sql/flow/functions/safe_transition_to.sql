@@ -1,0 +1,26 @@
+-- Takes a step (by its number) or a task (by its id) to a state that a person may take it to: pending (try it again), resolved_manually or
+-- cancelled. True when it moved, false when it was there already. What the machine does not allow, and what is a worker's to do, is
+-- refused.
+create or replace function flow.safe_transition_to(id anycompatible, state text, reason text default null)
+returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  subject constant text := safe_transition_to.id::text;
+  before constant text := flow.state_to_change(subject);
+  event constant text := case safe_transition_to.state
+    when 'pending' then 'reopened' when 'resolved_manually' then 'resolved' when 'cancelled' then 'cancelled' end;
+begin
+  if before = safe_transition_to.state then
+    return false;
+  end if;
+  if event is null then
+    perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before, safe_transition_to.state),
+                            'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
+  end if;
+  perform holdfast.wish(subject, event, safe_transition_to.reason);
+  return true;
+end
+$$;
+grant execute on function flow.safe_transition_to to hf_operator;

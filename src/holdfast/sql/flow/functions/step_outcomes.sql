@@ -1,0 +1,21 @@
+-- How the steps of a task stand and what they gave, in the order of the plan; `names` of them, or all. A mapped step gives the list of
+-- what its items gave. The outcome is null while a step is not over. Sees what its caller may see.
+create or replace function flow.step_outcomes(task_id uuid, names text[] default null)
+returns table (step_id bigint, name text, state text, outcome text, result jsonb, error jsonb)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- the steps of one run, whatever the statistics say
+set jit = off
+as $$
+begin
+  return query
+  select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
+         case when s.finished_at is not null then flow.result_in_run(n.run_id, n.name) end, s.error
+    from holdfast.run_steps n
+    join holdfast.steps s on s.id = n.step_id
+    join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+   where n.run_id = step_outcomes.task_id and (step_outcomes.names is null or n.name = any (step_outcomes.names))
+   order by s.id;
+end
+$$;
+grant execute on function flow.step_outcomes to hf_producer, hf_worker, hf_reader, hf_operator;

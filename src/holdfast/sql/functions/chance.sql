@@ -1,7 +1,0 @@
--- A number from 0 up to 1, for jitter. Only the test kit replaces it.
-create or replace function holdfast.chance()
-returns double precision
-language sql volatile
-begin atomic
-  select pg_catalog.random();
-end;

@@ -1,7 +1,0 @@
--- The time, by the database's wall clock. Only the test kit replaces it.
-create or replace function holdfast.clock()
-returns timestamptz
-language sql volatile parallel safe
-begin atomic
-  select pg_catalog.clock_timestamp();
-end;

@@ -1,0 +1,16 @@
+-- Functions whose parameters or results changed, and those that are gone. They are dropped in the transaction that
+-- installs what takes their place: a caller finds one or the other.
+-- squawk-ignore-file ban-drop-function
+drop function if exists holdfast.upkeep(int);
+drop function if exists holdfast.mark_asleep(text, text);
+drop function if exists holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval);
+drop function if exists holdfast.resolve(text, text);
+drop function if exists holdfast.wish(text, text, text);
+drop function if exists holdfast.wish_for_step(holdfast.steps, text);
+drop function if exists holdfast.move_steps(holdfast.step_move[]);
+drop function if exists holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval, text, boolean);
+drop function if exists holdfast.claim_steps(text, text, text[], int, interval, text[]);
+drop function if exists holdfast.greet_worker(text, text, text[], text[], timestamptz);
+drop function if exists holdfast.pick_served(text, int, text[], text[], int, timestamptz, holdfast.due_position);
+drop function if exists holdfast.pick_steps(text, text, int, text[], text[], int, timestamptz);
+drop function if exists holdfast.unpark_served(text, text[], text[]);

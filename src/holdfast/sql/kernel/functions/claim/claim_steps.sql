@@ -1,0 +1,81 @@
+-- Hands up to `batch` due steps of `queue` to `worker`, each under a lease of its own. `kinds` names the handlers it has
+-- (null: any), `lease` how long it may be silent (null: as the step's kind says, else 300 s). Steps of a run that is over are
+-- cancelled instead, a step in an error state is reopened first, one whose machine has no such move is parked and reported.
+-- A worker that sleeps is woken by what it gets, and sleeps on when it gets nothing. `machine` limits a claim to the steps of
+-- one machine (null: any).
+create or replace function holdfast.claim_steps(
+  worker text, queue text default 'default', kinds text[] default null, batch int default 1, lease interval default null,
+  tenants text[] default null, machine text default null)
+returns setof holdfast.claimed_step
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off     -- a plan made on an empty table must stay right after a bulk load: by index, whatever the
+set enable_bitmapscan = off  -- statistics say
+set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off  -- before 18 a disabled plan type adds 1e10 to a plan's cost: each call would be compiled
+set plan_cache_mode = force_generic_plan  -- there is but one plan to choose: made once, not with each call
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
+  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
+  leases constant jsonb := (
+    select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
+  has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
+  wanted int := claim_steps.batch;
+  top int;
+  is_asleep boolean;
+  pick holdfast.pick;
+  claimed int;
+  rest int;
+begin
+  if serves = '{}' then
+    return;  -- no tenant of those that the login may act for
+  end if;
+  perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  perform holdfast.act('worker', claim_steps.worker);
+  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
+  select (select case when q.paused_at is null then q.top_priority else -1 end
+            from holdfast.queues q where q.queue = claim_steps.queue),
+         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
+    into top, is_asleep;
+  for level in reverse coalesce(top, 9) .. 0 loop
+    pick := holdfast.pick_steps(
+      claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
+    continue when pick.ids = '{}';
+    wanted := wanted - cardinality(pick.ids);
+    if pick.run_ids <> '{}' then
+      pick.ids := holdfast.prepare_runs(pick, clock);
+    end if;
+    rest := cardinality(pick.ids);
+    loop
+      return query
+      update holdfast.steps s
+         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
+             lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
+             lease_until = clock + coalesce(
+               claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
+                                       else (leases ->> s.kind)::interval end, interval '300 s')
+        from holdfast.machine_moves m
+       where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
+         and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+      returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
+      get diagnostics claimed = row_count;
+      rest := rest - claimed;
+      if is_asleep and claimed > 0 then
+        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+        is_asleep := false;
+      end if;
+      exit when rest = 0;
+      if holdfast.reopen_failed(pick.ids) = 0 then
+        perform holdfast.set_aside(pick.ids, 'claimed', clock);
+        exit;
+      end if;
+    end loop;
+    exit when wanted <= 0;
+  end loop;
+  perform holdfast.act();
+end
+$$;
+grant execute on function holdfast.claim_steps to hf_worker;

@@ -1,0 +1,21 @@
+-- How many live workers serve a queue, for one kind and tenant where they are named. Names nobody: a login for some
+-- tenants learns that workers for all tenants serve it too, but not which.
+create or replace function holdfast.live_workers(queue text, kind text default null, tenant text default null)
+returns bigint
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return (
+    select count(*)
+      from holdfast.workers w
+     where w.queue = live_workers.queue and w.seen_at > clock - interval '150 s'
+       and (live_workers.kind is null or w.kinds is null or live_workers.kind = any (w.kinds))
+       and (live_workers.tenant is null or w.tenants is null or live_workers.tenant = any (w.tenants))
+       and (allowed is null or w.tenants is null or w.tenants && allowed));
+end
+$$;
+grant execute on function holdfast.live_workers to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,0 +1,54 @@
+-- The first `wanted` due steps of one priority that the worker may take, locked, and the runs they are of. It goes on from
+-- where the worker's last full batch ended: under a held snapshot the dead entries before that cannot be removed from the
+-- index, and walking over them again with each claim is what makes a long drain slow. It looks from the beginning when it
+-- comes to the end, and at least each second. What it may not take, it passes over by windows (pick_served).
+create or replace function holdfast.pick_steps(
+  worker text, queue text, priority int, kinds text[], tenants text[], machine text, wanted int,
+  clock timestamptz)
+returns holdfast.pick
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  place constant text := format('%s %s %s', pick_steps.worker, pick_steps.queue, pick_steps.priority);
+  after holdfast.due_position := holdfast.position_of(place, pick_steps.clock);
+  seen int;
+  passed bigint[];
+  last holdfast.due_position;
+  pick holdfast.pick;
+begin
+  loop
+    -- No aggregate is distinct: that would sort the rows, and the last of them is where the next claim goes on.
+    select coalesce(array_agg(p.id) filter (where p.is_served), '{}'), array_agg(p.id) filter (where not p.is_served),
+           coalesce(array_agg(p.run_id) filter (where p.is_served and p.run_id is not null), '{}'),
+           count(*), max(p.due_at), (array_agg(p.id))[count(*)]
+      into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
+      from (select d.id, d.run_id, d.due_at,
+                   (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
+                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants))
+                   and (pick_steps.machine is null or d.machine = pick_steps.machine) as is_served
+              from holdfast.steps d
+             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
+               and (d.due_at, d.id) > (after.due_at, after.id)
+             order by d.due_at, d.id
+             limit pick_steps.wanted
+               for update skip locked) p;
+    exit when seen = pick_steps.wanted or after.id = 0;
+    after := holdfast.position_of(null, pick_steps.clock);
+  end loop;
+  if passed is not null then
+    perform holdfast.park_unserved(pick_steps.queue, passed, pick_steps.clock);
+    if seen = pick_steps.wanted then
+      select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
+        from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
+                                  pick_steps.machine, pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
+      pick.run_ids := array(select distinct s.run_id from holdfast.steps s
+                             where s.id = any (pick.ids) and s.run_id is not null);
+    end if;
+  end if;
+  if seen = pick_steps.wanted then
+    perform holdfast.remember_position(place, last, pick_steps.clock);
+  end if;
+  return pick;
+end
+$$;

@@ -1,0 +1,45 @@
+-- Puts up to 5000 steps back that were parked until somebody serves them, now that a worker of the queue does. It steps from
+-- one kind and tenant that are parked there to the next: a condition on lists of them may be tried on each parked step. The
+-- steps of one kind are taken to be of one machine.
+create or replace function holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  served constant bigint[] := array(
+    with recursive parked as (
+      (select p.kind, p.tenant, p.machine
+         from holdfast.steps p
+        where p.queue = unpark_served.queue and p.parked_for = 'handler'
+        order by p.kind, p.tenant
+        limit 1)
+      union all
+      select n.kind, n.tenant, n.machine
+        from parked b
+       cross join lateral (
+         select p.kind, p.tenant, p.machine
+           from holdfast.steps p
+          where p.queue = unpark_served.queue and p.parked_for = 'handler' and (p.kind, p.tenant) > (b.kind, b.tenant)
+          order by p.kind, p.tenant
+          limit 1) n)
+    select s.id
+      from parked b
+     cross join lateral (
+       select p.id
+         from holdfast.steps p
+        where p.queue = unpark_served.queue and p.parked_for = 'handler' and p.kind = b.kind and p.tenant = b.tenant
+        limit 5000
+          for update skip locked) s
+     where (unpark_served.kinds is null or b.kind = any (unpark_served.kinds))
+       and (unpark_served.tenants is null or b.tenant = any (unpark_served.tenants))
+       and (unpark_served.machine is null or b.machine = unpark_served.machine)
+     limit 5000);
+begin
+  if served <> '{}' then
+    update holdfast.steps s
+       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
+     where s.id = any (served);
+  end if;
+end
+$$;

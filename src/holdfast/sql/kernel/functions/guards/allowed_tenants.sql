@@ -1,0 +1,21 @@
+-- The tenants that the login may act for; null means all. It goes by session_user, which neither a SET ROLE nor a
+-- SECURITY DEFINER function changes, and by a table that only the owner writes.
+create or replace function holdfast.allowed_tenants()
+returns text[]
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
+begin
+  if tenants = '{}' then
+    tenants := array(select t.tenant from holdfast.role_tenants t
+                      where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
+  end if;
+  if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
+    return null;
+  end if;
+  return tenants;
+end
+$$;
+grant execute on function holdfast.allowed_tenants to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,0 +1,11 @@
+-- Tries a failed step again, or all failed steps of a run, with a fresh budget. Gives the new state.
+create or replace function holdfast.retry(id text, reason text default null)
+returns text
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return holdfast.wish(retry.id, 'reopened', retry.reason);
+end
+$$;
+grant execute on function holdfast.retry to hf_operator;

@@ -1,0 +1,33 @@
+-- Defines what a handler's steps get when their starter names nothing else: queue, policy, lease, timeout. A login for
+-- all tenants defines it for everybody, one for some tenants for those: their own definition goes before everybody's. A
+-- new definition replaces the last; steps that are started keep their queue, and their policy if they got one.
+create or replace function holdfast.define_kind(
+  kind text, queue text default null, policy text default null, lease interval default null, timeout interval default null)
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  tenants constant text[] := holdfast.tenants_to_define(format('kind %s', define_kind.kind));
+begin
+  perform holdfast.check_start(define_kind.kind, null, 0);
+  perform holdfast.check_name('queue', define_kind.queue);
+  perform holdfast.check_claim('kind', 1, define_kind.lease);
+  perform holdfast.check_claim('kind', 1, define_kind.timeout);
+  perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
+  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue)
+  select define_kind.kind, t.tenant,
+         coalesce((select p.policy from holdfast.policies p
+                    where p.policy = holdfast.policy_name(define_kind.policy, t.tenant)), define_kind.policy),
+         define_kind.lease, define_kind.timeout, define_kind.queue
+    from unnest(tenants) t (tenant)
+   order by t.tenant
+  on conflict on constraint kinds_pkey do update
+    set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
+    -- Each worker defines it at its start; only what is new is written.
+    where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+exception when foreign_key_violation then
+  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy), 'holdfast.policies lists them');
+end
+$$;
+grant execute on function holdfast.define_kind to hf_worker, hf_operator;

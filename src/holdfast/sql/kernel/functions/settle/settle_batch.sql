@@ -1,0 +1,43 @@
+-- What became of a batch of claimed steps, in one transaction: those that are done as three arrays (the hot path), the
+-- others as in settle_steps. Each is fenced by its lease; what is no longer the caller's is left out of the answer.
+create or replace function holdfast.settle_batch(
+  step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb default '[]')
+returns setof holdfast.settled_step
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off   -- by primary key, whatever the statistics say: linear in the batch
+set enable_mergejoin = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan  -- there is but one plan to choose: made once, not with each call
+as $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  rest jsonb := settle_batch.others;
+  run_ids uuid[];
+  ids bigint[];
+  states text[];
+begin
+  perform holdfast.act('worker', holdfast.holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
+  select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
+    into ids, states, run_ids
+    from holdfast.succeed_steps(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results, allowed, clock) s;
+  if run_ids is not null then
+    perform holdfast.tally_runs(
+      array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
+        || holdfast.free_children(ids, clock),
+      clock);
+  end if;
+  return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
+  if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then
+    rest := rest || holdfast.left_unsettled(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results);
+  end if;
+  if rest <> '[]' then
+    return query select * from holdfast.settle_others(rest, allowed, clock);
+  end if;
+  perform holdfast.act();
+end
+$$;
+grant execute on function holdfast.settle_batch to hf_worker;

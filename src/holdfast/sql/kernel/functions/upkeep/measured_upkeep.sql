@@ -1,0 +1,52 @@
+-- Upkeep, and with it the figures of a worker's metrics, so that they cost an idle worker no statement of their own: the
+-- steps that upkeep gave up because their tries were used up, by kind, and the steps that are due now in each queue of
+-- `worker`. At most `most` steps are counted in a queue; with 0 none are.
+create or replace function holdfast.measured_upkeep(
+  worker text, about jsonb default null, batch int default 1000, most int default 0)
+returns table (rescued bigint, moved bigint, partitions int, exhausted jsonb, backlog jsonb)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  given_up bigint[];
+  run record;
+begin
+  perform holdfast.check_name('worker', measured_upkeep.worker);
+  perform holdfast.check_about(measured_upkeep.about);
+  -- First: what follows wants to be journaled.
+  measured_upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days'
+                                     then holdfast.make_partitions() else 0 end;
+  select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into measured_upkeep.rescued, given_up
+    from holdfast.expire_leases(measured_upkeep.batch, holdfast.clock()) r;
+  measured_upkeep.moved := 0;
+  for run in
+    select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
+  loop
+    perform holdfast.act('system', 'upkeep', 'the run was ' || run.moving);
+    measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
+    perform holdfast.act();
+  end loop;
+  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
+  update holdfast.workers w
+     set seen_at = holdfast.clock(), state = coalesce(measured_upkeep.about ->> 'state', w.state),
+         about = coalesce(measured_upkeep.about, w.about)
+   where w.worker = measured_upkeep.worker and holdfast.is_own_worker(w.tenants, allowed)
+     and w.queue = any (array(
+           select o.queue from holdfast.workers o where o.worker = measured_upkeep.worker for update skip locked));
+  delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
+  delete from holdfast.reserved_ids r where r.reserved_at < holdfast.clock() - interval '1 day';
+  measured_upkeep.exhausted := coalesce(
+    (select jsonb_object_agg(k.kind, k.steps)
+       from (select s.kind, count(*) as steps
+               from holdfast.steps s
+              where s.id = any (given_up) and (allowed is null or s.tenant = any (allowed))
+              group by s.kind) k), '{}');
+  measured_upkeep.backlog := coalesce(
+    (select jsonb_object_agg(w.queue, holdfast.backlog(w.queue, measured_upkeep.most))
+       from holdfast.workers w
+      where w.worker = measured_upkeep.worker and measured_upkeep.most > 0), '{}');
+  return next;
+end
+$$;
+grant execute on function holdfast.measured_upkeep to hf_worker;

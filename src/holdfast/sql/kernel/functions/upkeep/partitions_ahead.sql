@@ -1,0 +1,11 @@
+-- How far ahead of the clock the journal has partitions.
+create or replace function holdfast.partitions_ahead()
+returns interval
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select max(to_timestamp(right(c.relname, 6), 'YYYYMM') + interval '1 month') - holdfast.clock()
+    from pg_inherits i join pg_class c on c.oid = i.inhrelid
+   where i.inhparent = 'holdfast.journal'::regclass;
+$$;
+grant execute on function holdfast.partitions_ahead to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,0 +1,57 @@
+-- Row-level security and rights. A runtime role calls functions and reads; it writes no table.
+do $$
+declare
+  item text;
+begin
+  foreach item in array array['runs', 'steps', 'journal', 'notes', 'keys'] loop
+    continue when exists (select from pg_catalog.pg_policies p
+                           where p.schemaname = 'holdfast' and p.tablename = item and p.policyname = 'kernel_sees_all');
+    execute format('create policy kernel_sees_all on holdfast.%I to hf_owner using (true) with check (true)', item);
+    continue when item = 'keys';
+    -- The subselects are evaluated once a query, not once a row.
+    execute format('create policy own_tenants on holdfast.%I for select to hf_producer, hf_worker, hf_reader, hf_operator '
+                   'using ((select holdfast.allowed_tenants()) is null or tenant = any ((select holdfast.allowed_tenants())::text[]))', item);
+  end loop;
+end
+$$;
+
+-- What belongs to a run or a step is seen by whoever sees that.
+do $$
+begin
+  if not exists (select from pg_catalog.pg_policies p where p.schemaname = 'holdfast' and p.tablename = 'edges') then
+    create policy kernel_sees_all on holdfast.run_steps to hf_owner using (true) with check (true);
+    create policy of_own_runs on holdfast.run_steps for select to hf_producer, hf_worker, hf_reader, hf_operator
+      using (exists (select from holdfast.runs r where r.id = run_id));
+    create policy kernel_sees_all on holdfast.edges to hf_owner using (true) with check (true);
+    create policy of_own_steps on holdfast.edges for select to hf_producer, hf_worker, hf_reader, hf_operator
+      using (exists (select from holdfast.steps s where s.id = step_id));
+  end if;
+end
+$$;
+
+-- Definitions are seen by their tenant, and those for all tenants ('*') by everybody. A worker is seen by who may act for each
+-- tenant that it serves; one that serves all of them (null), or none, by logins for all.
+do $$
+declare
+  item text;
+begin
+  foreach item in array array['holdfast.kinds', 'holdfast.policies', 'holdfast.workers'] loop
+    continue when exists (select from pg_catalog.pg_policy p where p.polrelid = item::regclass);
+    execute format('alter table %s enable row level security', item);
+    execute format('alter table %s force row level security', item);
+    execute format('create policy kernel_sees_all on %s to hf_owner using (true) with check (true)', item);
+    execute format('create policy own_tenants on %s for select to hf_producer, hf_worker, hf_reader, hf_operator '
+                   'using ((select holdfast.allowed_tenants()) is null or %s)', item,
+                   case item when 'holdfast.workers'
+                     then 'tenants <> ''{}'' and tenants <@ (select holdfast.allowed_tenants())::text[]'
+                     else 'tenant = ''*'' or tenant = any ((select holdfast.allowed_tenants())::text[])' end);
+  end loop;
+end
+$$;
+
+grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
+grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
+grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal, holdfast.notes, holdfast.note_keys,
+  holdfast.queues, holdfast.workers,
+  holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves, holdfast.migrations, holdfast.installed
+  to hf_producer, hf_worker, hf_reader, hf_operator;

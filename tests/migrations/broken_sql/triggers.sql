@@ -1,0 +1,1 @@
+select this_is_not_sql;
