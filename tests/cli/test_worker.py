@@ -169,6 +169,8 @@ def test_each_process_gets_the_arguments_but_for_a_port_of_its_own(monkeypatch: 
 
     commands = _commands(2, 8080)
 
+    crew = commands[0][commands[0].index("--crew") + 1]
+    own = ["--processes", "1", "--supervised", "--crew", crew]
     assert [command[3:] for command in commands] == [
-        [*given[1:], "--processes", "1", "--supervised", "--probe-port", port] for port in ("8080", "8081")
+        [*given[1:], *own, "--probe-port", port] for port in ("8080", "8081")
     ]

@@ -23,7 +23,7 @@ def seldom(mutant: Edited) -> object:
 
 
 PARENTS_RESULT = "else coalesce(o.result, 'null') end"
-RETRY_AFTER = "least(o.retry_after, p.longest_retry_after)"
+RETRY_AFTER = "least(o.retry_after, p.longest_retry_after, '100 years')"
 TAKEN_OVER = "and o.id <> all (again)"
 
 # fmt: off

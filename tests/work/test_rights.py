@@ -33,7 +33,7 @@ def test_a_login_sees_the_tasks_and_entries_of_its_tenants(db: DB, login: Login)
     assert rows(own, "select id, usage from work.tasks") == [{"id": mine, "usage": {"of": "a"}}]
     assert rows(own, "select resource_id from work.audit_logs") == [{"resource_id": mine}]
     assert rows(own, "select step_id from holdfast.note_keys") == [{"step_id": mine}]
-    assert claim_next(own, "of a") is None
+    assert claim_next(own, "of_a") is None
     assert {row["id"] for row in rows(db, "select id from work.tasks where usage is not null")} == {mine, other}
 
 

@@ -79,25 +79,45 @@ def leave_if_forked(pid: int) -> None:
 
 @cache
 def _hook() -> None:
-    os.register_at_fork(after_in_child=_let_go)
+    os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=_let_go)
+
+
+def _hold_signals() -> None:
+    """Keep signals from a fork until it has handlers of its own: until then the worker's would take them."""
+    _thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _signals)
+
+
+def _release_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _thread.mask)
 
 
 def _let_go() -> None:
-    """In a fork: put /dev/null in the place of what is the worker's.
+    """In a fork: drop what is the worker's."""
+    try:
+        if _workers:
+            _drop_files()
+            _drop_signals()
+            if (loop := getattr(_thread, "loop", None)) is not None:
+                loop.call_soon(os._exit, 1)
+    finally:
+        _release_signals()
+
+
+def _drop_files() -> None:
+    """Put /dev/null in the place of each.
 
     A connection is not closed by the driver, which would tell the server; and its number stays taken, so that nothing
     of it can reach a file that the fork opens later.
     """
-    if not _workers:
-        return
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for file in [*opened, *_files]:
         with suppress(Exception):  # closed already
             os.dup2(nothing, file.fileno(), inheritable=False)
     os.close(nothing)
+
+
+def _drop_signals() -> None:
     if _signals:
         signal.set_wakeup_fd(-1)  # it is shared: a signal to the fork would be handled by the worker
     for number in _signals:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    if (loop := getattr(_thread, "loop", None)) is not None:
-        loop.call_soon(os._exit, 1)
