@@ -184,7 +184,7 @@ class Coordinator:
                     self._tell(scene, "step.max_retries_reached", step_id, **budget)
 
     def _finalize(self, scene: Scene, task: SettledTask, worker: str) -> None:
-        if task.ready_steps == 0 and task.in_progress_steps == 0:
+        if task.execution_status not in {"has_ready_steps", "processing"}:  # its counts are a wide task's least
             self._tell(scene, "workflow.no_viable_steps", execution_status=task.execution_status)
         context = {name: getattr(task, name) for name in _CONTEXT}
         self._tell(scene, "workflow.task_finalization_started", context=context)
