@@ -2573,6 +2573,31 @@ $$;
 
 
 --
+-- Name: face_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.face_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  face text;
+begin
+  for face in
+    select distinct n.nspname
+      from holdfast.machines m
+      join pg_catalog.pg_namespace n on n.nspname = split_part(m.machine, '.', 1)
+      join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = 'violations' and p.pronargs = 0
+     where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- ours, and nobody else's
+     order by 1
+  loop
+    return query execute format('select v.invariant, v.subject, v.detail from %I.violations() v', face);
+  end loop;
+end
+$$;
+
+
+--
 -- Name: free_children(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4864,6 +4889,8 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
      and s.created_at > (select min(j.at) from holdfast.journal j)
   union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
+  union all
+  select f.invariant, f.subject, f.detail from holdfast.face_violations() f
 $$;
 
 
@@ -7097,6 +7124,13 @@ REVOKE ALL ON FUNCTION holdfast.expire_leases(batch integer, clock timestamp wit
 --
 
 REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION face_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.face_violations() FROM PUBLIC;
 
 
 --

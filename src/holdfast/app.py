@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -11,10 +12,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from uuid import UUID
 
 from psycopg import AsyncConnection, Connection
 
-from holdfast import config, embedded
+from holdfast import config, embedded, faces
 from holdfast.errors import BadInput
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.coordinate import Coordinator
@@ -55,7 +57,8 @@ class Holdfast:
         self.subscribers = Subscribers()
         self._coordinator = Coordinator(self.subscribers, self.flows.backoff_of, self)
         self._dsn = None if dsn is None else config.to_writer(dsn)
-        self._lock = threading.Lock()
+        self._faces: dict[str, Any] = {}
+        self._lock = threading.RLock()
         self._call_deadline: timedelta | None = None
         self._pool: pooled.Pool | None = None
         self._pools: weakref.WeakKeyDictionary[Any, pooled.AsyncPool] = weakref.WeakKeyDictionary()
@@ -168,7 +171,7 @@ class Holdfast:
     def subscribe(self, name: str, function: Subscriber) -> Callable[[], None]:
         """Have a function told of events, as `on` does; gives the way to end it."""
         ended = self.subscribers.add(name, function)
-        self.hooks.watcher = self._coordinator
+        self.hooks.watch(self._coordinator)
         return ended
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
@@ -179,12 +182,29 @@ class Holdfast:
         if strategy is not None:
             self._coordinator.strategy = strategy
         self._coordinator.is_deciding = True
-        self.hooks.watcher = self._coordinator
+        self.hooks.watch(self._coordinator)
         return self._coordinator
 
     def started(self, step_id: int) -> Handle[Any]:
         """Take hold of a task that was started elsewhere, by its number."""
         return Handle(step_id, lambda result, _: result, self)
+
+    def face(self, name: str) -> Any:
+        """Give the Python API of a face by its name; the same one each time."""
+        with self._lock:
+            if name not in self._faces:
+                make = faces.face(name).load("api")
+                if make is None:
+                    raise BadInput(f"the face {name} has no Python API")
+                self._faces[name] = make(self)
+            return self._faces[name]
+
+    def handle(self, id: int | UUID | str) -> Any:  # noqa: A002 - the word is the same in SQL
+        """Take hold of what was started elsewhere, by its id; the form of the id says which face it is of."""
+        for face in faces.all_faces():
+            if face.id_form is not None and re.fullmatch(face.id_form, str(id)):
+                return face.load("handle")(self, str(id))
+        raise BadInput(f"no face has ids such as {id!r}; a task's is a number, a run's a UUID")
 
     @property
     def dsn(self) -> str:

@@ -56,6 +56,7 @@ class Config(BaseSettings):
     grace: Seconds = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
     listen: bool = Field(default=True, description="whether workers listen for hints; they poll anyway")
     prepare_statements: bool = Field(default=True, description="off for a pooler that does not carry them over")
+    faces: str | None = Field(None, description="faces of your own, as name=module, separated by commas")
     log_level: log.Level = Field("info", description="debug, info, warning or error")
     log_format: log.Format = Field("auto", description="json, console, or auto: by whether a terminal is there")
 

@@ -205,6 +205,7 @@ class Ending:
     run_id: UUID | None = None
     took: timedelta | None = None
     trace_id: str | None = None
+    face: str = "work"  # whose handler served it
 
 
 class Settlement(NamedTuple):

@@ -149,8 +149,8 @@ class Stage:
         claimed = [by_id[step.step_id] for step in steps]
         assert all(step in self.model.ready() for step in claimed), "it is not ready, or not any more"
         assert sorted(step.due for step in claimed) == ready[:batch]
-        asked = completion.question(steps, self._registry.versions)
-        answers = {row.step_id: row for row in run(self.db, asked)} if asked else {}
+        asked = completion.questions(steps, self._registry.versions)
+        answers = {row.step_id: row for question in asked for row in run(self.db, question)}
         held = []
         for mine, step in zip(claimed, steps, strict=True):
             self.model.claim(mine, step.lease_id, self.model.now + LEASE)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import configuration, db, demo, dev, dlq, doctor, flow, queues, runs, worker, workers
+from holdfast import faces
+from holdfast.cli import configuration, db, demo, dev, dlq, doctor, queues, runs, worker, workers
 from holdfast.cli.render import data, show_error
 from holdfast.errors import HoldfastError
 
@@ -22,7 +23,6 @@ app = typer.Typer(
 )
 app.add_typer(db.app, name="db")
 app.add_typer(runs.app, name="runs")
-app.add_typer(flow.app, name="flow")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(queues.app, name="queues")
 app.command()(workers.workers)
@@ -31,6 +31,9 @@ app.command()(worker.worker)
 app.command("config")(configuration.config)
 app.command()(demo.demo)
 app.command()(dev.dev)
+for face in faces.all_faces():
+    if face.commands is not None:
+        app.add_typer(face.load("commands"), name=face.name)
 
 
 @app.callback(invoke_without_command=True)

@@ -79,6 +79,8 @@ class Handed:
 class Coordinator:
     """Tells subscribers what becomes of tasks, hands those that go on to a strategy, and keeps what was decided."""
 
+    face = "flow"
+
     def __init__(self, subscribers: Subscribers, backoff_of: Callable[[Any], Backoff], door: Door) -> None:
         self.strategy: Strategy = Durable()
         self.is_deciding = False  # whether somebody reads decisions, or has a strategy, beside those who subscribe

@@ -9,5 +9,8 @@ FACE = Face(
     summary="workflows, in the words of the DAG engine",
     machines={"flow.task": "run", "flow.step": "step"},
     sql="holdfast:sql/flow",
+    handle="holdfast.flow.handle:found",
+    id_form="[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+    commands="holdfast.cli.flow:app",
     requirements=("T-01 … T-148",),
 )

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast import log
 
@@ -76,7 +76,13 @@ class Aside(Generic[T]):
                 self._waiting.task_done()
 
 
-def flush_all(asides: Iterable[Aside[Any]], seconds: float) -> None:
+class Flushed(Protocol):
+    """Something that has things to tell."""
+
+    def flush(self, seconds: float) -> None: ...
+
+
+def flush_all(asides: Iterable[Flushed], seconds: float) -> None:
     """Wait for several, for that long in all."""
     until = monotonic() + seconds
     for each in asides:

@@ -1,11 +1,11 @@
-"""What a handler wants beside its step's own input: asked for once a batch, and put together before the hand-out."""
+"""What a handler receives beside its step's own input: one call per face and batch, made before the hand-out."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.kernel.call import Call
 from holdfast.kernel.signature import TRACE
@@ -14,15 +14,13 @@ from holdfast.models import ClaimedStep, CompletedInput
 if TYPE_CHECKING:
     from holdfast.kernel.registry import Handler
 
-Source = Literal["context", "whole", "parent", "inner", "own", "trace", "name"]
-
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """An argument, and where it comes from: under which name, out of what."""
+    """An argument, and where it comes from: under which name, out of what. The source is a word of the face's own."""
 
     argument: str
-    source: Source
+    source: str
     name: str
 
 
@@ -32,32 +30,31 @@ class Wish(NamedTuple):
     step_id: int
     argument: str
     name: str
-    source: Source
+    source: str
 
 
 Completes = Callable[[Sequence[int], Sequence[Wish]], Call[CompletedInput]]
 Versions = tuple["Handler", ...]
 
 
-def question(
+def questions(
     steps: Sequence[ClaimedStep], versions: Callable[[str], Versions], *, is_traced: bool = False
-) -> Call[CompletedInput] | None:
-    """Ask for what the handlers of claimed steps want, and for their trace; None where none wants anything."""
-    asked: list[int] = []
-    wishes: list[Wish] = []
-    completes: Completes | None = None
+) -> list[Call[CompletedInput]]:
+    """Ask each face once for what the handlers of its own steps want, and for their trace."""
+    by_face: dict[str, tuple[Completes, list[int], list[Wish]]] = {}
     for step in steps:
         handlers = versions(step.kind)
-        if handlers[-1].completes is None or not (len(handlers) > 1 or handlers[0].wants or is_traced):
+        handler = handlers[-1]
+        if handler.completes is None or not (len(handlers) > 1 or handler.wants or is_traced):
             continue
-        completes = handlers[-1].completes
+        _, asked, wishes = by_face.setdefault(handler.face, (handler.completes, [], []))
         asked.append(step.step_id)
         for place, handler in enumerate(handlers):
             prefix = "" if len(handlers) == 1 else _prefix(place)
             wishes += [Wish(step.step_id, prefix + w.argument, w.name, w.source) for w in handler.wants]
             if is_traced:
                 wishes.append(Wish(step.step_id, prefix + TRACE, "", "trace"))
-    return None if completes is None else completes(asked, wishes)
+    return [completes(asked, wishes) for completes, asked, wishes in by_face.values()]
 
 
 def complete(step: ClaimedStep, answer: CompletedInput, handlers: Versions) -> tuple[ClaimedStep, Handler]:

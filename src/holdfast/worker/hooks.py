@@ -11,7 +11,9 @@ from typing import Any, Protocol
 from holdfast.kernel.aside import Aside, Count, flush_all
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Ending
+from holdfast.worker.attempt import Attempt
 from holdfast.worker.intake import Intake
+from holdfast.worker.link import Answers
 from holdfast.worker.meters import Meters
 from holdfast.worker.settle import Settler
 
@@ -19,7 +21,11 @@ Hook = Callable[[Ending], Any]
 
 
 class Watcher(Protocol):
-    """Follows what workers do with steps of runs. Each of these returns at once, and raises nothing."""
+    """Follows what workers do with the steps of one face. Each of these returns at once, and raises nothing."""
+
+    @property
+    def face(self) -> str:
+        """The face whose steps it follows."""
 
     def question(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
         """Give the call to make with a settle of steps, in its transaction; None where there is nothing to ask."""
@@ -38,40 +44,59 @@ class Watcher(Protocol):
 
 
 class Hooks:
-    """The functions that are told of each ending, and who follows it all."""
+    """The functions that are told of each ending, and the watchers, one per face at most."""
 
     def __init__(self) -> None:
         self._hooks: list[Aside[Ending]] = []
-        self.watcher: Watcher | None = None
+        self._watchers: dict[str, Watcher] = {}
 
     def add(self, hook: Hook) -> None:
         """Tell one more of endings."""
         self._hooks.append(Aside(hook, "hook"))
 
+    def watch(self, watcher: Watcher) -> None:
+        """Let a watcher follow the steps of its face, instead of the one that did so far."""
+        self._watchers[watcher.face] = watcher
+
     def wire(self, worker: str, intake: Intake, settler: Settler, meters: Meters) -> None:
         """Let a worker tell. Where nobody listens nothing is wired, and it does nothing for it."""
-        watcher = self.watcher
 
         def count(ok: bool, /) -> None:
             meters.notified(ok=ok)
 
-        if watcher is not None:
-            settler.asks = lambda step_ids: watcher.question(worker, step_ids)
-            intake.claimed = lambda steps: watcher.claimed(worker, steps, count)
-            intake.begun = lambda step: watcher.begun(step, count)
-        if watcher is not None or self._hooks:
+        if self._watchers:
+            settler.asks = lambda ended: self._questions(worker, ended)
+            intake.claimed = lambda steps: self._tell_claimed(worker, steps, intake.face_of, count)
+            intake.begun = lambda step: self._tell_begun(step, intake.face_of, count)
+        if self._watchers or self._hooks:
             settler.told = lambda endings, answers: self._tell(worker, endings, answers, count)
 
     def flush(self, seconds: float) -> None:
         """Wait for what is under way, but not for ever: a hook may hang."""
-        flush_all(self._hooks, seconds)
-        if self.watcher is not None:
-            self.watcher.flush(seconds)
+        flush_all([*self._hooks, *self._watchers.values()], seconds)
 
-    def _tell(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
+    def _questions(self, worker: str, ended: list[Attempt]) -> dict[str, Call[Any]]:
+        """Ask each watcher what to ask about the steps of its own face."""
+        questions = {}
+        for face, watcher in self._watchers.items():
+            step_ids = [one.step.step_id for one in ended if one.handler.face == face]
+            if step_ids and (question := watcher.question(worker, step_ids)) is not None:
+                questions[face] = question
+        return questions
+
+    def _tell_claimed(self, worker: str, steps: list[ClaimedStep], face_of: Callable[[str], str], count: Count) -> None:
+        for face, watcher in self._watchers.items():
+            if own := [step for step in steps if face_of(step.kind) == face]:
+                watcher.claimed(worker, own, count)
+
+    def _tell_begun(self, step: ClaimedStep, face_of: Callable[[str], str], count: Count) -> None:
+        if (watcher := self._watchers.get(face_of(step.kind))) is not None:
+            watcher.begun(step, count)
+
+    def _tell(self, worker: str, endings: list[Ending], answers: Answers, count: Count) -> None:
         for ending in endings:
             for hook in self._hooks:
                 hook.tell(ending, count)
-        of_runs = [ending for ending in endings if ending.run_id is not None]
-        if self.watcher is not None and of_runs:
-            self.watcher.ended(worker, of_runs, answers, count)
+        for face, watcher in self._watchers.items():
+            if own := [ending for ending in endings if ending.face == face]:
+                watcher.ended(worker, own, answers.get(face, []), count)

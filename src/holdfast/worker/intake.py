@@ -43,6 +43,10 @@ class Intake:
         self.begun: Callable[[ClaimedStep], None] | None = None
         self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
 
+    def face_of(self, kind: str) -> str:
+        """Name the face whose handler serves a kind."""
+        return self._handlers[kind].face
+
     @property
     def unfinished(self) -> int:
         """How many steps are claimed and not through."""
@@ -114,13 +118,13 @@ class Intake:
     async def _taken(self, steps: list[ClaimedStep], sent_at: float, link: Link) -> list[Attempt]:
         """Begin an attempt for each step, its input completed where its handler wants more than that."""
         batch = Batch(len(steps), sent_at, self.begun)
-        asked = None
+        asked = []
         if self._is_completed:
-            asked = completion.question(steps, self._versions.__getitem__, is_traced=batch.is_traced)
-        if asked is None:
+            asked = completion.questions(steps, self._versions.__getitem__, is_traced=batch.is_traced)
+        if not asked:
             return [self._attempt(step, self._handlers[step.kind], batch) for step in steps]
         try:
-            answers = {row.step_id: row for row in await link.make(asked)}
+            answers = {row.step_id: row for question in asked for row in await link.make(question)}
         except BaseException:
             for one in released([self._attempt(step, self._handlers[step.kind], batch) for step in steps]):
                 self._settler.ended(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
 
 Row = TypeVar("Row")
+Answers = dict[str, list[Any] | None]  # by who asked; None where the database gave none
 
 
 class Link:
@@ -59,17 +61,21 @@ class Link:
             await self.close()  # a new one may find the server again, or of several the writer
             raise
 
-    async def make_and_ask(self, call: Call[Row], question: Call[Any]) -> tuple[list[Row], list[Any] | None]:
-        """Make a call, and ask in its transaction how things stand by it; see `ask`."""
+    async def make_and_ask(self, call: Call[Row], questions: Mapping[str, Call[Any]]) -> tuple[list[Row], Answers]:
+        """Make a call, and ask in its transaction how things stand by it; see `ask_all`."""
         for last in range(1 - db.TRIES, 1):
             connection = await self.open()
             try:
                 async with connection.transaction():
-                    return await self.make(call), await self.ask(question)
+                    return await self.make(call), await self.ask_all(questions)
             except db.DEADLOCK:
                 if last == 0:
                     raise
         raise AssertionError("not reached")
+
+    async def ask_all(self, questions: Mapping[str, Call[Any]]) -> Answers:
+        """Ask one after the other; see `ask`."""
+        return {name: await self.ask(question) for name, question in questions.items()}
 
     async def ask(self, question: Call[Any]) -> list[Any] | None:
         """Ask, and take no for an answer: what is refused is logged, and costs nothing but the answer."""

@@ -18,7 +18,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, Done, Ending, Fail, Release, Retry, SettledStep, StepResult
 from holdfast.worker.attempt import Attempt, Held
-from holdfast.worker.link import Link
+from holdfast.worker.link import Answers, Link
 from holdfast.worker.meters import Meters
 from holdfast.worker.states import States
 
@@ -32,8 +32,8 @@ LINGER = 0.001  # seconds: while quick handlers still run, a fuller batch is che
 
 
 TOO_LARGE = {"type": "TooLarge", "message": "the result or cursor has more than 1048576 bytes"}
-Asks = Callable[[list[int]], Call[Any] | None]
-Told = Callable[[list[Ending], list[Any] | None], None]
+Asks = Callable[[list[Attempt]], dict[str, Call[Any]]]  # what each face asks about its own steps
+Told = Callable[[list[Ending], Answers], None]
 
 
 class Settler:
@@ -46,8 +46,8 @@ class Settler:
         self._meters = meters
         self._ended: deque[Attempt] = deque()
         self._left: list[Attempt] = []  # taken, and not yet settled
-        self._question: Call[Any] | None = None  # to be asked with the settle, and what was answered
-        self._answers: list[Any] | None = None
+        self._questions: dict[str, Call[Any]] = {}  # to be asked with the settle, and what was answered
+        self._answers: Answers = {}
         self._ready = asyncio.Event()
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -97,11 +97,11 @@ class Settler:
     async def settle(self, ended: list[Attempt]) -> None:
         """Say what became of them. Those whose outcome is none of ours to say are only let go of."""
         said = [one for one in ended if one.outcome is not None and not one.is_lost]
-        self._question = self._asked(ended)
-        self._answers = [] if self._question is None else None
+        self._questions = {} if self.asks is None else self.asks(ended)
+        self._answers = dict.fromkeys(self._questions)
         settled = await self._make(said) if said else []
-        if self._question is not None and not said:  # all were settled by their handlers' own transactions
-            self._answers = await self._link.ask(self._question)
+        if self._questions and not said:  # all were settled by their handlers' own transactions
+            self._answers = await self._link.ask_all(self._questions)
         await self._learn_failures(said, settled)
         settled += [one.settled for one in ended if one.settled is not None]
         self._account(ended, settled)
@@ -132,9 +132,9 @@ class Settler:
         return await self._send(calls.settle_steps([one.settlement(one.outcome)]))
 
     async def _send(self, call: Call[SettledStep]) -> list[SettledStep]:
-        if self._question is None:
+        if not self._questions:
             return await self._link.make(call)
-        settled, self._answers = await self._link.make_and_ask(call, self._question)
+        settled, self._answers = await self._link.make_and_ask(call, self._questions)
         return settled
 
     async def _learn_failures(self, said: list[Attempt], settled: list[SettledStep]) -> None:
@@ -151,12 +151,6 @@ class Settler:
         errors = {result.step_id: result.error for result in results or ()}
         for one in overruled:
             one.outcome = Fail(errors.get(one.step.step_id) or TOO_LARGE)
-
-    def _asked(self, ended: list[Attempt]) -> Call[Any] | None:
-        if self.asks is None:
-            return None
-        step_ids = [one.step.step_id for one in ended if one.step.run_id is not None]
-        return self.asks(step_ids) if step_ids else None
 
     def _account(self, ended: list[Attempt], settled: list[SettledStep]) -> None:
         rows = {row.step_id: row for row in settled}
@@ -213,7 +207,18 @@ def _ending(one: Attempt, row: SettledStep) -> Ending:
     step = one.step
     took = None if one.began_at is None else timedelta(seconds=one.ended_at - one.began_at)
     outcome = one.outcome or Done()
-    return Ending(step.step_id, step.kind, step.attempt, row.event, row.state, outcome, step.run_id, took, one.trace_id)
+    return Ending(
+        step.step_id,
+        step.kind,
+        step.attempt,
+        row.event,
+        row.state,
+        outcome,
+        step.run_id,
+        took,
+        one.trace_id,
+        one.handler.face,
+    )
 
 
 def released(attempts: list[Attempt]) -> list[Attempt]:

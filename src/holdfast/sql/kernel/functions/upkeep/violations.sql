@@ -85,5 +85,7 @@ as $$
      and s.created_at > (select min(j.at) from holdfast.journal j)
   union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
+  union all
+  select f.invariant, f.subject, f.detail from holdfast.face_violations() f
 $$;
 grant execute on function holdfast.violations to hf_operator;

@@ -1,0 +1,17 @@
+"""The toy's entry: wishes that are granted, each with the name of whoever asked for it."""
+
+from __future__ import annotations
+
+from holdfast.faces import Face
+
+FACE = Face(
+    name="toy",
+    summary="wishes that are granted",
+    machines={"toy.list": "list", "toy.wish": "wish"},
+    sql="toy:sql",
+    has_violations=True,
+    api="toy.api:Toys",
+    handle="toy.api:handle",
+    id_form=r"list-[0-9a-f-]{36}",
+    commands="toy.cli:app",
+)
