@@ -21,7 +21,7 @@ from holdfast.embedded.owned import owned_server
 from holdfast.flow import schema
 from holdfast.flow.events import CATALOGUE
 from holdfast.kernel import migrate
-from holdfast.worker.meters import DURATIONS, Meters
+from holdfast.worker.metrics import DURATIONS, Meters
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py: run `make docs` instead of editing it. -->"

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from holdfast.app import Holdfast
     from holdfast.errors import HoldfastError, LeaseLost, RunCancelled, RunFailed, WaitTimedOut
     from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
-    from holdfast.kernel.context import Ctx
-    from holdfast.kernel.registry import RetryPolicy
+    from holdfast.handlers.context import Ctx
+    from holdfast.handlers.registry import RetryPolicy
     from holdfast.models import Continue, Fail, Retry, Snooze
 
 __all__ = [
@@ -36,10 +36,10 @@ _OUTCOMES = ("Continue", "Fail", "Retry", "Snooze")
 _PLACES = {
     "Holdfast": "app",
     "Backoff": "flow.backoff",
-    "Ctx": "kernel.context",
+    "Ctx": "handlers.context",
     "ReenqueueDelays": "flow.backoff",
     "StepRetry": "flow.backoff",
-    "RetryPolicy": "kernel.registry",
+    "RetryPolicy": "handlers.registry",
     **dict.fromkeys(_ERRORS, "errors"),
     **dict.fromkeys(_OUTCOMES, "models"),
 }

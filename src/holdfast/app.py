@@ -17,21 +17,21 @@ from uuid import UUID
 from psycopg import AsyncConnection, Connection
 
 from holdfast import config, embedded, faces
+from holdfast.connections.deadline import within
 from holdfast.errors import BadInput
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.coordinate import Coordinator
 from holdfast.flow.define import Flow
-from holdfast.flow.extra import needs_extra
 from holdfast.flow.finalize import Strategy
 from holdfast.flow.flows import Flows
 from holdfast.flow.options import NAMESPACE, VERSION, Title
 from holdfast.flow.subscribers import Subscriber, Subscribers
+from holdfast.flow.yaml.extra import needs_extra
+from holdfast.handlers.context import Ctx
+from holdfast.handlers.registry import Handler, Registry, RetryPolicy
+from holdfast.handlers.signature import Signature
 from holdfast.kernel import db, migrate, pooled
-from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
-from holdfast.kernel.context import Ctx
-from holdfast.kernel.registry import Handler, Registry, RetryPolicy
-from holdfast.kernel.signature import Signature
 from holdfast.models import Span, span
 from holdfast.work.define import Task
 from holdfast.work.handle import Handle
@@ -148,7 +148,7 @@ class Holdfast:
         the overrides that it lists.
         """
         with needs_extra():
-            from holdfast.flow.load import Loading
+            from holdfast.flow.yaml.load import Loading
         return Loading(self, handlers or {}, environment).load(source)
 
     def on_ending(self, hook: Hook) -> Hook:

@@ -142,6 +142,7 @@ class JournalEntry:
     error: Any
 
 
+DEFAULT_LEASE = timedelta(seconds=300)  # where neither worker, kind nor claim names one
 Span = timedelta | float  # a bare number is seconds
 
 

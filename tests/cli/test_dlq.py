@@ -8,9 +8,10 @@ import psycopg
 import pytest
 
 from cli.rows import FAULT, dead_task, partial_run
-from holdfast.kernel import calls, dead
+from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.models import Fail, Settlement
+from holdfast.reads import dead_letter
 from holdfast.testing import events
 from kernel.steps import claim, column, start
 
@@ -105,7 +106,7 @@ def test_one_that_is_no_longer_dead_is_left_alone(db):
     (step_id,) = dead_of(db, run_id)
     run(db, calls.retry(str(step_id)))  # a pending step of a flow may be resolved: but nobody meant this one
 
-    assert dead.deal_with(db, "resolve", [step_id], None) == []
+    assert dead_letter.deal_with(db, "resolve", [step_id], None) == []
     assert events(db, step=step_id)[-1] == "reopened"
 
 

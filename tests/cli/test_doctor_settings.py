@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from holdfast import embedded
-from holdfast.cli.server_checks import judge_connections
 from holdfast.kernel import migrate
+from holdfast.reads.server_settings import judge_connections
 
 RELOAD = "select pg_reload_conf()"
 

@@ -23,7 +23,8 @@ from holdfast.errors import RefusedError
 from holdfast.flow import calls as flow_calls
 from holdfast.flow.calling import parameter, shaped
 from holdfast.flow.define import Flow
-from holdfast.kernel import calls, completion
+from holdfast.handlers import inputs
+from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Json, Outcome, Release, Settlement
@@ -149,14 +150,14 @@ class Stage:
         claimed = [by_id[step.step_id] for step in steps]
         assert all(step in self.model.ready() for step in claimed), "it is not ready, or not any more"
         assert sorted(step.due for step in claimed) == ready[:batch]
-        asked = completion.questions(steps, self._registry.versions)
+        asked = inputs.questions(steps, self._registry.versions)
         answers = {row.step_id: row for question in asked for row in run(self.db, question)}
         held = []
         for mine, step in zip(claimed, steps, strict=True):
             self.model.claim(mine, step.lease_id, self.model.now + LEASE)
             versions = self._registry.versions(step.kind)
             answer = answers.get(step.step_id)
-            full, handler = completion.complete(step, answer, versions) if answer else (step, versions[-1])
+            full, handler = inputs.complete(step, answer, versions) if answer else (step, versions[-1])
             one = Attempt(full, handler, self._desk, LEASE.total_seconds(), Batch(1, lease_clock()))
             held.append(Held(mine, one, mine.given()))
         self.held += held

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from flow.test_yaml import BILLING, ORDER
 from holdfast import Holdfast
 from holdfast.errors import BadTask
-from holdfast.flow import document, reading, schema
+from holdfast.flow.yaml import document, parse, schema
 
 NOWHERE = "postgresql:///none"  # nothing is connected before the first use
 SMALL = """
@@ -126,14 +126,14 @@ def test_aliases_that_multiply_are_counted_before_they_are_read(merge: bool) -> 
     lines = [f"a{n}: &a{n} {opening}{', '.join([f'*a{n - 1}'] * 10)}{closing}\n" for n in range(1, 10)]
 
     with pytest.raises(BadTask, match="stands, with its aliases, for more than 100000 values"):
-        reading.read(first + "".join(lines), "it")
+        parse.read(first + "".join(lines), "it")
 
 
 def test_words_are_words() -> None:
     """As YAML 1.2 has it: no Norway problem, no minutes, no dates, no octal numbers; JSON's own are read."""
     text = "a: [no, on, 12:30, 2026-01-01, 010, 1_000, .inf, ~, null, true, -1, 1.5, 1e3, 1.10]"
 
-    assert reading.read(text, "it") == {
+    assert parse.read(text, "it") == {
         "a": ["no", "on", "12:30", "2026-01-01", "010", "1_000", ".inf", None, None, True, -1, 1.5, 1000.0, 1.1]
     }
 
@@ -146,7 +146,7 @@ def test_the_schema_for_editors_is_current_and_says_what_the_check_says() -> Non
     validator = Draft202012Validator(json.loads(schema.written()))
     Draft202012Validator.check_schema(document.schema())
     for text in (ORDER, BILLING, SMALL):
-        assert list(validator.iter_errors(reading.read(text, "it"))) == []
+        assert list(validator.iter_errors(parse.read(text, "it"))) == []
     for case in ("unknown key", "a number for a version", "no step name", "no steps", "an unknown backoff", "priority"):
         old, new, _ = REFUSED[case]
-        assert list(validator.iter_errors(reading.read(SMALL.replace(old, new, 1), "it"))), case
+        assert list(validator.iter_errors(parse.read(SMALL.replace(old, new, 1), "it"))), case

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.flow import layout, rails
-from holdfast.flow.layout import Layout, Sizes, place, spread
+from holdfast.flow.graph_view import layout, rails
+from holdfast.flow.graph_view.layout import Layout, Sizes, place, spread
 
 SIZES = Sizes()
 DIAMOND = {"a": (), "b": ("a",), "c": ("a",), "d": ("b", "c")}

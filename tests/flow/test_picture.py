@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.flow import picture, svg
-from holdfast.flow.look import TaskStep
-from holdfast.flow.picture import SIGNS, Box, of_task
+from holdfast.flow.graph_view import picture, svg
+from holdfast.flow.graph_view.picture import SIGNS, Box, of_task
+from holdfast.flow.reads import TaskStep
 
 SVG = "{http://www.w3.org/2000/svg}"
 ORDER = [("list", ()), ("ship", ("list", "ship[0]", "ship[1]")), ("close", ("ship",)), ("ship[0]", ()), ("ship[1]", ())]

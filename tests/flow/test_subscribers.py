@@ -125,7 +125,7 @@ def test_a_subscriber_that_hangs_holds_up_no_run_and_no_other_subscriber(
 def test_what_is_too_much_is_dropped_counted_and_logged(
     hf: Holdfast, order: Flow, monkeypatch: pytest.MonkeyPatch, log_lines: Any
 ) -> None:
-    monkeypatch.setattr("holdfast.kernel.aside.MOST_WAITING", 1)
+    monkeypatch.setattr("holdfast.notify.MOST_WAITING", 1)
     monkeypatch.setattr("holdfast.worker.drain.LAST_CALLS", 0.5)
     hangs, let_go = threading.Event(), threading.Event()
 
@@ -134,7 +134,7 @@ def test_what_is_too_much_is_dropped_counted_and_logged(
         hangs.set()
         let_go.wait(60)
 
-    monkeypatch.setattr("holdfast.kernel.aside.MOST_WAITING", 10_000)
+    monkeypatch.setattr("holdfast.notify.MOST_WAITING", 10_000)
     run = order.start(order_id=7)
     worker = burst(hf)
     let_go.set()

@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from holdfast import Holdfast
 from holdfast.errors import BadTask, InputRefused
-from holdfast.flow import document
+from holdfast.flow.yaml import document
 from holdfast.testing import drain
 from kernel.steps import value
 
@@ -240,7 +240,7 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
     real = builtins.__import__
 
     def imports(name: str, *given: Any, **more: Any) -> Any:
-        if name == "holdfast.flow.load":
+        if name == "holdfast.flow.yaml.load":
             raise ModuleNotFoundError("No module named 'yaml'", name="yaml")
         return real(name, *given, **more)
 

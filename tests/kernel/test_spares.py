@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from holdfast.connections.handler_tx import MOST, Spares
 from holdfast.errors import LeaseLost
-from holdfast.kernel.spares import MOST, Spares
-from holdfast.kernel.transaction import Transaction
+from holdfast.handlers.transaction import Transaction
 from holdfast.models import Done, Settlement
 
 

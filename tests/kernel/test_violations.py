@@ -73,8 +73,8 @@ CORRUPTIONS = [
         "run_has_steps",
         "with gone as (delete from holdfast.run_steps where run_id = %(over)s), "
         "step as (delete from holdfast.steps where run_id = %(over)s) "
-        "update holdfast.runs set total = 0, succeeded = 0, finished_at = null, created_at = now() - interval '2 hours' "
-        "where id = %(over)s",
+        "update holdfast.runs set total = 0, succeeded = 0, finished_at = null, "
+        "created_at = now() - interval '2 hours' where id = %(over)s",
         "run %(over)s",
     ),
     Corruption("run_that_is_over_has_no_live_steps", RUN.format("finished_at = now()"), "run %(run)s"),

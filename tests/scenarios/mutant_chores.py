@@ -7,10 +7,10 @@ from typing import Any
 
 from chores import hf
 
-from holdfast.kernel import transaction
+from holdfast.handlers import transaction
 from holdfast.worker.attempt import Attempt
-from holdfast.worker.lease import Leases
-from holdfast.worker.settle import Settler
+from holdfast.worker.leases import Leases
+from holdfast.worker.settler import Settler
 
 __all__ = ["hf"]
 

@@ -17,12 +17,13 @@ from psycopg.conninfo import make_conninfo
 
 from cluster import FAST, Cluster
 from holdfast import Fail, Holdfast, Retry, RetryPolicy
-from holdfast.flow import lists, look
+from holdfast.flow import reads, run_list
 from holdfast.flow.define import Flow
-from holdfast.flow.lists import TasksWanted
-from holdfast.kernel import calls, dead, migrate, serving
-from holdfast.kernel.ask import ask
+from holdfast.flow.run_list import TasksWanted
+from holdfast.kernel import calls, migrate
 from holdfast.kernel.db import run
+from holdfast.kernel.query import ask
+from holdfast.reads import dead_letter, queues_workers
 from holdfast.testing import drain
 from scenarios.crew import Server, until
 from scenarios.home import HomeServer
@@ -132,11 +133,11 @@ def chain(hf: Holdfast) -> Flow:
 
 def read_all(db: psycopg.Connection[Any], task_id: Any) -> None:
     """Look at what people look at."""
-    assert len(lists.newest_tasks(db, TasksWanted(), limit=50).rows) == FLOWS
-    look.steps(db, task_id)
-    look.history(db, task_id, limit=50)
-    ask(db, dead.report(dead.Scope()))
-    ask(db, serving.queues())
+    assert len(run_list.newest_tasks(db, TasksWanted(), limit=50).rows) == FLOWS
+    reads.steps(db, task_id)
+    reads.history(db, task_id, limit=50)
+    ask(db, dead_letter.report(dead_letter.Scope()))
+    ask(db, queues_workers.queues())
     db.execute("select * from flow.get_task_execution_context(%s)", [task_id])
     db.execute("select * from flow.get_system_health_counts()")
     db.execute("select * from flow.states_from_history(%s)", [task_id])

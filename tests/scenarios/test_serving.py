@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker.listen import PROBE_EACH
+from holdfast.worker.listener import PROBE_EACH
 from holdfast.worker.options import Options
 from scenarios.crew import Crew, Database, Server, until
 from scenarios.history import lines

@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from holdfast import errors
-from holdfast.flow import lists
+from holdfast.flow import run_list
 from holdfast.flow.calls import define_flow
 from holdfast.kernel import bulk, calls
 from holdfast.kernel.db import run
@@ -115,8 +115,8 @@ def test_each_sees_its_own_definitions_and_everybodys(login: Login, db: DB, role
         owners = f"select distinct tenant from {table}"
         assert set(user.execute(owners)) == {("*",), ("a",)}, table
         assert set(everybody.execute(owners)) == {("*",), ("a",), ("b",)}, table
-    found = lists.definitions(everybody, name="order")
-    assert {(each.tenant, lists.plan(everybody, each)[0].name) for each in found} == {
+    found = run_list.definitions(everybody, name="order")
+    assert {(each.tenant, run_list.plan(everybody, each)[0].name) for each in found} == {
         ("*", "everybody"), ("a", "a"), ("b", "b"),
     }  # fmt: skip
 

@@ -9,10 +9,11 @@ import pytest
 from psycopg import Connection
 
 from holdfast import errors
-from holdfast.kernel import calls, look, serving
-from holdfast.kernel.ask import ask
+from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
+from holdfast.kernel.query import ask
+from holdfast.reads import queues_workers, run_detail
 from holdfast.testing import Clock
 from kernel.steps import seconds
 from security.conftest import Login
@@ -89,12 +90,12 @@ def test_each_sees_its_own_workers_only(login: Login, db: DB, role: str) -> None
     assert names(both) == {"of_a", "of_b", "of_both"}
     assert names(everybody) == {"of_a", "of_b", "of_both", "of_all"}
     assert {row[0] for row in rows(a)} == {"of_a"}
-    assert {worker.worker for worker in ask(a, serving.workers(is_all=True))} == {"of_a"}
+    assert {worker.worker for worker in ask(a, queues_workers.workers(is_all=True))} == {"of_a"}
     for user, queue in ((a, 3), (both, 4), (everybody, 4)):
-        (found,) = ask(user, serving.queues())
+        (found,) = ask(user, queues_workers.queues())
         assert found.live_workers == queue
         assert user.execute("select live_workers from holdfast.queue_list").fetchall() == [(queue,)]
-        (step,) = user.execute(look.STEP, {"id": step_id}).fetchall()
+        (step,) = user.execute(run_detail.STEP, {"id": step_id}).fetchall()
         assert 3 in step
 
 

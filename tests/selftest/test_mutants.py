@@ -9,7 +9,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from holdfast.kernel import schema
+from holdfast.kernel import self_test_schema
 from holdfast.selftest import play, stage
 from holdfast.selftest.play import Fault, Row
 from holdfast.selftest.stage import Sizes
@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
 def maim(dsn: str, mutant: Mutant) -> None:
     """Take the guard out of the copy; one that is not there any more is an error of its own."""
     with psycopg.connect(dsn, autocommit=True) as db:
-        named = [f"{schema.name()}.{mutant.function}"]
+        named = [f"{self_test_schema.name()}.{mutant.function}"]
         ((whole,),) = db.execute("select pg_get_functiondef(%s::regproc)", named).fetchall()
         pattern = re.escape(mutant.fragment).replace(r"\ ", r"\s+")
         edited, count = re.subn(pattern, lambda _: mutant.instead, whole)

@@ -9,7 +9,8 @@ from psycopg.conninfo import make_conninfo
 from holdfast import embedded
 from holdfast.errors import PermissionMissing
 from holdfast.kernel import db as kernel
-from holdfast.kernel import migrate, schema
+from holdfast.kernel import migrate, self_test_schema
+from holdfast.reads import doctor
 from holdfast.selftest import place
 from selftest.traces import catalog
 from servers import owned_server
@@ -39,7 +40,7 @@ def owner(bare):
 def install(dsn, name=NAME):
     with kernel.connect(dsn) as connection:
         place.make(connection, name)
-    with schema.renamed(name):
+    with self_test_schema.renamed(name):
         migrate.run(dsn)
 
 
@@ -101,10 +102,10 @@ def test_what_is_under_way_is_left_alone(dsn):
     install(dsn)
     with kernel.connect(dsn) as connection:
         with place.locked(dsn):
-            while_it_runs = place.left(connection)
+            while_it_runs = doctor.left_schemas(connection)
             with pytest.raises(place.SelfTestRuns, match="under way"):
                 sweep(dsn)
-        afterwards = place.left(connection)
+        afterwards = doctor.left_schemas(connection)
 
     assert (while_it_runs, afterwards) == ([], [NAME])
     assert sweep(dsn) == [NAME]

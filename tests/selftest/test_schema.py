@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import BadInput
-from holdfast.kernel import bulk, calls, migrate, schema, sources
+from holdfast.kernel import bulk, calls, migrate, self_test_schema, sources
 from holdfast.kernel import db as kernel
 from holdfast.selftest import place
 
@@ -41,7 +41,7 @@ def copy(dsn):
     """The schema of a self-test, installed beside the real one."""
     with kernel.connect(dsn) as connection:
         place.make(connection, NAME)
-        with schema.renamed(NAME):
+        with self_test_schema.renamed(NAME):
             migrate.run(dsn)
         yield NAME
         place.sweep(connection)
@@ -71,7 +71,7 @@ def test_each_face_has_a_schema_of_its_own_in_the_copy(db, copy):
 
 
 def test_what_is_started_in_the_copy_is_in_the_copy_alone(dsn, db, copy):
-    with schema.renamed(copy), kernel.connect(dsn) as connection:
+    with self_test_schema.renamed(copy), kernel.connect(dsn) as connection:
         kernel.run(connection, calls.start_task("mail", {}))
         bulk.start_tasks(connection, [bulk.Start("mail", "{}")] * 3)
 
@@ -82,7 +82,7 @@ def test_what_is_started_in_the_copy_is_in_the_copy_alone(dsn, db, copy):
 def test_a_hint_of_the_copy_is_not_heard_in_the_original_and_the_other_way_round(dsn, db, copy):
     db.execute("listen holdfast")
     db.execute(f"listen {copy}")
-    with schema.renamed(copy), kernel.connect(dsn) as connection:
+    with self_test_schema.renamed(copy), kernel.connect(dsn) as connection:
         asleep(connection)
         kernel.run(connection, calls.start_task("mail", {}, queue="q"))
     asleep(db)
@@ -98,10 +98,10 @@ def asleep(connection):
 
 @pytest.mark.parametrize("name", ["holdfast", "public", "holdfast_selftest_", f"{NAME}; drop table x", f"{NAME}0"])
 def test_no_other_name_is_taken(name, monkeypatch):
-    monkeypatch.setenv(schema.VARIABLE, name)
+    monkeypatch.setenv(self_test_schema.VARIABLE, name)
 
     with pytest.raises(BadInput, match="unset it"):
-        schema.connects()
+        self_test_schema.connects()
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_no_other_name_is_taken(name, monkeypatch):
     ],
 )
 def test_statements_are_renamed_word_by_word(statement, renamed):
-    with schema.renamed(NAME):
-        assert schema.reworded(statement).decode() == renamed.replace("X", NAME)
+    with self_test_schema.renamed(NAME):
+        assert self_test_schema.reworded(statement).decode() == renamed.replace("X", NAME)
 
 
 def test_outside_a_self_test_statements_are_sent_as_they_are_written(db):
-    assert "cursor_factory" not in schema.connects() | schema.aconnects()
+    assert "cursor_factory" not in self_test_schema.connects() | self_test_schema.aconnects()

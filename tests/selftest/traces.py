@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from holdfast.kernel import schema
+from holdfast.kernel import self_test_schema
 
 CATALOG = {
     "schemas": "select nspname, nspowner::regrole, nspacl from pg_namespace where nspname !~ '^pg_(toast_)?temp_'",
@@ -61,6 +61,6 @@ def processes(dsn: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if schema.VARIABLE in process.environ() and process.environ().get("HOLDFAST_DSN") == dsn:
+            if self_test_schema.VARIABLE in process.environ() and process.environ().get("HOLDFAST_DSN") == dsn:
                 found.append(process)
     return found

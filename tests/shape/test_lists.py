@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from holdfast.flow import lists as flows
-from holdfast.flow import look as flow_look
-from holdfast.flow.lists import TasksWanted
-from holdfast.kernel import dead, listing, look, serving
-from holdfast.kernel.ask import ask, moment_ago
-from holdfast.kernel.listing import Position, Wanted
+from holdfast.flow import reads as flow_look
+from holdfast.flow import run_list as flows
+from holdfast.flow.run_list import TasksWanted
+from holdfast.kernel.query import ask, moment_ago
+from holdfast.reads import dead_letter, queues_workers, run_detail, run_list
+from holdfast.reads.run_list import Position, Wanted
 from holdfast.testing import Template
 from shape.crowd import furnish
 from shape.reading import counted, stock_connection
@@ -57,8 +57,8 @@ def crowd(template: Template, request: pytest.FixtureRequest) -> Iterator[DB]:
             yield db
 
 
-def newest(db: DB, begin: Position | None = None, **wanted: Any) -> listing.Page:
-    return listing.newest(db, Wanted(**wanted), begin or Position(), limit=50)
+def newest(db: DB, begin: Position | None = None, **wanted: Any) -> run_list.Page:
+    return run_list.newest(db, Wanted(**wanted), begin or Position(), limit=50)
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def newest(db: DB, begin: Position | None = None, **wanted: Any) -> listing.Page
         (lambda db: newest(db, states=["held"]), 1_000),
         (lambda db: newest(db, states=["no handler"]), 1_000),
         (lambda db: newest(db, since=moment_ago(db, timedelta(minutes=10))), 60_000),
-        (lambda db: newest(db, name="nobody"), 2 * listing.LOOK_AT + 10_000),
-        (lambda db: listing.position(db, step=None, run=RUN), 1_000),
-        (lambda db: ask(db, dead.listed(dead.Scope(), limit=50)), 1_000),
-        (lambda db: ask(db, dead.report(dead.Scope())), 1_000),
-        (lambda db: ask(db, dead.snapshot(dead.Scope(kind="mail"))), 1_000),
-        (lambda db: ask(db, look.recent_ids()), 4_000),
-        (lambda db: look.step(db, 140_001), 1_000),
-        (lambda db: ask(db, serving.queues()), 6 * serving.CAP),
-        (lambda db: look.run_steps(db, RUN, each=5), 5 * look.STEPS_LOOKED_AT),
+        (lambda db: newest(db, name="nobody"), 2 * run_list.LOOK_AT + 10_000),
+        (lambda db: run_list.position(db, step=None, run=RUN), 1_000),
+        (lambda db: ask(db, dead_letter.listed(dead_letter.Scope(), limit=50)), 1_000),
+        (lambda db: ask(db, dead_letter.report(dead_letter.Scope())), 1_000),
+        (lambda db: ask(db, dead_letter.snapshot(dead_letter.Scope(kind="mail"))), 1_000),
+        (lambda db: ask(db, run_detail.recent_ids()), 4_000),
+        (lambda db: run_detail.step(db, 140_001), 1_000),
+        (lambda db: ask(db, queues_workers.queues()), 6 * queues_workers.CAP),
+        (lambda db: run_detail.run_steps(db, RUN, each=5), 5 * run_detail.STEPS_LOOKED_AT),
         (lambda db: flows.newest_tasks(db, TasksWanted(), limit=50), 1_000),
         (lambda db: flows.newest_tasks(db, TasksWanted(states=["error"], name="large"), limit=50), 1_000),
         (flows.definitions, 1_000),
@@ -106,10 +106,12 @@ def test_what_the_bounded_looks_find_is_right(crowd: DB) -> None:
 
     assert (len(failed.rows), {row.state for row in failed.rows}) == (50, {"error"})
     assert (len(held.rows), held.next) == (20, None)
-    assert len(ask(crowd, dead.snapshot(dead.Scope()))) == 80
-    assert [(g.fingerprint, g.count) for g in ask(crowd, dead.report(dead.Scope()))] == [("no user N", 80)]
-    (queue,) = ask(crowd, serving.queues())
-    assert (queue.due, queue.later) == (serving.CAP + 1, serving.CAP + 1)
+    assert len(ask(crowd, dead_letter.snapshot(dead_letter.Scope()))) == 80
+    assert [(g.fingerprint, g.count) for g in ask(crowd, dead_letter.report(dead_letter.Scope()))] == [
+        ("no user N", 80)
+    ]
+    (queue,) = ask(crowd, queues_workers.queues())
+    assert (queue.due, queue.later) == (queues_workers.CAP + 1, queues_workers.CAP + 1)
 
 
 def test_a_page_that_ends_early_says_how_far_it_got_and_goes_on_there(crowd: DB) -> None:

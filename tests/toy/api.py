@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from holdfast import Holdfast
+from holdfast.handlers.inputs import Want, Wish
+from holdfast.handlers.registry import Handler
+from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls
 from holdfast.kernel.arrays import Bigints
 from holdfast.kernel.call import Call
-from holdfast.kernel.completion import Want, Wish
-from holdfast.kernel.registry import Handler
-from holdfast.kernel.signature import Signature
 from holdfast.models import ClaimedStep, CompletedInput, Ending
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast import Continue, Ctx, Holdfast, RetryPolicy
 from holdfast.errors import BadInput, ResultMismatch
-from holdfast.kernel.signature import ResultRefused, Signature
+from holdfast.handlers.signature import ResultRefused, Signature
 from holdfast.testing import drain
 from kernel.steps import DB, value
 from worker.running import burst, error_of, seconds

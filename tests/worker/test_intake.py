@@ -12,10 +12,10 @@ from holdfast import Holdfast
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import events
-from holdfast.worker import pace
+from holdfast.worker import batch_size
+from holdfast.worker.batch_size import Pace
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import new_identity
-from holdfast.worker.pace import Pace
 from kernel.steps import DB, start, step_row, value
 from worker.running import burst, seconds, until, worker_of, working
 
@@ -88,12 +88,12 @@ def chain(db: DB, length: int, kind: str = "link") -> str:
     return str(run_id)
 
 
-@pytest.mark.parametrize("at_once", [pace.AT_ONCE, -1.0])
+@pytest.mark.parametrize("at_once", [batch_size.AT_ONCE, -1.0])
 def test_what_a_settle_frees_is_claimed_without_a_poll_or_a_hint(
     hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch, at_once: float
 ) -> None:
     """T-12: by a worker that hears no hints and would look again in five minutes, however long its batches take."""
-    monkeypatch.setattr(pace, "AT_ONCE", at_once)
+    monkeypatch.setattr(batch_size, "AT_ONCE", at_once)
     hf.task(name="link")(lambda: None)
     run_id = chain(db, 20)
 

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Any, cast
 
 from holdfast import Holdfast
-from holdfast.kernel.context import Desk
+from holdfast.handlers.context import Desk
 from holdfast.models import ClaimedStep, Done, Outcome
 from holdfast.worker.attempt import Attempt, Batch
 from holdfast.worker.lanes import Threads

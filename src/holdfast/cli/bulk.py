@@ -11,9 +11,9 @@ import typer
 from holdfast.cli.common import DB
 from holdfast.cli.render import data, data_json, say, show_error
 from holdfast.errors import BadInput, RefusedError
-from holdfast.kernel import dead
-from holdfast.kernel.ask import ask
-from holdfast.kernel.dead import Scope, Verb
+from holdfast.kernel.query import ask
+from holdfast.reads import dead_letter
+from holdfast.reads.dead_letter import Scope, Verb
 
 CHUNK = 100
 TYPE_THE_COUNT_ABOVE = 100
@@ -31,7 +31,7 @@ class Tally:
 
 def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | None, yes: bool, as_json: bool) -> None:
     """Retry or resolve all that are dead now and in scope, once that is confirmed."""
-    ids = ask(connection, dead.snapshot(scope))
+    ids = ask(connection, dead_letter.snapshot(scope))
     say(f"{verb} {len(ids):,} dead steps: {scope}")
     if ids and not yes:
         confirm(verb, len(ids))
@@ -56,7 +56,7 @@ def confirm(verb: Verb, count: int) -> None:
 
 def _deal_with_chunk(connection: DB, verb: Verb, ids: list[int], reason: str | None, tally: Tally) -> None:
     try:
-        moved = dead.deal_with(connection, verb, ids, reason)
+        moved = dead_letter.deal_with(connection, verb, ids, reason)
     except (RefusedError, psycopg.errors.DeadlockDetected) as error:
         if len(ids) > 1:  # one of them spoiled it for all: each by itself
             for one in ids:

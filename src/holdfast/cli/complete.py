@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from holdfast import config, embedded
 from holdfast.errors import HoldfastError
-from holdfast.flow import lists
-from holdfast.kernel import look, serving
-from holdfast.kernel.ask import Question, ask
+from holdfast.flow import run_list
 from holdfast.kernel.db import connect
+from holdfast.kernel.query import Question, ask
+from holdfast.reads import queues_workers, run_detail
 
 PATIENCE = 2  # seconds to connect: libpq knows no less
 ANSWER_WITHIN = "set statement_timeout = '300ms'"
@@ -21,22 +21,22 @@ ANSWER_WITHIN = "set statement_timeout = '300ms'"
 
 def queues(incomplete: str) -> list[str]:
     """Complete the name of a queue."""
-    return [name for name in _found(serving.queue_names()) if name.startswith(incomplete) and name.isprintable()]
+    return [name for name in _found(queues_workers.queue_names()) if name.startswith(incomplete) and name.isprintable()]
 
 
 def ids(incomplete: str) -> list[str]:
     """Complete the id of a task or a run of late."""
-    return [found for found in _found(look.recent_ids()) if found.startswith(incomplete)]
+    return [found for found in _found(run_detail.recent_ids()) if found.startswith(incomplete)]
 
 
 def flows(incomplete: str) -> list[str]:
     """Complete the name of a flow."""
-    return [name for name in _found(lists.names()) if name.startswith(incomplete) and name.isprintable()]
+    return [name for name in _found(run_list.names()) if name.startswith(incomplete) and name.isprintable()]
 
 
 def tasks(incomplete: str) -> list[str]:
     """Complete the id of a flow's task of late."""
-    return [found for found in _found(lists.recent_ids()) if found.startswith(incomplete)]
+    return [found for found in _found(run_list.recent_ids()) if found.startswith(incomplete)]
 
 
 def flows_and_tasks(incomplete: str) -> list[str]:

@@ -16,7 +16,6 @@ from holdfast.cli.demo_view import showing
 from holdfast.cli.render import data, data_json, data_table, say
 from holdfast.cli.settings import load as load_settings
 from holdfast.config import Config
-from holdfast.crew import Terms, crew
 from holdfast.demo import load, orders, story
 from holdfast.demo.figures import added, read
 from holdfast.demo.judge import Evidence, Finding, Verdict, gather, judge
@@ -24,6 +23,7 @@ from holdfast.demo.load import Load
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play
 from holdfast.kernel import db, migrate
+from holdfast.worker_processes import Terms, crew
 
 CHECK_FAILED, INTERRUPTED = 9, 130
 APP = "holdfast.demo.orders:hf"

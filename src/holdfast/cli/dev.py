@@ -23,7 +23,7 @@ from holdfast.cli.settings import load
 from holdfast.cli.worker import App, Concurrency, Supervised, options_of
 from holdfast.errors import AppNotFound, BadInput
 from holdfast.kernel import migrate
-from holdfast.worker.codes import DRAINED, STOPPED_NOW, STOPS
+from holdfast.worker.exit_codes import DRAINED, STOPPED_NOW, STOPS
 
 Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve; all of the app's by default.")]
 

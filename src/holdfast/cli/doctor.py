@@ -11,15 +11,15 @@ import psycopg
 import typer
 
 from holdfast import embedded
-from holdfast.cli import pooler
-from holdfast.cli.checks import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
 from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, data_table, in_parts
-from holdfast.cli.server_checks import server_checks
 from holdfast.cli.settings import load
 from holdfast.config import Config
 from holdfast.errors import HoldfastError
 from holdfast.kernel import db, migrate
+from holdfast.reads import pooler
+from holdfast.reads.doctor import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
+from holdfast.reads.server_settings import server_checks
 
 T = TypeVar("T")
 CHECK_FAILED = 9

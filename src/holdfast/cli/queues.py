@@ -9,8 +9,9 @@ import typer
 
 from holdfast.cli.common import Queue, Reason, common, opened
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.kernel import calls, db, serving
-from holdfast.kernel.ask import ask
+from holdfast.kernel import calls, db
+from holdfast.kernel.query import ask
+from holdfast.reads import queues_workers
 
 app = typer.Typer(help="Queues: what stands in them, and pausing them.", no_args_is_help=True)
 
@@ -22,9 +23,9 @@ COLUMNS = ("queue", "due", "later", "parked", "oldest due", "workers", "paused",
 def list_(*, as_json: AsJson = False) -> None:
     """List queues; a count stops at 10,000."""
     with opened() as connection:
-        found = ask(connection, serving.queues())
+        found = ask(connection, queues_workers.queues())
     if as_json:
-        data_json({"queues": [asdict(q) for q in found], "counts_stop_at": serving.CAP})
+        data_json({"queues": [asdict(q) for q in found], "counts_stop_at": queues_workers.CAP})
         return
     rows = [
         (q.queue, capped(q.due), capped(q.later), capped(q.parked), q.oldest_due_at, q.live_workers, q.paused_at,
@@ -60,4 +61,4 @@ def resume(queue: Queue, *, as_json: AsJson = False) -> None:
 
 def capped(count: int) -> str:
     """Write a count that stops at the cap."""
-    return f"{serving.CAP:,}+" if count > serving.CAP else f"{count:,}"
+    return f"{queues_workers.CAP:,}+" if count > queues_workers.CAP else f"{count:,}"

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.errors import HoldfastError
-from holdfast.kernel.ask import JsonText
+from holdfast.kernel.query import JsonText
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LONGEST_CELL = 80  # on a terminal; elsewhere nothing is cut

@@ -28,9 +28,10 @@ from holdfast.cli.common import (
 )
 from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.errors import BadInput
-from holdfast.kernel import calls, listing
-from holdfast.kernel.ask import moment_ago
-from holdfast.kernel.listing import Asked, Page, Position, Wanted
+from holdfast.kernel import calls
+from holdfast.kernel.query import moment_ago
+from holdfast.reads import run_list
+from holdfast.reads.run_list import Asked, Page, Position, Wanted
 
 app = typer.Typer(help="What was asked for: runs, and tasks without a run.", no_args_is_help=True)
 
@@ -81,7 +82,7 @@ def list_(
             is_failed=failed,
             since=None if since is None else moment_ago(connection, since),
         )
-        found = listing.newest(connection, wanted, _position(connection, before), limit=limit)
+        found = run_list.newest(connection, wanted, _position(connection, before), limit=limit)
     if as_json:
         data_json({"runs": found.rows, "next": None if found.next is None else str(found.next)})
     else:
@@ -143,7 +144,7 @@ def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
 def _known(connection: DB, states: list[str] | None) -> list[str] | None:
     if not states:
         return None
-    known = listing.known_states(connection)
+    known = run_list.known_states(connection)
     if odd := [state for state in states if state not in known]:
         raise BadInput(f"{odd[0]!r} is no state; take one of: {', '.join(known)}")
     return states
@@ -156,7 +157,7 @@ def _position(connection: DB, before: str | None) -> Position:
     steps, runs = [i for i in found if isinstance(i, int)], [i for i in found if isinstance(i, UUID)]
     if len(steps) > 1 or len(runs) > 1:
         raise BadInput(f"{before!r} is no place in the list; take one id, or what the last page said")
-    return listing.position(connection, step=next(iter(steps), None), run=next(iter(runs), None))
+    return run_list.position(connection, step=next(iter(steps), None), run=next(iter(runs), None))
 
 
 def _cells(row: Asked) -> list[object]:
@@ -187,6 +188,6 @@ def _say_how_to_go_on(found: Page, wanted: Wanted) -> None:
     if not found.rows and found.next is None:
         say("nothing was asked for yet" if wanted == Wanted() else "nothing of that sort; without filters you see all")
     if found.looked_until is not None:
-        say(f"looked at the newest {listing.LOOK_AT:,} only, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
+        say(f"looked at the newest {run_list.LOOK_AT:,} only, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
     if found.next is not None:
         say(f"next page: add --before {found.next}")

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from holdfast.cli.common import DB
 from holdfast.cli.render import as_json, data, data_pairs, data_table, folded, heading, span
-from holdfast.kernel import look
-from holdfast.kernel.ask import JsonText
-from holdfast.kernel.look import Parent, RunLook, RunStep, StepLook, StoryEntry
+from holdfast.kernel.query import JsonText
+from holdfast.reads import run_detail
+from holdfast.reads.run_detail import Parent, RunLook, RunStep, StepLook, StoryEntry
 
 STYLES = {
     "failed": "bold red", "error": "bold red", "FAILED": "bold red", "done": "green", "complete": "green",
@@ -55,14 +55,14 @@ def gather(
     subject: StepLook | RunLook
     steps: list[RunStep] = []
     if isinstance(id, int):
-        subject = look.step(connection, id)
-        reason = why(subject, look.parents(connection, id) if subject.standing == "waiting" else [])
+        subject = run_detail.step(connection, id)
+        reason = why(subject, run_detail.parents(connection, id) if subject.standing == "waiting" else [])
     else:
-        subject = look.run(connection, id)
-        steps = look.run_steps(connection, id, each=SHOWN_OF_EACH)
+        subject = run_detail.run(connection, id)
+        steps = run_detail.run_steps(connection, id, each=SHOWN_OF_EACH)
         reason = why_run(subject)
-    told = look.story(connection, id, limit=story) if story else []
-    possible = [commands[event].format(id=subject.id) for event in look.wishes(connection, subject)]
+    told = run_detail.story(connection, id, limit=story) if story else []
+    possible = [commands[event].format(id=subject.id) for event in run_detail.wishes(connection, subject)]
     return Found(subject, reason, steps, told, possible)
 
 
@@ -196,8 +196,8 @@ def _draw_error(text: str) -> None:
 
 def _draw_steps(steps: Sequence[RunStep], run: RunLook) -> None:
     heading("steps")
-    if run.total > look.STEPS_LOOKED_AT:
-        data(f"(groups of the first {look.STEPS_LOOKED_AT:,} of {run.total:,}; the counts above are exact)")
+    if run.total > run_detail.STEPS_LOOKED_AT:
+        data(f"(groups of the first {run_detail.STEPS_LOOKED_AT:,} of {run.total:,}; the counts above are exact)")
     rows: list[Sequence[object]] = []
     for group in grouped(steps):
         rows += [(s.state, s.standing, s.id, s.name or s.kind, s.attempt, s.error) for s in group]

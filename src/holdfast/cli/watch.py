@@ -18,8 +18,8 @@ from rich.text import Text
 from holdfast.cli.common import DB
 from holdfast.cli.render import data, data_json, data_line, plain, say
 from holdfast.errors import WaitTimedOut
-from holdfast.kernel import look
-from holdfast.kernel.look import RunLook, StepLook
+from holdfast.reads import run_detail
+from holdfast.reads.run_detail import RunLook, StepLook
 
 Form = Literal["live", "lines", "jsonl", "json"]
 SOONEST, LATEST = 0.2, 2.0  # seconds between two looks: the longer nothing happens, the longer
@@ -75,7 +75,7 @@ def wait_for(connection: DB, id: int | UUID, timeout: timedelta | None, show: Ca
 
 def glance(connection: DB, id: int | UUID) -> Glance:  # noqa: A002 - the word is the same in SQL
     """Look once."""
-    found = look.step(connection, id) if isinstance(id, int) else look.run(connection, id)
+    found = run_detail.step(connection, id) if isinstance(id, int) else run_detail.run(connection, id)
     return of_step(found) if isinstance(found, StepLook) else of_run(found)
 
 

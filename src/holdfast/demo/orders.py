@@ -7,7 +7,7 @@ what it says happened.
 from __future__ import annotations
 
 from holdfast.demo.tasks import CardDeclined, hf
-from holdfast.kernel.context import Ctx
+from holdfast.handlers.context import Ctx
 from holdfast.models import Fail, Retry
 
 QUEUE = "demo"

@@ -9,10 +9,10 @@ from typing import Any
 
 from psycopg import Connection
 
-from holdfast.crew import Crew, Mate
 from holdfast.demo import figures
 from holdfast.demo.figures import Standing
 from holdfast.demo.load import Load
+from holdfast.worker_processes import Crew, Mate
 
 LOOK_EACH = 0.1  # seconds
 KILL_AT = 1 / 4  # of the tasks are over: early enough that much is left to do while its leases run out

@@ -11,8 +11,8 @@ import time
 from datetime import timedelta
 
 from holdfast.app import Holdfast
-from holdfast.kernel.context import Ctx
-from holdfast.kernel.registry import RetryPolicy
+from holdfast.handlers.context import Ctx
+from holdfast.handlers.registry import RetryPolicy
 
 hf = Holdfast()
 

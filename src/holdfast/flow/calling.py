@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_type_hints
 
 from holdfast.errors import BadTask
-from holdfast.kernel.context import Ctx
-from holdfast.kernel.signature import Signature
+from holdfast.handlers.context import Ctx
+from holdfast.handlers.signature import Signature
 
 OURS = "holdfast_"  # begins the names of what wrappers take for themselves
 CTX = f"{OURS}ctx"

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from holdfast.handlers.inputs import Wish
 from holdfast.kernel.arrays import Bigints
 from holdfast.kernel.call import Call
-from holdfast.kernel.completion import Wish
 from holdfast.kernel.finite import jsonb
 from holdfast.models import CompletedInput, Json, RunOutcome
 

@@ -12,9 +12,9 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
 from holdfast.errors import BadInput, BadTask, InputRefused
-from holdfast.flow.extra import needs_extra
+from holdfast.flow.yaml.extra import needs_extra
+from holdfast.handlers.signature import told
 from holdfast.kernel import finite
-from holdfast.kernel.signature import told
 from holdfast.models import Json
 
 _OPEN = {"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"}  # with these, fields may stand elsewhere
@@ -115,7 +115,7 @@ def read_context(flow: str, given: Any) -> Context:
         return given
     if isinstance(given, Mapping):
         with needs_extra():
-            from holdfast.flow.json_schema import JsonSchema
+            from holdfast.flow.yaml.json_schema import JsonSchema
         return JsonSchema(flow, given)
     return Typed(flow, given)
 

@@ -20,10 +20,10 @@ from holdfast.flow.calls import ClosedTask, SettledTask, TaskContext, TouchedTas
 from holdfast.flow.events import CATALOGUE, Event
 from holdfast.flow.finalize import Decision, Durable, Strategy, decide
 from holdfast.flow.subscribers import Subscribers, title_of
-from holdfast.kernel.aside import Aside, Count
 from holdfast.kernel.call import Call
 from holdfast.kernel.door import Door
 from holdfast.models import ClaimedStep, Ending, Fail, Retry
+from holdfast.notify import Aside, Count
 
 K = TypeVar("K")
 V = TypeVar("V")

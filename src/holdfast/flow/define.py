@@ -20,9 +20,9 @@ from holdfast.flow.hub import Hub
 from holdfast.flow.node import After, Node, Step, limit_of, name_of, names_of, read_options
 from holdfast.flow.options import Title, check_step_name
 from holdfast.flow.start import Starter
+from holdfast.handlers.registry import RetryPolicy
+from holdfast.handlers.signature import Signature
 from holdfast.kernel.call import Call
-from holdfast.kernel.registry import RetryPolicy
-from holdfast.kernel.signature import Signature
 from holdfast.models import Json, Span
 
 P = ParamSpec("P")

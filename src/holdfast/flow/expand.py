@@ -16,10 +16,10 @@ from holdfast.errors import BadInput
 from holdfast.flow import graph
 from holdfast.flow.calling import CTX, OURS, Parameters, parameter, shaped
 from holdfast.flow.context import Context
+from holdfast.handlers.context import Ctx
+from holdfast.handlers.signature import ResultRefused
 from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
-from holdfast.kernel.context import Ctx
-from holdfast.kernel.signature import ResultRefused
 from holdfast.models import Continue, Fail
 
 ITEM = "item"  # the parameter by which a mapped step takes its own

@@ -11,6 +11,6 @@ FACE = Face(
     sql="holdfast:sql/flow",
     handle="holdfast.flow.handle:found",
     id_form="[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
-    commands="holdfast.cli.flow:app",
+    commands="holdfast.flow.cli.commands:app",
     requirements=("T-01 … T-148",),
 )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed
-from holdfast.flow import calls, told
+from holdfast.flow import calls, manual_events
 from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
 from holdfast.flow.hub import Hub
 from holdfast.kernel import calls as kernel
@@ -101,34 +101,34 @@ class FlowRun:
     def cancel(self, reason: str | None = None, *, step: Any = None) -> None:
         """Cancel it and all its steps, or one of them; handlers that run are told."""
         self._door.make(kernel.cancel(self._target(step), reason))
-        told.cancelled(self._door, self.id, reason, None if step is None else _name(step))
+        manual_events.cancelled(self._door, self.id, reason, None if step is None else _name(step))
 
     async def acancel(self, reason: str | None = None, *, step: Any = None) -> None:
         """Cancel it and all its steps, or one of them; handlers that run are told."""
         await self._door.amake(kernel.cancel(await self._atarget(step), reason))
-        told.cancelled(self._door, self.id, reason, None if step is None else _name(step))
+        manual_events.cancelled(self._door, self.id, reason, None if step is None else _name(step))
 
     def retry(self, reason: str | None = None, *, step: Any = None) -> None:
         """Try its failed steps again, or one of them, with a fresh budget."""
         self._door.make(kernel.retry(self._target(step), reason))
-        told.retried(self._door, self.id, reason)
+        manual_events.retried(self._door, self.id, reason)
 
     async def aretry(self, reason: str | None = None, *, step: Any = None) -> None:
         """Try its failed steps again, or one of them, with a fresh budget."""
         await self._door.amake(kernel.retry(await self._atarget(step), reason))
-        told.retried(self._door, self.id, reason)
+        manual_events.retried(self._door, self.id, reason)
 
     def resolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
         """Say that a person has dealt with one of its steps, and what that is to have given."""
         step_id = self._target(step)
         self._door.make(kernel.resolve(step_id, reason, result))
-        told.resolved(self._door, self.id, int(step_id), _name(step), reason)
+        manual_events.resolved(self._door, self.id, int(step_id), _name(step), reason)
 
     async def aresolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
         """Say that a person has dealt with one of its steps, as `resolve` does."""
         step_id = await self._atarget(step)
         await self._door.amake(kernel.resolve(step_id, reason, result))
-        told.resolved(self._door, self.id, int(step_id), _name(step), reason)
+        manual_events.resolved(self._door, self.id, int(step_id), _name(step), reason)
 
     def retry_from(self, step: Any, reason: str | None = None) -> FlowRun:
         """Do a step again, now that the task is over, and all that waits for it: in a new task, which this gives."""
@@ -141,7 +141,7 @@ class FlowRun:
         return self._again(task_id)
 
     def _again(self, task_id: UUID) -> FlowRun:
-        told.done_again(self._door, task_id, self.id)
+        manual_events.done_again(self._door, task_id, self.id)
         return FlowRun(task_id, self._door, self._read_result)
 
     def _target(self, step: Any) -> str:

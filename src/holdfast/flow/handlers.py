@@ -17,9 +17,9 @@ from holdfast.flow.calling import OURS, Parameters, conditional
 from holdfast.flow.context import Context, Fields, known_fields
 from holdfast.flow.node import Node
 from holdfast.flow.options import Title
-from holdfast.kernel.completion import Want
-from holdfast.kernel.registry import Handler, RetryLaw, RetryPolicy
-from holdfast.kernel.signature import Signature, told
+from holdfast.handlers.inputs import Want
+from holdfast.handlers.registry import Handler, RetryLaw, RetryPolicy
+from holdfast.handlers.signature import Signature, told
 from holdfast.models import Json
 
 CONFIG = "config"  # the parameter by which a step takes what its definition configures

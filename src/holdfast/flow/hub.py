@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from holdfast.flow.subscribers import Subscribers
+from holdfast.handlers.registry import Registry
 from holdfast.kernel.door import Door
-from holdfast.kernel.registry import Registry
 
 
 class Hub(Door, Protocol):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from holdfast.errors import BadTask
 from holdfast.flow.backoff import StepRetry
 from holdfast.flow.options import StepOptions, is_count
-from holdfast.kernel.registry import Handler, RetryPolicy
+from holdfast.handlers.registry import Handler, RetryPolicy
 from holdfast.models import span
 
 if TYPE_CHECKING:

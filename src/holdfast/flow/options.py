@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.errors import BadTask
 from holdfast.flow.backoff import StepRetry
-from holdfast.kernel.registry import RetryPolicy, check_name
+from holdfast.handlers.registry import RetryPolicy, check_name
 
 NAMESPACE = "default"
 VERSION = "0.1.0"

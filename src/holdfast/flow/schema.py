@@ -1,11 +1,11 @@
-"""Writes the JSON Schema of flows as documents, for editors: `python -m holdfast.flow.schema > flow.schema.json`."""
+"""Writes the JSON Schema of flows in YAML, for editors: `python -m holdfast.flow.schema > flow.schema.json`."""
 
 from __future__ import annotations
 
 import json
 import sys
 
-from holdfast.flow import document
+from holdfast.flow.yaml import document
 
 
 def written() -> str:

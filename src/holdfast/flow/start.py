@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from holdfast import tracing
-from holdfast.flow import calls, told
+from holdfast.flow import calls, manual_events
 from holdfast.flow.context import Context, given_as
 from holdfast.flow.handle import FlowRun
 from holdfast.flow.hub import Hub
@@ -101,6 +101,10 @@ class Starter:
         return self._key is not None and self._door.subscribers.are_there
 
     def _run(self, task_id: UUID, asked_at: list[datetime]) -> FlowRun:
-        if self._door.subscribers.are_there and told.is_committed(self._conn) and told.is_new(task_id, asked_at):
-            told.initialized(self._door, task_id, self._flow.title, len(self._flow.plan))
+        if (
+            self._door.subscribers.are_there
+            and manual_events.is_committed(self._conn)
+            and manual_events.is_new(task_id, asked_at)
+        ):
+            manual_events.initialized(self._door, task_id, self._flow.title, len(self._flow.plan))
         return FlowRun(task_id, self._door, self._flow.read_result)

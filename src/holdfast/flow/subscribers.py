@@ -11,7 +11,7 @@ from uuid import UUID
 
 from holdfast.errors import BadTask
 from holdfast.flow.events import CATALOGUE, Event
-from holdfast.kernel.aside import Aside, Count, flush_all, uncounted
+from holdfast.notify import Aside, Count, flush_all, uncounted
 
 Subscriber = Callable[[Event], Any]
 

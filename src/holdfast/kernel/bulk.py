@@ -11,9 +11,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
+from holdfast.connections.deadline import within
 from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db, lost
-from holdfast.kernel.bounded import within
 
 PATIENCE = timedelta(minutes=10)  # for one answer: a million rows take a minute
 

@@ -20,9 +20,9 @@ from psycopg.types.string import TextLoader
 
 from holdfast import errors
 from holdfast.config import Config, check_dsn
+from holdfast.connections.deadline import AsyncBounded, Bounded
 from holdfast.failpoints import failpoint
-from holdfast.kernel import lost, schema
-from holdfast.kernel.bounded import AsyncBounded, Bounded
+from holdfast.kernel import lost, self_test_schema
 from holdfast.kernel.call import Call
 from holdfast.models import Json, Unreadable
 
@@ -129,13 +129,13 @@ def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
         "autocommit": True,
         "connect_timeout": timeout,
         "prepare_threshold": PREPARE_AFTER if _prepares() else None,
-        **schema.connects(),
+        **self_test_schema.connects(),
     }
 
 
 def aoptions(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
     """How each async one is."""
-    return options(timeout) | schema.aconnects()
+    return options(timeout) | self_test_schema.aconnects()
 
 
 @cache

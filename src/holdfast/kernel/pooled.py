@@ -11,9 +11,9 @@ from typing import Any
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from holdfast.connections.deadline import AsyncBounded, Bounded
 from holdfast.errors import DatabaseError, TooManyConnections, Unreachable
 from holdfast.kernel import db
-from holdfast.kernel.bounded import AsyncBounded, Bounded
 
 Pool = ConnectionPool[Bounded]
 AsyncPool = AsyncConnectionPool[AsyncBounded]

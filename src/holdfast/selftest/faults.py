@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import Connection
 
 from holdfast.errors import KeyConflict, LeaseLost
-from holdfast.kernel import calls, db, schema
+from holdfast.kernel import calls, db, self_test_schema
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Done, Settlement
 from holdfast.selftest import load as loads
@@ -105,7 +105,7 @@ def cuts(stage: Stage, sizes: Sizes) -> Made:
     load = stage.start(sizes.tasks // 2, sizes.seconds)
     cut = 0
     while cut < sizes.cuts and stage.until_over(load, (cut + 1) / (sizes.cuts + 2)):
-        pids = sorted(pid for (pid,) in stage.connection.execute(OTHERS, [schema.name()]))
+        pids = sorted(pid for (pid,) in stage.connection.execute(OTHERS, [self_test_schema.name()]))
         if pids:
             stage.connection.execute("select pg_terminate_backend(%s)", [stage.chance.choice(pids)])
         cut += 1

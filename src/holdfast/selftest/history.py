@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from holdfast.kernel.context import Ctx
+from holdfast.handlers.context import Ctx
 from holdfast.models import JournalEntry
 
 ACCEPTED = {"succeeded", "retried", "failed", "snoozed", "continued"}

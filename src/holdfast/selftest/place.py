@@ -21,21 +21,16 @@ from psycopg import Connection, sql
 
 from holdfast.errors import DatabaseError, HoldfastError, PermissionMissing
 from holdfast.kernel import db, migrate
+from holdfast.reads.doctor import LEFT_SCHEMAS, SELF_TEST_LOCK
 
 ROLES = ("hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner")
 MARK = "made for a self-test of Holdfast, which drops it when nothing uses it"
-LOCK = "pg_catalog.hashtextextended('holdfast self-test', 0)"
 # The lock is a transaction's, not a session's: so it also works through a pooler. It may last as long as it takes.
 WITHOUT_END = """
 select set_config(s.name, '0', true) from pg_catalog.pg_settings s
  where s.name in ('idle_in_transaction_session_timeout', 'transaction_timeout')
 """
 OWNED = "select n.nspname from pg_catalog.pg_namespace n where n.nspowner = pg_catalog.to_regrole('hf_owner')"
-LEFT = r"""
-select n.nspname from pg_catalog.pg_namespace n
- where n.nspname ~ '^holdfast_selftest_[0-9a-f]{8}$' and n.nspowner = pg_catalog.to_regrole('hf_owner')
- order by 1
-"""
 WITH_ITS_FACES = """
 select n.nspname from pg_catalog.pg_namespace n
  where (n.nspname = %(name)s::text or starts_with(n.nspname, %(name)s::text || '_'))
@@ -109,7 +104,7 @@ def locked(dsn: str) -> Iterator[None]:
     """Be the only self-test of the database; also those that remove what others left hold this lock."""
     with db.connect(dsn) as connection, connection.transaction():
         connection.execute(WITHOUT_END)
-        if connection.execute(f"select pg_try_advisory_xact_lock({LOCK})").fetchone() != (True,):
+        if connection.execute(f"select pg_try_advisory_xact_lock({SELF_TEST_LOCK})").fetchone() != (True,):
             raise SelfTestRuns("a self-test is under way in this database; wait for its end, a minute or two")
         yield
 
@@ -118,14 +113,6 @@ def is_there(connection: Connection[Any], name: str) -> bool:
     """Whether there is a schema of that name."""
     found = connection.execute("select from pg_catalog.pg_namespace n where n.nspname = %s", [name])
     return found.fetchone() is not None
-
-
-def left(connection: Connection[Any]) -> list[str]:
-    """List the schemas of self-tests that were killed; none while one is under way."""
-    with connection.transaction():
-        if connection.execute(f"select pg_try_advisory_xact_lock({LOCK})").fetchone() != (True,):
-            return []
-        return [name for (name,) in connection.execute(LEFT)]
 
 
 def make(connection: Connection[Any], name: str) -> None:
@@ -151,7 +138,7 @@ def make(connection: Connection[Any], name: str) -> None:
 
 def sweep(connection: Connection[Any]) -> list[str]:
     """Remove what self-tests left behind, and say which; the caller holds the lock."""
-    names = [name for (name,) in connection.execute(LEFT)]
+    names = [name for (name,) in connection.execute(LEFT_SCHEMAS)]
     for name in names:
         _remove(connection, name)
     in_use = (psycopg.errors.DependentObjectsStillExist, psycopg.errors.InsufficientPrivilege)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import psycopg
 
-from holdfast.crew import Terms, crew
 from holdfast.errors import HoldfastError, Unreachable
-from holdfast.kernel import db, migrate, schema
+from holdfast.kernel import db, migrate, self_test_schema
 from holdfast.selftest import faults, place
 from holdfast.selftest import load as loads
 from holdfast.selftest.faults import LEASE
@@ -20,6 +19,7 @@ from holdfast.selftest.history import judge, taken_early
 from holdfast.selftest.reaper import reaped
 from holdfast.selftest.stage import QUEUE, Made, Sizes, Stage
 from holdfast.selftest.tasks import FOLDER_VARIABLE
+from holdfast.worker_processes import Terms, crew
 
 APP = "holdfast.selftest.tasks:hf"
 CONCURRENCY = 4
@@ -75,7 +75,7 @@ def run(dsn: str, sizes: Sizes, seed: int, show: Show) -> list[Row]:
         with db.connect(dsn) as connection:
             place.sweep(connection)
             place.make(connection, name)
-        with schema.renamed(name):
+        with self_test_schema.renamed(name):
             migrate.run(dsn)
             with staged(dsn, name, sizes, seed) as stage:
                 return list(_rows(stage, sizes, show))
@@ -86,7 +86,7 @@ def staged(dsn: str, name: str, sizes: Sizes, seed: int) -> Iterator[Stage]:
     """Set the stage: a folder and a crew at work."""
     folder = place.folder_of(name)
     folder.mkdir(mode=0o700)
-    settings = {**SETTINGS, schema.VARIABLE.removeprefix("HOLDFAST_"): name}
+    settings = {**SETTINGS, self_test_schema.VARIABLE.removeprefix("HOLDFAST_"): name}
     settings[FOLDER_VARIABLE.removeprefix("HOLDFAST_")] = str(folder)
     terms = Terms(dsn, APP, CONCURRENCY, "holdfast doctor --self-test", settings)
     with db.connect(dsn) as connection, crew(terms) as aboard:

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-from holdfast.crew import inherited
 from holdfast.errors import DatabaseError, HoldfastError
-from holdfast.kernel import db, schema
+from holdfast.kernel import db, self_test_schema
 from holdfast.selftest import place
+from holdfast.worker_processes import inherited
 
 WAIT = 120  # seconds: longer than it may take
 LOCK_WAIT = 20.0  # who gets the lock removes all that is left: at the latest the next self-test
@@ -51,7 +51,7 @@ def end_processes(name: str) -> None:
     ended = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.environ().get(schema.VARIABLE) == name:
+            if process.environ().get(self_test_schema.VARIABLE) == name:
                 process.kill()
                 ended.append(process)
     psutil.wait_procs(ended, timeout=10)

@@ -11,9 +11,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from holdfast.crew import Crew, Mate
 from holdfast.selftest import load as loads
 from holdfast.selftest.load import Load
+from holdfast.worker_processes import Crew, Mate
 
 QUEUE = "selftest"
 LOOK_EACH = 0.05  # seconds

@@ -14,8 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from holdfast.app import Holdfast
-from holdfast.kernel.context import Ctx
-from holdfast.kernel.registry import RetryPolicy
+from holdfast.handlers.context import Ctx
+from holdfast.handlers.registry import RetryPolicy
 from holdfast.selftest import history
 
 FOLDER_VARIABLE = "HOLDFAST_SELF_TEST_FOLDER"

@@ -24,8 +24,8 @@ from holdfast import embedded
 from holdfast.app import Holdfast
 from holdfast.embedded.owned import owned_server
 from holdfast.flow.backoff import StepRetry
+from holdfast.handlers.registry import Handler, Registry, RetryPolicy
 from holdfast.kernel import migrate
-from holdfast.kernel.registry import Handler, Registry, RetryPolicy
 from holdfast.models import JournalEntry
 from holdfast.worker.lanes import new_loop
 from holdfast.worker.loop import Worker

@@ -12,11 +12,11 @@ from psycopg import AsyncConnection, Connection
 
 from holdfast import tracing
 from holdfast.errors import BadInput
+from holdfast.handlers.registry import Handler
+from holdfast.handlers.signature import TRACE
 from holdfast.kernel import bulk, calls, names
 from holdfast.kernel.call import Call
 from holdfast.kernel.door import Door
-from holdfast.kernel.registry import Handler
-from holdfast.kernel.signature import TRACE
 from holdfast.work.handle import Handle
 
 P = ParamSpec("P")

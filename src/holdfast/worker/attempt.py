@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast import tracing
-from holdfast.kernel.context import Ctx, Desk
-from holdfast.kernel.registry import Handler
-from holdfast.kernel.signature import TRACE
+from holdfast.handlers.context import Ctx, Desk
+from holdfast.handlers.registry import Handler
+from holdfast.handlers.signature import TRACE
 from holdfast.models import ClaimedStep, Outcome, Settlement, Unreadable
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from uuid import UUID
 
 from holdfast.config import Config
 from holdfast.failpoints import failpoint
+from holdfast.handlers.registry import Handler, RetryPolicy
+from holdfast.handlers.signature import Signature
 from holdfast.kernel.outcomes import as_json
-from holdfast.kernel.registry import Handler, RetryPolicy
-from holdfast.kernel.signature import Signature
 from holdfast.models import (
     ClaimedStep,
     Continue,
@@ -44,9 +44,9 @@ from holdfast.models import (
 )
 from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt, Batch
-from holdfast.worker.codes import STOPS
 from holdfast.worker.desk import PoolDesk
 from holdfast.worker.execute import Interrupted, Unfit, attempt, outcome_of
+from holdfast.worker.exit_codes import STOPS
 from holdfast.worker.lanes import Run
 
 SPAWN = multiprocessing.get_context("spawn")  # not fork: the worker has threads

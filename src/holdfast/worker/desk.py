@@ -6,10 +6,10 @@ import threading
 from datetime import timedelta
 from typing import Any
 
+from holdfast.connections.deadline import within
+from holdfast.connections.handler_tx import Spares
 from holdfast.kernel import db, pooled
-from holdfast.kernel.bounded import within
 from holdfast.kernel.call import Call
-from holdfast.kernel.spares import Spares
 
 SIZE = 4
 

@@ -13,8 +13,8 @@ import psycopg
 
 from holdfast.errors import HoldfastError
 from holdfast.failpoints import failpoint
-from holdfast.worker.codes import DRAINED, NOT_TOLD, STOPPED_NOW
-from holdfast.worker.settle import released
+from holdfast.worker.exit_codes import DRAINED, NOT_TOLD, STOPPED_NOW
+from holdfast.worker.settler import released
 
 if TYPE_CHECKING:
     from holdfast.worker.loop import Worker

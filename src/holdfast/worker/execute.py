@@ -24,9 +24,9 @@ from holdfast.errors import (
     Unavailable,
     Unreachable,
 )
+from holdfast.handlers.signature import TRACE, ResultRefused, told
+from holdfast.handlers.transaction import ResultTooLarge
 from holdfast.kernel import finite
-from holdfast.kernel.signature import TRACE, ResultRefused, told
-from holdfast.kernel.transaction import ResultTooLarge
 from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable, span
 from holdfast.worker.attempt import Attempt, LeaseRanOut
 from holdfast.worker.forks import leave_if_forked

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Protocol
 from weakref import WeakSet
 
-from holdfast.kernel.bounded import opened
+from holdfast.connections.deadline import opened
 
 STDERR = 2
 

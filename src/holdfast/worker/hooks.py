@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from holdfast.kernel.aside import Aside, Count, flush_all
+from holdfast.connections.worker import Answers
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Ending
+from holdfast.notify import Aside, Count, flush_all
 from holdfast.worker.attempt import Attempt
-from holdfast.worker.intake import Intake
-from holdfast.worker.link import Answers
-from holdfast.worker.meters import Meters
-from holdfast.worker.settle import Settler
+from holdfast.worker.claimer import Intake
+from holdfast.worker.metrics import Meters
+from holdfast.worker.settler import Settler
 
 Hook = Callable[[Ending], Any]
 

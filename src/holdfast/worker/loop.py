@@ -15,23 +15,23 @@ from typing import Any
 import psycopg
 
 from holdfast import log
+from holdfast.connections.worker import Link
 from holdfast.errors import HoldfastError
+from holdfast.handlers.registry import Registry
 from holdfast.kernel import calls
-from holdfast.kernel.registry import Registry
 from holdfast.worker import forks
 from holdfast.worker.attempt import Held
+from holdfast.worker.batch_size import AT_ONCE
+from holdfast.worker.claimer import Intake
 from holdfast.worker.drain import drain
 from holdfast.worker.hooks import Hooks
-from holdfast.worker.intake import Intake
-from holdfast.worker.lease import Leases
-from holdfast.worker.link import Link
-from holdfast.worker.listen import Listener
-from holdfast.worker.meters import Meters
+from holdfast.worker.leases import Leases
+from holdfast.worker.listener import Listener
+from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
-from holdfast.worker.pace import AT_ONCE
 from holdfast.worker.recovery import Recovery
 from holdfast.worker.registration import RegistrationRefused, about, register
-from holdfast.worker.settle import Settler
+from holdfast.worker.settler import Settler
 from holdfast.worker.states import State, States
 
 FULL_LOOK = 0.25  # seconds between looks while steps wait for a slot: some may have to be given back

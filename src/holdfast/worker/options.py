@@ -8,8 +8,6 @@ import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-DEFAULT_LEASE = timedelta(seconds=300)  # as holdfast.claim_steps has it for a kind that names none
-
 
 def new_identity(name: str | None = None, *, crew: str | None = None) -> str:
     """Name a worker, once for each start: a process that comes again under an old name holds none of its leases.

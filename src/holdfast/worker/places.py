@@ -10,11 +10,11 @@ import time
 import traceback
 
 from holdfast import log
-from holdfast.kernel.registry import Handler, Registry
+from holdfast.handlers.registry import Handler, Registry
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.children import run_in_child
 from holdfast.worker.lanes import Ended, Lane, Loop, Threads
-from holdfast.worker.meters import Meters
+from holdfast.worker.metrics import Meters
 
 LOOK_EACH = 0.5
 BLOCKED_AFTER = 1.0

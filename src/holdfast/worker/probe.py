@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.errors import BadInput
 from holdfast.worker import forks
-from holdfast.worker.meters import Meters
+from holdfast.worker.metrics import Meters
 from holdfast.worker.states import State
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from contextlib import suppress
 
 from holdfast import log
 from holdfast.failpoints import failpoint
-from holdfast.kernel.registry import Registry
+from holdfast.handlers.registry import Registry
 from holdfast.worker import forks
-from holdfast.worker.codes import REFUSED, STOPS
+from holdfast.worker.exit_codes import REFUSED, STOPS
 from holdfast.worker.hooks import Hooks
 from holdfast.worker.lanes import new_loop
 from holdfast.worker.loop import Worker

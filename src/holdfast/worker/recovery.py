@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast import log
+from holdfast.connections.worker import Link
 from holdfast.kernel import calls
-from holdfast.worker.link import Link
-from holdfast.worker.meters import MOST_COUNTED, Meters
+from holdfast.worker.metrics import MOST_COUNTED, Meters
 from holdfast.worker.options import Options
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
+from holdfast.connections.worker import Link
 from holdfast.errors import HoldfastError, PermissionMissing, RefusedError
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
-from holdfast.worker.link import Link
 from holdfast.worker.options import Options, strangers
 from holdfast.worker.states import State
 

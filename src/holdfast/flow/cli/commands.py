@@ -1,0 +1,193 @@
+"""`holdfast flow`: what is defined, what was started of it, how it stands, and starting one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from holdfast.cli.common import (
+    DB,
+    LimitOption,
+    SinceOption,
+    TenantOption,
+    common,
+    opened,
+    parse_id,
+    parse_span,
+)
+from holdfast.cli.complete import flows, tasks
+from holdfast.cli.render import AsJson, data_json, data_table, say
+from holdfast.errors import BadInput
+from holdfast.flow import run_list
+from holdfast.flow.cli import act, draw, page, request
+from holdfast.flow.run_list import TaskPage, TasksWanted
+from holdfast.kernel.query import moment_ago
+from holdfast.reads.run_list import LAST_RUN, LOOK_AT
+
+app = typer.Typer(help="Flows: steps that wait for steps, and the tasks started of them.", no_args_is_help=True)
+app.command(epilog=draw.EXAMPLES)(common(draw.graph))
+app.command(epilog='Example: holdfast flow retry TASK --reason "the shop is back"')(common(act.retry))
+app.command(epilog="Example: holdfast flow resolve TASK charge --result '{\"paid\": 12}'")(common(act.resolve))
+app.command(epilog='Example: holdfast flow cancel TASK --reason "ordered twice"')(common(act.cancel))
+
+STATES = ("pending", "in_progress", "complete", "error", "cancelled", "resolved_manually")
+Named = Annotated[str, typer.Argument(help="The flow's name.", autocompletion=flows)]
+NameOption = Annotated[str | None, typer.Option("--name", help="Only of this flow.", autocompletion=flows)]
+NamespaceOption = Annotated[str | None, typer.Option("--namespace", help="Only of this namespace.")]
+TaskArgument = Annotated[
+    str, typer.Argument(help="A task's UUID, or the number of one of its steps.", autocompletion=tasks)
+]
+
+
+@app.command("list", epilog="Example: holdfast flow list --namespace shop")
+@common
+def list_(*, name: NameOption = None, namespace: NamespaceOption = None, as_json: AsJson = False) -> None:
+    """List the flows that workers have defined, with what is open and failed among the newest runs."""
+    with opened() as connection:
+        found = run_list.definitions(connection, name=name, namespace=namespace)
+    if as_json:
+        data_json({"flows": [asdict(each) for each in found], "counted": run_list.COUNTED})
+        return
+    rows = [
+        (d.namespace, d.name, d.version, d.tenant, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description)
+        for d in found
+    ]
+    columns = ("namespace", "name", "version", "tenant", "steps", "tasks", "open", "failed", "defined", "description")
+    data_table(columns, rows)
+    if not found:
+        say("no flow is defined: a worker says its flows when it starts (holdfast worker --app …)")
+    elif sum(d.tasks for d in found) >= run_list.COUNTED:
+        say(f"tasks are counted among the newest {run_list.COUNTED:,} runs")
+
+
+@app.command("tasks", epilog="Example: holdfast flow tasks --name order --failed --since 2h")
+@common
+def tasks_(
+    *,
+    state: Annotated[list[str] | None, typer.Option("--state", help=f"{', '.join(STATES)}. May be repeated.")] = None,
+    name: NameOption = None,
+    namespace: NamespaceOption = None,
+    tenant: TenantOption = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only what failed, or has failed steps.")] = False,
+    since: SinceOption = None,
+    limit: LimitOption = 50,
+    before: Annotated[str | None, typer.Option("--before", help="Begin below this id, as the last page says.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List tasks, newest first."""
+    if odd := [each for each in state or () if each not in STATES]:
+        raise BadInput(f"{odd[0]!r} is no state of a task; take one of: {', '.join(STATES)}")
+    below = LAST_RUN if before is None else parse_id(before)
+    if not isinstance(below, UUID):
+        raise BadInput(f"{before} is a step; a task's id is a UUID: take what the last page said")
+    with opened() as connection:
+        wanted = TasksWanted(state, name, namespace, tenant, _moment(connection, since), failed)
+        found = run_list.newest_tasks(connection, wanted, below, limit=limit)
+    if as_json:
+        data_json(
+            {"tasks": [asdict(row) for row in found.rows], "next": None if found.next is None else str(found.next)}
+        )
+    else:
+        _print_tasks(found)
+    _say_how_to_go_on(found, wanted)
+
+
+@app.command(epilog="Example: holdfast flow start order order_id=123 express=true --wait")
+@common
+def start(
+    name: Named,
+    fields: Annotated[
+        list[str] | None, typer.Argument(help="Fields of the context: key=value, the value as JSON or as text.")
+    ] = None,
+    *,
+    context: Annotated[
+        str | None, typer.Option("--context", help="The whole context as JSON; - reads it from stdin.")
+    ] = None,
+    namespace: Annotated[str, typer.Option("--namespace", help="The flow's namespace.")] = "default",
+    version: Annotated[str | None, typer.Option("--version", help="Its version; else the one defined last.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="The same key with the same context starts it once.")] = None,
+    skip: Annotated[
+        list[str] | None, typer.Option("--skip", help="A skippable step not to be done. May be repeated.")
+    ] = None,
+    tenant: Annotated[str, typer.Option("--tenant", help="For this tenant.")] = "default",
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag. May be repeated.")] = None,
+    initiator: Annotated[str | None, typer.Option("--initiator", help="On whose behalf.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; it is kept with the task.")] = None,
+    app_name: Annotated[
+        str | None, typer.Option("--app", help="Check the context by the types of this app: module:name.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until it is over: 0 complete, 1 failed or cancelled.")
+    ] = False,
+    timeout: Annotated[
+        timedelta | None,
+        typer.Option("--timeout", parser=parse_span, metavar="SPAN", help="Give up waiting after 30s, 10m, …: 8."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a task by the definition that a worker said last, and print its id."""
+    order = request.Order(
+        name, request.read_context(fields or [], context), namespace, version, key, tenant, tuple(skip or ()),
+        request.about(tag, initiator, reason),
+    )  # fmt: skip
+    with opened() as connection:
+        task_id = request.by_app(app_name, order) if app_name else request.by_definition(connection, order)
+        request.report(connection, task_id, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
+
+
+@app.command(epilog="Example: holdfast flow show TASK --step charge")
+@common
+def show(
+    task: TaskArgument,
+    *,
+    step: Annotated[
+        str | None, typer.Option("--step", help="One step, by its name: input, result, error and story.")
+    ] = None,
+    history: Annotated[bool, typer.Option("--history", help="All that happened to the task and its steps.")] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help="How much of the history, from its end.")
+    ] = 200,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a task stands, what failed and what may be done about it, and its steps in the order of the plan."""
+    with opened() as connection:
+        if step is not None:
+            page.show_step(connection, parse_id(task), step, as_json=as_json)
+            return
+        found = page.gather(connection, parse_id(task), history=limit if history else 0)
+    if as_json:
+        data_json(page.as_document(found))
+    else:
+        page.draw(found)
+
+
+def _moment(connection: DB, since: timedelta | None) -> datetime | None:
+    return None if since is None else moment_ago(connection, since)
+
+
+def _print_tasks(found: TaskPage) -> None:
+    rows = [
+        (t.id, t.state, page.progress(t.succeeded, t.total, t.failed), t.name, t.version, t.namespace, t.tenant,
+         t.created_at, t.finished_at, t.initiator, t.reason)
+        for t in found.rows
+    ]  # fmt: skip
+    columns = ("id", "state", "done", "name", "version", "namespace", "tenant", "created", "finished", "by", "reason")
+    data_table(columns, rows, styles=page.STYLES)
+
+
+def _say_how_to_go_on(found: TaskPage, wanted: TasksWanted) -> None:
+    if not found.rows and found.next is None:
+        everything = wanted == TasksWanted()
+        say(
+            "no task was started yet: holdfast flow start NAME"
+            if everything
+            else "no task of that sort; without filters you see all"
+        )
+    if found.looked_until is not None:
+        say(f"looked at the newest {LOOK_AT:,} runs only, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
+    if found.next is not None:
+        say(f"next page: add --before {found.next}")

@@ -1,0 +1,1 @@
+"""Drawings of flows: rails in a terminal, SVG elsewhere."""

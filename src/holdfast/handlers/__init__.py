@@ -1,0 +1,1 @@
+"""What a handler is, and what it receives."""

@@ -1,0 +1,84 @@
+"""What a handler receives beside its step's own input: one call per face and batch, made before the hand-out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.handlers.signature import TRACE
+from holdfast.kernel.call import Call
+from holdfast.models import ClaimedStep, CompletedInput
+
+if TYPE_CHECKING:
+    from holdfast.handlers.registry import Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """An argument, and where it comes from: under which name, out of what. The source is a word of the face's own."""
+
+    argument: str
+    source: str
+    name: str
+
+
+class Wish(NamedTuple):
+    """A want of one step."""
+
+    step_id: int
+    argument: str
+    name: str
+    source: str
+
+
+Completes = Callable[[Sequence[int], Sequence[Wish]], Call[CompletedInput]]
+Versions = tuple["Handler", ...]
+
+
+def questions(
+    steps: Sequence[ClaimedStep], versions: Callable[[str], Versions], *, is_traced: bool = False
+) -> list[Call[CompletedInput]]:
+    """Ask each face once for what the handlers of its own steps want, and for their trace."""
+    by_face: dict[str, tuple[Completes, list[int], list[Wish]]] = {}
+    for step in steps:
+        handlers = versions(step.kind)
+        handler = handlers[-1]
+        if handler.completes is None or not (len(handlers) > 1 or handler.wants or is_traced):
+            continue
+        _, asked, wishes = by_face.setdefault(handler.face, (handler.completes, [], []))
+        asked.append(step.step_id)
+        for place, handler in enumerate(handlers):
+            prefix = "" if len(handlers) == 1 else _prefix(place)
+            wishes += [Wish(step.step_id, prefix + w.argument, w.name, w.source) for w in handler.wants]
+            if is_traced:
+                wishes.append(Wish(step.step_id, prefix + TRACE, "", "trace"))
+    return [completes(asked, wishes) for completes, asked, wishes in by_face.values()]
+
+
+def complete(step: ClaimedStep, answer: CompletedInput, handlers: Versions) -> tuple[ClaimedStep, Handler]:
+    """Put what came into a step's input, and choose its handler: that of the version, else the one added last."""
+    if len(handlers) == 1:
+        return step._replace(input=answer.input), handlers[0]
+    place = next((n for n, h in enumerate(handlers) if h.version == answer.version), len(handlers) - 1)
+    return step._replace(input=_own(answer.input, _prefix(place))), handlers[place]
+
+
+def with_constants(step: ClaimedStep, constants: str) -> ClaimedStep:
+    """Put arguments that are the same for each step into its input."""
+    rest = step.input[1:]  # as text: it may be nested deeper than Python reads
+    return step._replace(input=f"{constants[:-1]}{'' if rest == '}' else ', '}{rest}")
+
+
+def _own(given: Any, prefix: str) -> Any:
+    try:
+        read = json.loads(given)
+    except (RecursionError, ValueError):
+        return given  # its own handler refuses it, by the names; others of the batch go on
+    return json.dumps({n.removeprefix(prefix): value for n, value in read.items() if n.startswith(prefix)})
+
+
+def _prefix(place: int) -> str:
+    """Keep apart what handlers of several versions call by one name."""
+    return f"{place}:"

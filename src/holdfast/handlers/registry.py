@@ -1,0 +1,186 @@
+"""Which handler serves which kind, and with what options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain
+from typing import Any, Protocol
+
+from holdfast.errors import BadTask
+from holdfast.handlers.inputs import Completes, Want
+from holdfast.handlers.signature import Signature
+from holdfast.kernel import calls, names
+from holdfast.kernel.call import Call
+from holdfast.models import Json
+
+LONGEST_LEASE = timedelta(days=365)
+MOST_TRIES = 2**31 - 1
+MOST_GROWTH = 1000
+
+
+class RetryLaw(Protocol):
+    """How failures of a kind are tried again, in the words of a face."""
+
+    def definition(self, policy: str) -> Call[None]:
+        """Say it to the database under a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How failures are tried again: at most `limit` executions, waiting base, then `growth` times as long, …"""
+
+    limit: int = 3
+    base: timedelta = timedelta(seconds=1)
+    growth: float = 2
+    longest: timedelta = timedelta(hours=1)
+    jitter: float = 0.1
+    waits: tuple[timedelta, ...] = ()
+    retryable: bool = True  # False: the first failure is final, whatever the limit
+
+    def definition(self, policy: str) -> Call[None]:
+        """Say it to the database under a name."""
+        return calls.define_policy(
+            policy,
+            tries=self.limit,
+            waits=self.waits,
+            base=self.base,
+            growth=self.growth,
+            longest=self.longest,
+            jitter=self.jitter,
+            retryable=self.retryable,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function that serves a kind. Without a policy its exceptions are final; a lost worker is forgiven anyway.
+
+    What it wants beside the step's own input is asked for with `completes`, once for all steps of a claim. Where a kind
+    has handlers of several versions, the version that the answer names chooses.
+    """
+
+    kind: str
+    function: Callable[..., Any]
+    signature: Signature
+    is_async: bool
+    uses_cpu: bool
+    queue: str
+    retry: RetryLaw | None
+    lease: timedelta | None
+    timeout: timedelta | None
+    wants: tuple[Want, ...] = ()
+    completes: Completes | None = None
+    version: str | None = None
+    face: str = "work"
+    constants: Json | None = None  # arguments that are the same for each step, as an object
+
+    def definitions(self) -> Iterator[Call[None]]:
+        """Say to the database what steps of this kind get."""
+        policy = None
+        if self.retry is not None:
+            policy = f"{self.face}:{self.kind}"
+            yield self.retry.definition(policy)
+        yield calls.define_kind(self.kind, queue=self.queue, policy=policy, lease=self.lease, timeout=self.timeout)
+
+
+class Registry:
+    """Handlers by kind, those of the version that was added last before the others; and what else is said of them."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, dict[str | None, Handler]] = {}
+        self._sayings: list[Callable[[], Call[None]]] = []
+
+    def add(self, handler: Handler) -> None:
+        """Register a handler; a kind has one for each version."""
+        _check(handler)
+        versions = self._handlers.setdefault(handler.kind, {})
+        other = versions.pop(handler.version, None)
+        if other is not None and other.function is not handler.function:
+            versions[handler.version] = other
+            raise BadTask(
+                f"two handlers would serve {handler.kind}: {_place(other)} and {_place(handler)}; "
+                "give one of them another name, as in @hf.task(name=…)"
+            )
+        versions[handler.version] = handler
+
+    def changed(self, change: Callable[[Handler], Handler]) -> Registry:
+        """Give a registry of the same handlers, each with something about it changed."""
+        made = Registry()
+        made._sayings = list(self._sayings)
+        for versions in self._handlers.values():
+            for handler in versions.values():
+                made.add(change(handler))
+        return made
+
+    def also_say(self, saying: Callable[[], Call[None]]) -> None:
+        """Have one more thing said to the database by each worker that connects."""
+        self._sayings.append(saying)
+
+    def sayings(self) -> Iterator[Call[None]]:
+        """All that a worker says to the database about what it serves."""
+        yield from chain.from_iterable(handler.definitions() for handler in self)
+        yield from (say() for say in self._sayings)
+
+    def find(self, kind: str) -> Handler | None:
+        """Give the handler of a kind."""
+        versions = self.versions(kind)
+        return versions[-1] if versions else None
+
+    def versions(self, kind: str) -> tuple[Handler, ...]:
+        """Give all handlers of a kind, the last that was added last."""
+        return tuple(self._handlers.get(kind, {}).values())
+
+    def kinds(self) -> list[str]:
+        """List the kinds that are served."""
+        return sorted(self._handlers)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return (versions[-1] for versions in map(self.versions, list(self._handlers)))
+
+
+def _check(handler: Handler) -> None:
+    name = handler.kind
+    if not name or not name.isprintable():
+        raise BadTask(f"{name!r} cannot name a task; take letters, digits, dots and dashes")
+    check_name("name", name)
+    check_name(f"{name}: queue", handler.queue)
+    if handler.uses_cpu and handler.is_async:
+        raise BadTask(f"{name}: an async handler cannot run in a process; make it a plain def, or leave cpu=True out")
+    if handler.uses_cpu and "<locals>" in handler.function.__qualname__:
+        raise BadTask(f"{name}: another process finds a cpu=True handler by its name; define it at the top of a module")
+    for option, given in (("lease", handler.lease), ("timeout", handler.timeout)):
+        if given is not None and given <= timedelta(0):
+            raise BadTask(f"{name}: a {option} of {given} ends before it begins; take a longer one")
+        if given is not None and given > LONGEST_LEASE:
+            raise BadTask(f"{name}: a {option} must be at most {LONGEST_LEASE.days} days, got {given}; take minutes")
+    if isinstance(handler.retry, RetryPolicy):
+        _check_policy(name, handler.retry)
+
+
+def check_name(what: str, name: Any) -> None:
+    """Refuse a name that the database would refuse each time a worker connects."""
+    if reason := names.problem(what, name):
+        raise BadTask(reason)
+
+
+def _check_policy(name: str, law: RetryPolicy) -> None:
+    """Refuse here what the database would refuse each time a worker connects."""
+    limit: Any = law.limit
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit > MOST_TRIES:
+        raise BadTask(f"{name}: limit must be a whole number of executions up to {MOST_TRIES}, got {limit!r}")
+    if law.limit < 1:
+        raise BadTask(f"{name}: a policy of {law.limit} executions never tries; take at least 1")
+    if min(law.base, law.longest, *law.waits) < timedelta(0):
+        raise BadTask(f"{name}: the waits of a policy cannot be negative; take 0 to try again at once")
+    if not 0 <= law.jitter <= 1:
+        raise BadTask(f"{name}: a jitter of {law.jitter} is no share; take one from 0 to 1")
+    if not law.growth >= 1:
+        raise BadTask(f"{name}: with a growth of {law.growth} waits get shorter; take 1 or more")
+    if law.growth > MOST_GROWTH:
+        raise BadTask(f"{name}: growth must be at most {MOST_GROWTH}, got {law.growth}")
+
+
+def _place(handler: Handler) -> str:
+    return f"{handler.function.__module__}.{handler.function.__qualname__}"

@@ -1,0 +1,169 @@
+"""What a handler takes and gives, read from its annotations once: JSON to arguments, a result to JSON, both checked."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NotRequired, cast, get_type_hints
+
+from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+from typing_extensions import TypedDict
+
+from holdfast.errors import BadInput, BadTask, InputRefused, ResultMismatch
+from holdfast.handlers.context import Ctx
+from holdfast.kernel import finite
+from holdfast.models import Json
+
+NULL = Json("null")
+TRACE = "$trace"  # where a trace context travels in an input, beside the arguments
+_REFUSED_KINDS = {
+    inspect.Parameter.POSITIONAL_ONLY: "is positional only",
+    inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments",
+    inspect.Parameter.VAR_KEYWORD: "takes any names",
+}
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # escaped as JSON has it; PostgreSQL keeps no NUL
+
+
+class ResultRefused(Exception):
+    """A result that is no JSON, or not what the handler's annotation says."""
+
+
+class Signature:
+    """The arguments and the result of one handler."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        _check(function)
+        self._name = getattr(function, "__qualname__", repr(function))
+        self._signature = inspect.signature(function)
+        hints = self._hints(function)
+        self.ctx_name = self._find_ctx(hints)
+        self._arguments = self._adapter(self._arguments_type(hints))
+        self._result = (
+            None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
+        )
+        self.read = self._arguments.validator.validate_json  # not by the adapter: it wraps each call in Python
+
+    def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Check arguments as a caller gives them."""
+        names = [
+            n for n, p in self._signature.parameters.items() if n != self.ctx_name and p.kind is not p.KEYWORD_ONLY
+        ]
+        if len(args) > len(names):
+            raise InputRefused(f"{self._name} was given {len(args)} arguments; {self.usage()}")
+        given = dict(zip(names, args, strict=False))
+        if twice := given.keys() & kwargs.keys():
+            raise InputRefused(f"{self._name} got {', '.join(sorted(twice))} twice; name it or place it, not both")
+        try:
+            checked: dict[str, Any] = self._arguments.validate_python({**given, **kwargs})
+        except ValidationError as error:
+            raise InputRefused(f"{self._name} cannot be started with that: {told(error)}; {self.usage()}") from None
+        return checked
+
+    def write(self, checked: Mapping[str, Any]) -> Json:
+        """Write checked arguments as JSON."""
+        try:
+            text = self._arguments.dump_json(checked).decode()
+        except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
+            raise InputRefused(f"{self._name}: the arguments are no JSON: {error}; {self.usage()}") from None
+        if said := finite.complaint(self._arguments, checked, text, "input"):
+            raise BadInput(
+                f"{self._name} cannot be started: {said}; JSON has no such number, pass None or text instead"
+            )
+        return Json(text)
+
+    def write_result(self, result: Any) -> Json:
+        """Write what a handler gave as JSON, checked against what it says it gives."""
+        if result is None and self._result is None:
+            return NULL
+        if self._result is None:
+            raise ResultRefused(f"{self._name} says that it gives None, and gave {type(result).__name__}")
+        try:
+            checked = self._result.validate_python(result)
+            text = self._result.dump_json(checked).decode()
+        except ValidationError as error:
+            raise ResultRefused(f"{self._name} gave what its annotation does not say: {told(error)}") from None
+        except (PydanticSerializationError, UnicodeEncodeError, ValueError, RecursionError) as error:
+            raise ResultRefused(f"{self._name} gave what is no JSON: {error}") from None
+        if checked is not None and (said := finite.complaint(self._result, checked, text, "the result")):
+            raise ResultRefused(f"{self._name}: {said}; JSON has no such number, return None or text instead")
+        if "\\u0000" in text and _NUL.search(text):
+            raise ResultRefused(f"{self._name} gave a text with a NUL character, which PostgreSQL cannot keep")
+        return Json(text)
+
+    def read_result(self, stored: Any, place: str) -> Any:
+        """Give a stored result the declared type; `place` says in an error whose it is."""
+        if self._result is None:
+            return None
+        try:
+            return self._result.validate_python(stored)
+        except ValidationError:
+            pass
+        try:
+            return self._result.validate_json(json.dumps(stored))  # a strict type takes dates as text from JSON only
+        except ValidationError as error:
+            raise ResultMismatch(
+                f"the stored result of {place} does not fit the return type of {self._name}: {told(error)}; "
+                "other code or a person stored it: mend the annotation, or resolve the step with a result that fits"
+            ) from error
+
+    def usage(self) -> str:
+        """Say what may be given, for messages."""
+        parameters = [p for n, p in self._signature.parameters.items() if n != self.ctx_name]
+        return f"it takes ({', '.join(map(str, parameters))})"
+
+    def _hints(self, function: Callable[..., Any]) -> dict[str, Any]:
+        try:
+            return get_type_hints(function, include_extras=True)
+        except (NameError, TypeError, AttributeError) as error:
+            raise BadTask(
+                f"an annotation of {self._name} cannot be read: {error}; "
+                "import what it names at the top of the module, not under TYPE_CHECKING"
+            ) from error
+
+    def _find_ctx(self, hints: dict[str, Any]) -> str | None:
+        named = [name for name in self._signature.parameters if hints.get(name) is Ctx]
+        if len(named) > 1:
+            raise BadTask(f"{self._name} takes two contexts, {' and '.join(named)}; take one away")
+        return named[0] if named else None
+
+    def _arguments_type(self, hints: dict[str, Any]) -> Any:
+        fields: dict[str, Any] = {TRACE: NotRequired[Any]}
+        for name, parameter in self._signature.parameters.items():
+            if name == self.ctx_name:
+                continue
+            if parameter.kind in _REFUSED_KINDS:
+                raise BadTask(
+                    f"{self._name}: the parameter {name} {_REFUSED_KINDS[parameter.kind]}; "
+                    "inputs are JSON objects, so give each argument a name of its own"
+                )
+            hint = hints.get(name, Any)
+            fields[name] = hint if parameter.default is parameter.empty else NotRequired[hint]
+        made = cast("Any", TypedDict)("arguments", fields)
+        made.__pydantic_config__ = ConfigDict(extra="forbid")
+        return made
+
+    def _adapter(self, hint: Any) -> TypeAdapter[Any]:
+        try:
+            return TypeAdapter(hint)
+        except PydanticSchemaGenerationError as error:
+            raise BadTask(
+                f"{self._name} has a type that cannot travel as JSON: {str(error).splitlines()[0]}; "
+                "take a pydantic model, a dataclass or plain JSON types"
+            ) from error
+
+
+def _check(function: Callable[..., Any]) -> None:
+    """Refuse what cannot be a handler, whatever its annotations say."""
+    if not inspect.isroutine(function) or not hasattr(function, "__qualname__"):
+        raise BadTask(f"{function!r} is no function; write @hf.task, or @hf.task(name=…), above a def")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise BadTask(f"{function.__qualname__} is a generator; return a value instead of yielding several")
+
+
+def told(error: ValidationError) -> str:
+    """Say what does not fit, by name, and without the values: they may be secrets."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in found[:5]).replace("; ", ", ")

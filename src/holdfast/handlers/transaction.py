@@ -1,0 +1,145 @@
+"""A handler's own transaction, which commits together with the completion of its step, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from types import TracebackType
+from typing import Any
+
+from psycopg import AsyncConnection, Connection
+
+from holdfast.connections.deadline import within
+from holdfast.connections.handler_tx import Spares
+from holdfast.errors import HoldfastError, LeaseLost, TooLarge
+from holdfast.failpoints import failpoint
+from holdfast.kernel import calls, db, lost
+from holdfast.kernel.call import Call
+from holdfast.models import Continue, SettledStep, Settlement
+
+
+class NotOpened(HoldfastError):
+    """A transaction was asked for and never entered."""
+
+
+class ResultTooLarge(TooLarge):
+    """What the handler gave cannot be kept, so nothing of its transaction is; another try would give the same."""
+
+
+class Transaction:
+    """Used by `with` in a plain handler and by `async with` in an async one. Leaving the block keeps it open."""
+
+    def __init__(self, spares: Spares) -> None:
+        self.is_broken = False  # its connection was gone before it was given up
+        self._spares = spares
+        self._sync: Connection[Any] | None = None
+        self._async: AsyncConnection[Any] | None = None
+
+    def __enter__(self) -> Connection[Any]:
+        if self._sync is None:
+            self._sync = self._spares.take()
+        return self._sync
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not isinstance(error, Continue):
+            self.abandon()
+
+    async def __aenter__(self) -> AsyncConnection[Any]:
+        if self._async is None:
+            self._async = await self._spares.atake()
+        return self._async
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not isinstance(error, Continue):
+            await self.aabandon()
+
+    def settle(self, settlement: Settlement) -> SettledStep:
+        """Say what became of the step in the same transaction, and commit; a lost lease undoes it all."""
+        if self._sync is None:
+            raise NotOpened("ctx.transaction() was not entered; write `with ctx.transaction() as tx:`")
+        try:
+            with _answered(self._sync, self._spares.deadline):
+                settled = db.run(self._sync, self._settle(settlement))
+                _check(settlement, settled)
+                failpoint("before_commit")
+                self._sync.commit()
+                failpoint("after_commit")
+            used, self._sync = self._sync, None
+            self._spares.give(used)
+        finally:
+            self.abandon()
+        return settled[0]
+
+    async def asettle(self, settlement: Settlement) -> SettledStep:
+        """Do as `settle` does."""
+        if self._async is None:
+            raise NotOpened("ctx.transaction() was not entered; write `async with ctx.transaction() as tx:`")
+        try:
+            with _answered(self._async, self._spares.deadline):
+                settled = await db.arun(self._async, self._settle(settlement))
+                _check(settlement, settled)
+                failpoint("before_commit")
+                await self._async.commit()
+                failpoint("after_commit")
+            used, self._async = self._async, None
+            await self._spares.agive(used)
+        finally:
+            await self.aabandon()
+        return settled[0]
+
+    def _settle(self, settlement: Settlement) -> Call[SettledStep]:
+        # It is locked until the commit: a server that hears no more of us must not keep it from those who recover it.
+        return replace(calls.settle_steps([settlement]), then_within=self._spares.deadline)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to commit."""
+        return self._sync is not None or self._async is not None
+
+    def abandon(self) -> None:
+        """Close the connection; what was not committed is undone."""
+        if self._sync is not None:
+            self.is_broken = self._sync.closed
+            self._sync.close()
+            self._sync = None
+
+    async def aabandon(self) -> None:
+        """Do as `abandon` does."""
+        if self._async is not None:
+            self.is_broken = self._async.closed
+            await self._async.close()
+            self._async = None
+
+    def cut(self) -> None:
+        """Close an async connection whose loop is gone, without a word; what was not committed is undone."""
+        if self._async is not None:
+            self._async.pgconn.finish()
+
+
+@contextmanager
+def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: timedelta) -> Iterator[None]:
+    """Tell a connection that broke from a database that refused: the one is no fault of the handler's."""
+    try:
+        with within(connection, deadline):
+            yield
+    except lost.BREAKS as error:
+        if not lost.is_lost(connection, error):
+            raise
+        raise lost.unknown(error, "the commit of ctx.transaction()", "the step's lease tells whether it was") from error
+
+
+def _check(settlement: Settlement, settled: list[SettledStep]) -> None:
+    """Refuse to commit unless the step goes on by it."""
+    if not settled:
+        raise LeaseLost(
+            f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}: "
+            "nothing of its transaction was committed; stop working on it"
+        )
+    if settled[0].event not in {"succeeded", "continued"}:
+        raise ResultTooLarge("the result or cursor has more than 1048576 bytes; keep it elsewhere and give where it is")

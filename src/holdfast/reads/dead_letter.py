@@ -1,0 +1,139 @@
+"""The dead letter: steps that failed for good, listed, grouped by what went wrong, and dealt with in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal, LiteralString
+from uuid import UUID
+
+from psycopg import Connection
+
+from holdfast.kernel.query import Question, ask
+
+LOOK_AT = 100_000  # of the dead, newest first, for one report
+Verb = Literal["retry", "resolve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A dead step."""
+
+    id: str
+    kind: str
+    queue: str
+    tenant: str
+    state: str
+    run_id: UUID | None
+    attempt: int
+    finished_at: datetime
+    error_type: str
+    message: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Dead steps of one kind with one fault; `fingerprint` is the message without what differs from step to step."""
+
+    kind: str
+    error_type: str
+    fingerprint: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    sample_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which of the dead are meant; None narrows nothing."""
+
+    kind: str | None = None
+    queue: str | None = None
+    tenant: str | None = None
+    since: datetime | None = None
+
+    def __str__(self) -> str:
+        parts = [f"{name} {value}" for name, value in asdict(self).items() if value is not None]
+        return ", ".join(parts) or "all kinds, queues and tenants"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A dead step that was dealt with, and its new state."""
+
+    id: str
+    state: str
+
+
+LIST: LiteralString = """
+select d.id::text, d.kind, d.queue, d.tenant, d.state, d.run_id, d.attempt, d.finished_at,
+       coalesce(d.error ->> 'type', '') as error_type,
+       left(coalesce(d.error ->> 'message', d.error #>> '{}', ''), 300) as message, d.error::text
+  from holdfast.dead_steps d
+ where d.id < %(below)s
+   and (%(kind)s::text is null or d.kind = %(kind)s)
+   and (%(queue)s::text is null or d.queue = %(queue)s)
+   and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+   and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
+ order by d.id desc limit %(limit)s
+"""
+# Quoted parts and words with a figure in them differ from step to step.
+REPORT: LiteralString = r"""
+select g.kind, g.error_type, g.fingerprint, count(*) as count, min(g.finished_at) as first_at,
+       max(g.finished_at) as last_at, max(g.id)::text as sample_id
+  from (select d.id, d.kind, d.finished_at, left(coalesce(d.error ->> 'type', ''), 200) as error_type,
+               regexp_replace(
+                 regexp_replace(
+                   left(split_part(coalesce(d.error ->> 'message', d.error #>> '{}', ''), E'\n', 1), 300),
+                   '"[^"]*"|''[^'']*''', '…', 'g'),
+                 '\m[0-9a-f-]*[0-9][0-9a-f-]*\M', 'N', 'g') as fingerprint
+          from holdfast.dead_steps d
+         where (%(kind)s::text is null or d.kind = %(kind)s)
+           and (%(queue)s::text is null or d.queue = %(queue)s)
+           and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+           and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
+         order by d.id desc limit %(limit)s) g
+ group by g.kind, g.error_type, g.fingerprint
+ order by count(*) desc, max(g.finished_at) desc
+"""
+SNAPSHOT: LiteralString = """
+select d.id from holdfast.dead_steps d
+ where (%(kind)s::text is null or d.kind = %(kind)s)
+   and (%(queue)s::text is null or d.queue = %(queue)s)
+   and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+   and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
+ order by d.id
+"""
+# Only those that are still dead: one that somebody has dealt with meanwhile is left alone.
+RETRY: LiteralString = """
+select d.id::text, holdfast.retry(d.id::text, %(reason)s) as state
+  from (select d.id from holdfast.dead_steps d where d.id = any (%(ids)s) order by d.id) d
+"""
+RESOLVE: LiteralString = """
+select d.id::text, holdfast.resolve(d.id::text, %(reason)s) as state
+  from (select d.id from holdfast.dead_steps d where d.id = any (%(ids)s) order by d.id) d
+"""
+
+
+def listed(scope: Scope, *, limit: int, below: int = 2**63 - 1) -> Question[Dead]:
+    """Ask for dead steps, newest first."""
+    return Question(LIST, Dead, {**asdict(scope), "limit": limit, "below": below})
+
+
+def report(scope: Scope) -> Question[Group]:
+    """Ask what the dead died of, the most frequent first."""
+    return Question(REPORT, Group, {**asdict(scope), "limit": LOOK_AT})
+
+
+def snapshot(scope: Scope) -> Question[int]:
+    """Ask for the ids of all that are dead now, in order."""
+    return Question(SNAPSHOT, int, asdict(scope))
+
+
+def deal_with(connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None) -> list[Moved]:
+    """Retry or resolve those of some steps that are still dead, in one transaction; refused for one, none is moved."""
+    text = RETRY if verb == "retry" else RESOLVE
+    return ask(connection, Question(text, Moved, {"ids": list(ids), "reason": reason}))

@@ -1,0 +1,59 @@
+"""What a pooler between us and the server may take away, tried out on two connections: hints, prepared statements."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import psycopg
+
+from holdfast.kernel import db
+from holdfast.reads.doctor import Check
+
+CHANNEL = "holdfast_doctor"
+HINT_WAIT = 2.0  # seconds
+BROKEN = (psycopg.errors.DuplicatePreparedStatement, psycopg.errors.InvalidSqlStatementName)
+
+
+def hints(address: str) -> Check:
+    """What one connection notifies of another hears."""
+    with db.connect(address) as listening, db.connect(address) as other:
+        listening.execute(f"listen {CHANNEL}", prepare=False)
+        other.execute("select pg_catalog.pg_notify(%s, '')", [CHANNEL], prepare=False)
+        heard = list(listening.notifies(timeout=HINT_WAIT, stop_after=1))
+    if heard:
+        return Check("hints", "ok", "a hint sent on one connection was heard on another")
+    return Check(
+        "hints",
+        "warn",
+        "hints do not pass this address, as through a pooler in transaction mode: workers poll, and start later",
+        "give workers the server's own address, or set HOLDFAST_LISTEN=false and a short HOLDFAST_POLL_MAX",
+    )
+
+
+def statements(address: str, *, prepares: bool) -> Check:
+    """What was prepared on a connection is there when it is used again, and nobody else's is."""
+    with ExitStack() as stack:
+        both = [
+            stack.enter_context(psycopg.connect(address, **db.options() | {"prepare_threshold": 0})) for _ in range(2)
+        ]
+        try:
+            for connection in both * 2:
+                connection.execute("select %s::int", [1])
+        except BROKEN as error:
+            return judge_statements(str(error).splitlines()[0], prepares=prepares)
+    return judge_statements(None, prepares=prepares)
+
+
+def judge_statements(broken: str | None, *, prepares: bool) -> Check:
+    """Judge by what broke, if anything, and whether we prepare statements at all."""
+    if not prepares:
+        needs = "as this address needs" if broken else "as HOLDFAST_PREPARE_STATEMENTS says"
+        return Check("statements", "ok", f"none is prepared, {needs}")
+    if broken is None:
+        return Check("statements", "ok", "prepared ones are kept")
+    return Check(
+        "statements",
+        "fail",
+        f"prepared ones break, as through a pooler in transaction mode: {broken}",
+        "set HOLDFAST_PREPARE_STATEMENTS=false, for workers and for what starts tasks",
+    )

@@ -1,0 +1,235 @@
+"""One run or step, looked at closely: how it stands, why it waits, what happened to it, what may be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg import Connection
+
+from holdfast.errors import NotFound
+from holdfast.kernel.query import Question, ask, ask_one
+
+STEPS_LOOKED_AT = 10_000  # of one run, for its groups; the run's own counts are exact
+
+
+@dataclass(frozen=True, slots=True)
+class StepLook:
+    """A step with all that explains it; `queue_paused_at`, `live_workers` and `tries` are of what it depends on."""
+
+    id: str
+    run_id: UUID | None
+    step_name: str | None
+    kind: str
+    machine: str
+    state: str
+    outcome: str | None
+    standing: str
+    queue: str
+    tenant: str
+    priority: int
+    attempt: int
+    failures: int
+    tries: int | None
+    waits: int
+    due_at: datetime | None
+    lease_owner: str | None
+    lease_until: datetime | None
+    created_at: datetime
+    claimed_at: datetime | None
+    finished_at: datetime | None
+    queue_paused_at: datetime | None
+    queue_paused_by: str | None
+    queue_pause_reason: str | None
+    live_workers: int
+    looked_at: datetime
+    input: str
+    cursor: str | None
+    result: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLook:
+    """A run with its counts."""
+
+    id: str
+    name: str
+    machine: str
+    state: str
+    outcome: str | None
+    tenant: str
+    moving: str | None
+    of_run: UUID | None
+    total: int
+    live: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    waiting: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    looked_at: datetime
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """A step as it is shown under its run; `in_group` is how many are in its state, as far as was looked."""
+
+    id: str
+    name: str | None
+    kind: str
+    state: str
+    standing: str
+    outcome: str | None
+    attempt: int
+    finished_at: datetime | None
+    error: str | None
+    in_group: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoryEntry:
+    """A move or a note."""
+
+    id: str
+    at: datetime
+    attempt: int | None
+    entry: str
+    what: str
+    from_state: str | None
+    to_state: str | None
+    actor_kind: str | None
+    actor: str | None
+    said: str | None
+    payload: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A step that another waits for."""
+
+    id: str
+    name: str | None
+    kind: str
+    state: str
+
+
+STEP: LiteralString = """
+select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, t.outcome, s.standing, s.queue, s.tenant,
+       s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.lease_owner, s.lease_until, s.created_at,
+       s.claimed_at, s.finished_at, q.paused_at as queue_paused_at, q.paused_by as queue_paused_by,
+       q.pause_reason as queue_pause_reason,
+       holdfast.live_workers(s.queue, s.kind, s.tenant) as live_workers,
+       c.now as looked_at, s.input::text, s.cursor::text, s.result::text, s.error::text
+  from (select holdfast.clock() as now) c,
+       holdfast.step_list s
+  join holdfast.steps b on b.id = s.id
+  left join lateral holdfast.step_policy(b.policy, s.kind, s.machine, s.tenant) p on true
+  left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+  left join holdfast.queues q on q.queue = s.queue
+  left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
+ where s.id = %(id)s
+"""
+RUN: LiteralString = """
+select r.id::text, r.name, r.machine, r.state, t.outcome, r.tenant, r.moving, r.of_run, r.total, r.live, r.succeeded,
+       r.failed, r.cancelled, l.waiting, r.created_at, r.started_at, r.finished_at, holdfast.clock() as looked_at,
+       r.input::text
+  from holdfast.runs r
+  join holdfast.run_list l on l.id = r.id
+  left join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
+ where r.id = %(id)s
+"""
+# The failed first, then what is not over, then the rest; some of each state.
+RUN_STEPS: LiteralString = """
+select g.id, g.name, g.kind, g.state, g.standing, g.outcome, g.attempt, g.finished_at, g.error, g.in_group from (
+  select s.id::text, n.name, s.kind, s.state, s.standing,
+         case when s.finished_at is not null then t.outcome end as outcome, s.attempt, s.finished_at,
+         left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as error,
+         count(*) over (partition by s.state, s.finished_at is null) as in_group,
+         row_number() over (partition by s.state, s.finished_at is null order by s.id) as no
+    from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(run)s
+           order by m.step_id limit %(looked_at)s) n
+   cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- each by primary key
+    left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state) g
+ where g.no <= %(each)s
+ order by g.outcome is not distinct from 'failed' desc, g.finished_at is null desc, g.state, g.no
+"""
+STEP_STORY: LiteralString = """
+select e.id::text, e.at, e.attempt, e.entry, e.what, e.from_state, e.to_state, e.actor_kind, e.actor, e.said,
+       e.payload::text
+  from holdfast.step_story e where e.step_id = %(id)s order by e.id desc limit %(limit)s
+"""
+RUN_STORY: LiteralString = """
+select j.id::text, j.at, j.attempt, 'move' as entry, j.event as what, j.from_state, j.to_state, j.actor_kind, j.actor,
+       j.reason as said, j.error::text as payload
+  from holdfast.journal j where j.run_id = %(id)s and j.step_id is null order by j.id desc limit %(limit)s
+"""
+PARENTS: LiteralString = """
+select s.id::text, n.name, s.kind, s.state
+  from holdfast.edges e
+  join holdfast.steps s on s.id = e.step_id
+  left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
+  left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+ where e.next_id = %(id)s and (s.finished_at is null or t.outcome is distinct from 'succeeded')
+ order by s.id limit %(limit)s
+"""
+WISHES: LiteralString = """
+select m.event from holdfast.machine_moves m
+ where m.machine = %(machine)s and m.from_state = %(state)s and m.event in ('cancelled', 'reopened', 'resolved')
+   and 'user' = any (m.actors) and (m.event <> 'reopened' or %(is_retryable)s)
+ order by m.event
+"""
+RECENT: LiteralString = """
+(select s.id::text from (select * from holdfast.steps order by id desc limit 1000) s where s.run_id is null limit 20)
+union all
+(select r.id::text from holdfast.runs r order by r.id desc limit 20)
+"""
+
+
+def step(connection: Connection[Any], id: int) -> StepLook:  # noqa: A002 - the word is the same in SQL
+    """Look at a step, or say that there is none."""
+    found = ask_one(connection, Question(STEP, StepLook, {"id": id})) if id < 2**63 else None
+    if found is None:
+        raise NotFound(f"there is no step {id}; `holdfast runs list` shows what there is")
+    return found
+
+
+def run(connection: Connection[Any], id: UUID) -> RunLook:  # noqa: A002 - the word is the same in SQL
+    """Look at a run, or say that there is none."""
+    found = ask_one(connection, Question(RUN, RunLook, {"id": id}))
+    if found is None:
+        raise NotFound(f"there is no run {id}; `holdfast runs list` shows what there is")
+    return found
+
+
+def run_steps(connection: Connection[Any], id: UUID, *, each: int) -> list[RunStep]:  # noqa: A002
+    """Give some steps of each state of a run, the failed first."""
+    return ask(connection, Question(RUN_STEPS, RunStep, {"run": id, "each": each, "looked_at": STEPS_LOOKED_AT}))
+
+
+def story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[StoryEntry]:  # noqa: A002
+    """Tell the last that happened to a step or to a run itself, in the order it happened."""
+    text = STEP_STORY if isinstance(id, int) else RUN_STORY
+    return ask(connection, Question(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
+
+
+def parents(connection: Connection[Any], id: int, *, limit: int = 5) -> list[Parent]:  # noqa: A002
+    """Name those that a step still waits for."""
+    return ask(connection, Question(PARENTS, Parent, {"id": id, "limit": limit}))
+
+
+def wishes(connection: Connection[Any], found: StepLook | RunLook) -> list[str]:
+    """List the events that a person may wish for now, as the machine has them."""
+    is_retryable = found.finished_at is not None and (isinstance(found, StepLook) or found.failed > 0)
+    arguments = {"machine": found.machine, "state": found.state, "is_retryable": is_retryable}
+    return ask(connection, Question(WISHES, str, arguments))
+
+
+def recent_ids() -> Question[str]:
+    """Ask for ids of late, for completion."""
+    return Question(RECENT, str, {})

@@ -1,0 +1,95 @@
+"""Listens for hints that something is due. A hint saves waiting, nothing more: polling finds it all without one.
+
+The connection proves itself: it waits for a hint from another connection, and then now and then for one that it sends
+to itself. One that is silent (a pooler that does not pass notifications, a proxy that keeps dead connections open) is
+made anew, and meanwhile not relied upon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from psycopg import AsyncConnection, sql
+
+from holdfast import log
+from holdfast.failpoints import failpoint
+from holdfast.kernel import db, self_test_schema
+
+PROBE_EACH = 30.0  # seconds
+PROBE_WAIT = 5.0
+AGAIN_AFTER = 1.0
+AGAIN_AT_MOST = 30.0
+
+
+class Listener:
+    """One connection that listens for the worker's queues."""
+
+    def __init__(self, dsn: str, worker: str, queues: tuple[str, ...], wake: Callable[[], None]) -> None:
+        self._dsn = dsn
+        self._queues = frozenset(queues)
+        self._wake = wake
+        self._channel = self_test_schema.name()
+        self._probe_channel = f"holdfast_{worker[-8:]}"
+        self._log = log.get("listener").bind(worker=worker)
+        self.hears = False  # whether the last probe came back
+
+    async def listen(self) -> None:
+        """Listen until cancelled, whatever happens to the connection."""
+        failures = 0
+        while True:
+            try:
+                async with asyncio.timeout(PROBE_WAIT):
+                    connection = await db.aconnect(self._dsn)
+                try:
+                    await self._listen_on(connection)
+                finally:
+                    connection.pgconn.finish()
+            except Exception as error:  # noqa: BLE001 - a listener that gives up would slow all that follows
+                failures = 1 if self.hears else failures + 1
+                if failures == 1:
+                    self._log.warning("listener.lost", error=str(error))
+            finally:
+                self.hears = False
+            await asyncio.sleep(min(AGAIN_AT_MOST, AGAIN_AFTER * 2 ** max(0, failures - 1)))
+
+    async def _listen_on(self, connection: AsyncConnection[Any]) -> None:
+        failpoint("before_listen")
+        for channel in (self._channel, self._probe_channel):
+            await self._execute(connection, sql.SQL("listen {}").format(sql.Identifier(channel)))
+        async with asyncio.timeout(PROBE_WAIT):
+            other = await db.aconnect(self._dsn)
+        try:  # its own would come back through a pooler too, with the answer to the very statement that sends it
+            await self._probe(connection, other)
+        finally:
+            other.pgconn.finish()
+        failpoint("after_listen")
+        self.hears = True
+        self._wake()  # what was started while nobody listened sent its hint in vain
+        while True:
+            until = time.monotonic() + PROBE_EACH
+            while (left := until - time.monotonic()) > 0:
+                async for hint in connection.notifies(timeout=left, stop_after=1):
+                    self._take(hint.channel, hint.payload)
+            await self._probe(connection, connection)
+
+    async def _probe(self, connection: AsyncConnection[Any], sender: AsyncConnection[Any]) -> None:
+        await self._execute(sender, sql.SQL("select pg_notify({}, '')").format(sql.Literal(self._probe_channel)))
+        until = time.monotonic() + PROBE_WAIT
+        while (left := until - time.monotonic()) > 0:
+            async for hint in connection.notifies(timeout=left, stop_after=1):
+                if hint.channel == self._probe_channel:
+                    return
+                self._take(hint.channel, hint.payload)
+        raise TimeoutError("a hint of its own did not come back; polling goes on, and so does listening anew")
+
+    def _take(self, channel: str, payload: str) -> None:
+        if channel == self._channel and payload in self._queues:
+            failpoint("after_hint")
+            self._wake()
+
+    async def _execute(self, connection: AsyncConnection[Any], statement: sql.Composed) -> None:
+        async with asyncio.timeout(PROBE_WAIT):
+            await connection.execute(statement, prepare=False)
