@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from kernel.steps import claim, start, value
 
-EVIL = "q\x1b[2J 'x'"
+EVIL = "q\u202e[2J 'x'"
 
 
 def test_queues_are_listed_with_what_stands_in_them(cli, found, db, clock):
@@ -42,7 +42,7 @@ def test_a_queue_is_paused_with_a_reason_and_resumed(cli, found, db):
     resumed = cli("queues", "resume", EVIL, "--json")
 
     assert (paused.returncode, paused.stdout) == (0, "")
-    assert "\x1b" not in paused.stderr + cli("queues", "list").stdout
+    assert "\u202e" not in paused.stderr + cli("queues", "list").stdout
     assert (listed[0]["queue"], listed[0]["pause_reason"], claimed) == (EVIL, "a look", [])
     assert (resumed.returncode, value(db, "select paused_at from holdfast.queues")) == (0, None)
 

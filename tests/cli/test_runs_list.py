@@ -130,7 +130,8 @@ def test_options_that_make_no_sense_are_refused(cli, db, options, words):
 def test_names_that_would_steer_a_terminal_are_shown_as_escapes(cli, terminal, db):
     """Text from the database is anybody's: no control characters, no markup."""
     evil = "a\x1b]0;owned\x07\x9b31m\n\t[bold]b[/bold]\u202e"
-    start(db, evil)
+    start(db)
+    db.execute("update holdfast.steps set kind = %s", [evil])  # as releases without bounds took it
 
     lines, shown = cli("runs", "list").stdout, cli("runs", "list", "--json").stdout
     code, screen = terminal("runs", "list", "--no-color")

@@ -53,10 +53,10 @@ def list_(*, name: NameOption = None, namespace: NamespaceOption = None, as_json
         data_json({"flows": [asdict(each) for each in found], "counted": run_list.COUNTED})
         return
     rows = [
-        (d.namespace, d.name, d.version, d.tenant, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description)
+        (d.namespace, d.name, d.version, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description, d.tenant)
         for d in found
     ]
-    columns = ("namespace", "name", "version", "tenant", "steps", "tasks", "open", "failed", "defined", "description")
+    columns = ("namespace", "name", "version", "steps", "tasks", "open", "failed", "defined", "description", "tenant")
     data_table(columns, rows)
     if not found:
         say("no flow is defined: a worker says its flows when it starts (holdfast worker --app …)")
