@@ -259,6 +259,8 @@ def test_a_task_is_found_behind_the_steps_of_runs(db: DB) -> None:
             assert_at_most(read, rows=10 * window + flow_steps, blocks=40 * window + flow_steps)
             if tasks:
                 break
+    # The first poll after it walks past the index entries that the rollback left dead; no other test is to count them.
+    settle(db, run(db, calls.claim_steps("sweeper", crowd.ONE_RUN)), Release())
 
     assert tasks == ["behind"]
 
