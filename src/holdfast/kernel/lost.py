@@ -54,7 +54,7 @@ def unknown(error: BaseException, place: str, then: str) -> errors.CommitUnknown
 
 
 def why_not_connected(said: str) -> errors.DatabaseError:
-    """Tell apart why there is no connection: the driver has words for it, and no code."""
+    """Tell apart why there is no connection: the driver reports it in words, without a code."""
     if _REFUSED_LOGIN.search(said):
         return errors.LoginRefused(f"the server refused the login: {said}; check user and password in HOLDFAST_DSN")
     if _NO_DATABASE.search(said):

@@ -170,9 +170,8 @@ class Worker:
         self.states.enter("polling")
         while not self.stop_signals and (await self._poll() or not self._recovery.is_through):
             self._raise_trouble()
-            await self._recovery.run_if_due(
-                self._about, counts_backlog=self.is_probed
-            )  # under load there is no idle, and so no other round
+            # A worker under load is never idle, so no other round would recover.
+            await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
         if self.stop_signals:
             return False
         if self.options.burst and self._polled_alone:

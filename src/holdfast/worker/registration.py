@@ -1,4 +1,4 @@
-"""What a worker sends when it has connected: its definitions, and who it is. A refusal of these is no outage."""
+"""What a worker sends when it has connected: its definitions, and who it is. The worker does not wait for a refusal to pass."""
 
 from __future__ import annotations
 
