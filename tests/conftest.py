@@ -27,9 +27,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "both_servers: a scenario that runs on the oldest server too, with --faults")
 
 
+NEWEST_ALONE = frozenset({"cli"})  # folders whose reads tests/shape runs on both servers
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest reads what is parametrised
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "template" in metafunc.fixturenames and metafunc.definition.get_closest_marker("one_server"):
+    definition = metafunc.definition
+    is_alone = definition.get_closest_marker("one_server") or definition.path.parent.name in NEWEST_ALONE
+    if "template" in metafunc.fixturenames and is_alone:
         metafunc.definition.add_marker(pytest.mark.parametrize("template", [EMBEDDED], indirect=True, scope="session"))
 
 

@@ -1,4 +1,7 @@
-"""The command line as people and scripts run it: another process, its exit code, and what it printed where."""
+"""The command line as people and scripts run it: its exit code, and what it printed where.
+
+A command that only reads or acts runs inside the test's process. Others, and all on a terminal, have their own.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from contextlib import suppress
 
 import pytest
 
+from cli import in_process
 from servers import owned_server
 
 MAIN = "from holdfast.cli import main; main()"
@@ -47,15 +51,11 @@ def cli(dsn, tmp_path):
     """Run a command on the test's own database; `dsn` and other keyword arguments are settings."""
 
     def run(*arguments, stdin=None, **settings):
+        surroundings = environment(**({"dsn": dsn, "home": tmp_path / "no home"} | settings))
+        if in_process.is_fit(arguments):
+            return in_process.run(arguments, surroundings, stdin)
         command = [sys.executable, "-c", MAIN, *arguments]
-        return subprocess.run(
-            command,
-            env=environment(**({"dsn": dsn, "home": tmp_path / "no home"} | settings)),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            input=stdin,
-        )
+        return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=60, input=stdin)
 
     return run
 

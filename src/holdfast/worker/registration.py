@@ -1,4 +1,4 @@
-"""What a worker sends when it has connected: its definitions, and who it is. The worker does not wait for a refusal to pass."""
+"""What a worker sends when it has connected: its definitions, and who it is. A refusal ends the worker."""
 
 from __future__ import annotations
 
