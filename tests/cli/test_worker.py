@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -52,7 +53,9 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("named", ["shop_good", "shop_good:hf", "shop_alias", "shop_two:other"])
 def test_an_app_is_found(shop: Path, named: str) -> None:
     """W-01: the only one of a module needs no name."""
-    load_app(named)
+    module, _, name = named.partition(":")
+
+    assert load_app(named) is getattr(sys.modules[module], name or "hf")
 
 
 @pytest.mark.parametrize(

@@ -292,3 +292,18 @@ def test_a_task_goes_on_in_another_process_when_the_one_that_decided_so_is_kille
 
     first, second = run.wait(1)["charge"]
     assert (first == os.getpid(), second) == (False, os.getpid())
+
+
+def test_by_default_a_task_that_goes_on_is_a_row_that_is_due(hf: Holdfast, db: DB) -> None:
+    """T-15, T-71: the settle made the next step due, so the default strategy has nothing to add to the queue."""
+    order = hf.flow("order")
+    order.step(name="reserve")(lambda: 1)
+    order.step(name="charge", after="reserve", queue="bank")(lambda reserve: reserve + 1)
+    coordinator = hf.coordinator()
+    order.start()
+
+    drain(hf, queues=["default"])
+
+    assert said(coordinator.decisions) == [("has_ready_steps", "reenqueue")]
+    due = db.execute("select queue from holdfast.steps where due_at <= holdfast.clock()").fetchall()
+    assert due == [("bank",)]

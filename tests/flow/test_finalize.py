@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
-from holdfast.flow.finalize import Decision, Durable, decide
+from holdfast.flow.finalize import decide
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TASK = UUID(int=1)
@@ -84,8 +84,3 @@ def test_delays_are_those_of_the_configuration() -> None:
     statuses = ("has_ready_steps", "waiting_for_dependencies", "processing")
 
     assert [decide(Row(each), backoff, NOW).delay for each in statuses] == [seconds(0), seconds(25), seconds(15)]
-
-
-def test_the_default_strategy_does_nothing() -> None:
-    """T-15, T-71: the rows are due by themselves."""
-    Durable().reenqueue(Decision(TASK, "processing", "reenqueue", seconds(15), ""))
