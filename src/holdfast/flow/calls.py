@@ -226,7 +226,8 @@ def settled_tasks(worker: str, step_ids: Sequence[int]) -> Call[SettledTask]:
 
 def closed_tasks(worker: str, step_ids: Sequence[int]) -> Call[ClosedTask]:
     """Ask which tasks of steps that a worker settled are over."""
-    return Call("closed_tasks", ClosedTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow")
+    arguments = {"worker": worker, "step_ids": Bigints(step_ids)}
+    return Call("closed_tasks", ClosedTask, arguments, schema="flow", is_read=True)
 
 
 def retry_from(step_id: int, reason: str | None = None) -> Call[UUID]:
