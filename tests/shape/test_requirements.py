@@ -1,4 +1,4 @@
-"""Every row of document 003's requirements is named by a test, or listed here with the reason why none can."""
+"""Every requirement of a face, and every one of the whole product, is named by a test, or listed with what brings it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.faces import all_faces
+
 TESTS = Path(__file__).parents[1]
-ROWS = {f"T-{number:02d}" for number in range(1, 149)}
-NAMED = re.compile(r"T-(\d{2,3})(?:\s*(?:\.\.|…|to)\s*T-(\d{2,3}))?")
-NOT_BY_A_TEST: dict[str, str] = {}
+OF_THE_PRODUCT = "X-01 … X-16"
+IDS = re.compile(r"([A-Z])-(\d{2,3})(?:\s*(?:\.\.|…|to)\s*[A-Z]-(\d{2,3}))?")
+NOT_BY_A_TEST = {
+    "X-01": "the fixture `template` runs each test that depends on the server on the oldest and on the newest",
+    "X-08": "alerts and their sinks are not there yet: Observability",
+    "X-09": "schedules are not there yet: Clock",
+    "X-12": "the table of defaults is not there yet: Clock",
+    "X-16": "retention is not there yet: Clock",
+}
+
+
+def ids(text: str) -> set[str]:
+    """Read ids and ranges of ids."""
+    return {
+        f"{letter}-{number:02d}"
+        for letter, first, last in IDS.findall(text)
+        for number in range(int(first), int(last or first) + 1)
+    }
 
 
 def docstrings() -> Iterator[str]:
@@ -21,16 +38,17 @@ def docstrings() -> Iterator[str]:
                 yield ast.get_docstring(node) or ""
 
 
+def wanted() -> set[str]:
+    return ids(" ".join([OF_THE_PRODUCT, *(each for face in all_faces() for each in face.requirements)]))
+
+
 def named() -> set[str]:
-    found = set()
-    for text in docstrings():
-        for first, last in NAMED.findall(text):
-            found |= {f"T-{number:02d}" for number in range(int(first), int(last or first) + 1)}
-    return found
+    return {each for text in docstrings() for each in ids(text)}
 
 
 def test_every_row_is_named_by_a_test_or_listed_with_the_reason() -> None:
-    assert sorted(ROWS - named() - NOT_BY_A_TEST.keys()) == []
+    assert len(wanted()) > 200
+    assert sorted(wanted() - named() - NOT_BY_A_TEST.keys()) == []
 
 
 def test_what_is_listed_as_not_proven_is_not_named_by_a_test() -> None:
