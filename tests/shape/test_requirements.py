@@ -1,4 +1,4 @@
-"""Every requirement of a face, and every one of the whole product, is named by a test, or listed with what brings it."""
+"""Every requirement of a face and of the whole product is named by a test, or listed with what brings it."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from holdfast.errors import HoldfastError
 from holdfast.kernel.query import JsonText
+from holdfast.reads.standing import span_text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LONGEST_CELL = 80  # on a terminal; elsewhere nothing is cut
@@ -168,15 +169,6 @@ def in_parts(error: HoldfastError) -> tuple[str, str | None]:
     return (what, then) if what else (then, None)
 
 
-def span(length: timedelta) -> str:
-    """Write a span for people, to three figures or so."""
-    seconds = abs(length.total_seconds())
-    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= unit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds:.3g} s"
-
-
 def _plain(value: object) -> str:
     match value:
         case None:
@@ -186,7 +178,7 @@ def _plain(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case timedelta():
-            return span(value)
+            return span_text(value)
         case Path() | str() | int() | float() | UUID():
             return str(value)
         case list():

@@ -30,7 +30,7 @@ from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.errors import BadInput
 from holdfast.kernel import calls
 from holdfast.kernel.query import moment_ago
-from holdfast.reads import run_list
+from holdfast.reads import run_list, standing
 from holdfast.reads.run_list import Asked, Page, Position, Wanted
 
 app = typer.Typer(help="What was asked for: runs, and tasks without a run.", no_args_is_help=True)
@@ -103,7 +103,7 @@ def show(
     """Show what happened to a run or a step, how it stands, and which commands are possible now."""
     wanted = parse_id(id)
     with opened() as connection:
-        found = page.gather(connection, wanted, story=story)
+        found = standing.gather(connection, wanted, story=story, commands=page.COMMANDS)
     if as_json:
         data_json(page.as_document(found))
     else:

@@ -13,13 +13,15 @@ from uuid import UUID
 from holdfast.cli import show as page
 from holdfast.cli.common import DB
 from holdfast.cli.render import as_json as written
-from holdfast.cli.render import cut, data_json, data_pairs, data_table, heading, say, span
+from holdfast.cli.render import cut, data_json, data_pairs, data_table, heading, say
 from holdfast.flow import reads
 from holdfast.flow.graph_view.picture import FEW, SIGNS, counted, mood_of, tries_of
 from holdfast.flow.reads import Mark, TaskLook, TaskStep
 from holdfast.kernel.query import JsonText
 from holdfast.reads import run_detail as kernel
+from holdfast.reads import standing
 from holdfast.reads.run_detail import StoryEntry
+from holdfast.reads.standing import span_text
 
 STYLES = page.STYLES | {"resolved_manually": "magenta", "skipped": "magenta", "pending": "dim"}
 COMMANDS = {
@@ -65,7 +67,7 @@ def gather(connection: DB, id: int | UUID, *, history: int) -> Found:  # noqa: A
 def show_step(connection: DB, id: int | UUID, name: str, *, as_json: bool) -> None:  # noqa: A002
     """Show one step of a task, by its name."""
     step_id = reads.step_of(connection, reads.task_of(connection, id), name)
-    found = page.gather(connection, step_id, story=STORY, commands=COMMANDS)
+    found = standing.gather(connection, step_id, story=STORY, commands=COMMANDS)
     if as_json:
         data_json(page.as_document(found))
     else:
@@ -81,13 +83,13 @@ def why(connection: DB, task: TaskLook, steps: Sequence[TaskStep], failed: Seque
         many = f", and {len(cancelled) - 1} more" if len(cancelled) > 1 else ""
         return f"step {cancelled[0].name} was cancelled{many}: what waits for it did not run"
     if task.finished_at is not None:
-        return f"over since {span(task.looked_at - task.finished_at)}"
+        return f"over since {span_text(task.looked_at - task.finished_at)}"
     if task.moving is not None:
         return f"being {task.moving}: its steps follow in chunks"
     free = [step for step in steps if step.outcome is None and step.standing != "waiting"]
     # What nobody serves first: it goes on by no clock of ours.
     for step in sorted(free, key=lambda s: ("no handler", "set aside", "due", "held", "later").index(s.standing)):
-        return f"step {step.name}: {page.why(kernel.step(connection, step.id), [])}"
+        return f"step {step.name}: {standing.why(kernel.step(connection, step.id), [])}"
     return "waits for its steps"
 
 
@@ -243,11 +245,11 @@ def _tries(step: TaskStep) -> str:
 
 def _when(step: TaskStep, task: TaskLook) -> str:
     if step.finished_at is not None:
-        return "" if step.claimed_at is None else f"took {span(step.finished_at - step.claimed_at)}"
+        return "" if step.claimed_at is None else f"took {span_text(step.finished_at - step.claimed_at)}"
     if step.standing == "held" and step.claimed_at is not None:
-        return f"{span(task.looked_at - step.claimed_at)} so far"
+        return f"{span_text(task.looked_at - step.claimed_at)} so far"
     if step.due_at is not None and step.due_at > task.looked_at:
-        return f"{'again ' if step.failures else ''}in {span(step.due_at - task.looked_at)}"
+        return f"{'again ' if step.failures else ''}in {span_text(step.due_at - task.looked_at)}"
     return step.standing
 
 
