@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
 
-import psycopg
 import typer
 
 from holdfast.cli.common import DB
 from holdfast.cli.render import data, data_json, say, show_error
-from holdfast.errors import BadInput, RefusedError
+from holdfast.errors import BadInput
 from holdfast.kernel.query import ask
 from holdfast.reads import dead_letter
-from holdfast.reads.dead_letter import Scope, Verb
+from holdfast.reads.dead_letter import Scope, Tally, Verb
 
-CHUNK = 100
 TYPE_THE_COUNT_ABOVE = 100
 DONE = {"retry": "retried", "resolve": "resolved"}
-
-
-@dataclass
-class Tally:
-    """What became of the snapshot so far."""
-
-    done: int = 0
-    left_alone: int = 0  # no longer dead: somebody else dealt with it
-    refusals: list[RefusedError] = field(default_factory=list)
 
 
 def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | None, yes: bool, as_json: bool) -> None:
@@ -36,9 +24,8 @@ def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | Non
     if ids and not yes:
         confirm(verb, len(ids))
     tally = Tally()
-    for begin in range(0, len(ids), CHUNK):
-        _deal_with_chunk(connection, verb, ids[begin : begin + CHUNK], reason, tally)
-        say(f"{min(begin + CHUNK, len(ids)):,} of {len(ids):,}")
+    for seen, tally in dead_letter.deal_with_all(connection, verb, ids, reason):  # noqa: B007 - the last one counts
+        say(f"{seen:,} of {len(ids):,}")
     _report(verb, len(ids), tally, as_json=as_json)
 
 
@@ -52,22 +39,6 @@ def confirm(verb: Verb, count: int) -> None:
         return
     if not typer.confirm(f"{verb} {count} steps?", err=True):
         raise BadInput(f"nothing was {DONE[verb]}; narrow it with --kind, --queue, --tenant or --since")
-
-
-def _deal_with_chunk(connection: DB, verb: Verb, ids: list[int], reason: str | None, tally: Tally) -> None:
-    try:
-        moved = dead_letter.deal_with(connection, verb, ids, reason)
-    except (RefusedError, psycopg.errors.DeadlockDetected) as error:
-        if len(ids) > 1:  # one of them spoiled it for all: each by itself
-            for one in ids:
-                _deal_with_chunk(connection, verb, [one], reason, tally)
-            return
-        if not isinstance(error, RefusedError):
-            raise
-        tally.refusals.append(error)
-        return
-    tally.done += len(moved)
-    tally.left_alone += len(ids) - len(moved)
 
 
 def _report(verb: Verb, count: int, tally: Tally, *, as_json: bool) -> None:

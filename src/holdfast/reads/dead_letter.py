@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
+import psycopg
 from psycopg import Connection
 
+from holdfast.errors import RefusedError
 from holdfast.kernel.query import Question, ask
 
+CHUNK = 100  # dead steps that are dealt with in one transaction
 LOOK_AT = 100_000  # of the dead, newest first, for one report
 Verb = Literal["retry", "resolve"]
 
@@ -137,3 +140,40 @@ def deal_with(connection: Connection[Any], verb: Verb, ids: Sequence[int], reaso
     """Retry or resolve those of some steps that are still dead, in one transaction; refused for one, none is moved."""
     text = RETRY if verb == "retry" else RESOLVE
     return ask(connection, Question(text, Moved, {"ids": list(ids), "reason": reason}))
+
+
+@dataclass
+class Tally:
+    """What became of the snapshot so far."""
+
+    done: int = 0
+    left_alone: int = 0  # no longer dead: somebody else dealt with it
+    refusals: list[RefusedError] = field(default_factory=list)
+
+
+def deal_with_all(
+    connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None
+) -> Iterator[tuple[int, Tally]]:
+    """Retry or resolve those of many steps that are still dead, in chunks; give how far it is after each."""
+    tally = Tally()
+    for begin in range(0, len(ids), CHUNK):
+        _deal_with_chunk(connection, verb, ids[begin : begin + CHUNK], reason, tally)
+        yield min(begin + CHUNK, len(ids)), tally
+
+
+def _deal_with_chunk(
+    connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None, tally: Tally
+) -> None:
+    try:
+        moved = deal_with(connection, verb, ids, reason)
+    except (RefusedError, psycopg.errors.DeadlockDetected) as error:
+        if len(ids) > 1:  # one of them spoiled it for all: each by itself
+            for one in ids:
+                _deal_with_chunk(connection, verb, [one], reason, tally)
+            return
+        if not isinstance(error, RefusedError):
+            raise
+        tally.refusals.append(error)
+        return
+    tally.done += len(moved)
+    tally.left_alone += len(ids) - len(moved)
