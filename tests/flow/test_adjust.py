@@ -19,6 +19,8 @@ from holdfast.testing import Clock, events
 from kernel.steps import ids_by_name, node, notes, seconds, settle, start_flow, value
 from security.conftest import Login, login
 
+pytestmark = pytest.mark.one_server
+
 __all__ = ["login"]
 DB = Connection[Any]
 STATES = ["pending", "in_progress", "complete", "error", "cancelled", "resolved_manually"]

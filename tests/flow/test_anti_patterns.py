@@ -20,6 +20,8 @@ from holdfast.models import Done, Json
 from holdfast.testing import Clock, drain, events, journal
 from kernel.steps import claim, claim_one, settle
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 HERE = Path(__file__).parent
 PLAN, EMPTY = Json('[{"name": "a", "kind": "plain.a"}]'), Json("{}")

@@ -14,6 +14,8 @@ from holdfast.kernel import calls
 from holdfast.kernel.db import run as make
 from holdfast.testing import drain, events
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 ROW = "select s.state, s.failures, s.due_at <= holdfast.clock(), s.error is null from holdfast.steps s where s.id = %s"
 

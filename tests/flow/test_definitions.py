@@ -17,6 +17,8 @@ from holdfast.flow.define import Flow
 from holdfast.testing import drain
 from kernel.steps import value
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 TEMPLATES = "select name, handler, depends_on, retry_limit, retryable, skippable, handler_config, description"
 

@@ -12,6 +12,8 @@ from holdfast import Ctx, Fail, Holdfast, RunFailed
 from holdfast.errors import BadInput
 from holdfast.testing import drain
 
+pytestmark = pytest.mark.one_server
+
 
 @dataclass
 class Reserved:

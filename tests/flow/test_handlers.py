@@ -17,6 +17,8 @@ from holdfast import Continue, Ctx, Fail, Holdfast, Retry, RunFailed, Snooze
 from holdfast.testing import Clock, drain, events
 from kernel.steps import value
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 
 

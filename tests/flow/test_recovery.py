@@ -20,6 +20,8 @@ from holdfast.testing import Clock, drain, events
 from kernel.steps import claim
 from worker.running import until, working
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 LEASE = timedelta(seconds=30)
 IN_PROCESS = "select name, state, in_process, attempts, error ->> 'type', error ->> 'message' from flow.steps"

@@ -15,6 +15,8 @@ from holdfast.kernel.db import run, translated
 from holdfast.testing import Clock
 from kernel.steps import node, seconds, value, violations
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 SCHEMA = {"type": "object", "required": ["order_id"]}
 INITIALIZE = "select flow.initialize_task('o', %s, %s, about => %s)"

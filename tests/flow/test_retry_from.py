@@ -13,6 +13,8 @@ from holdfast.errors import NotFound, WrongState
 from holdfast.flow.handle import FlowRun
 from holdfast.testing import drain
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 
 

@@ -14,6 +14,8 @@ from holdfast.flow.define import Flow
 from holdfast.testing import drain
 from kernel.steps import value
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 
 

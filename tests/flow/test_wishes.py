@@ -17,6 +17,8 @@ from holdfast.models import Done, Fail, Json, Retry
 from holdfast.testing import events, journal
 from kernel.steps import claim, claim_one, settle
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 # Where a wish leads to; None: it is refused.
 WISHES = {"retry": calls.retry, "resolve": calls.resolve, "cancel": calls.cancel}

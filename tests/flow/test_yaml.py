@@ -15,6 +15,8 @@ from holdfast.flow.yaml import document
 from holdfast.testing import drain
 from kernel.steps import value
 
+pytestmark = pytest.mark.one_server
+
 DB = Connection[Any]
 NOWHERE = "postgresql:///none"  # nothing is connected before the first use
 ORDER = """

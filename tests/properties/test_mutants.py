@@ -12,6 +12,8 @@ from properties.database import wipe
 from properties.mutants import EDITED, MAIMED, Edited, Maimed, Story
 from properties.scenarios import DB, value
 
+pytestmark = pytest.mark.one_server
+
 STORIES = dict.fromkeys(mutant.story for mutant in [*EDITED, *MAIMED])
 
 
