@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 from flow.test_yaml import BILLING, ORDER
 from holdfast import Holdfast
 from holdfast.errors import BadTask
-from holdfast.flow.yaml import document, parse, schema
+from holdfast.flow import schema
+from holdfast.flow.yaml import document, parse
 
 NOWHERE = "postgresql:///none"  # nothing is connected before the first use
 SMALL = """
