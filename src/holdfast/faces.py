@@ -33,13 +33,10 @@ class Face:
     sql: str  # the package and folder of its SQL, as in "holdfast:sql/work"
     requirements: tuple[str, ...] = ()  # the ids that its tests prove, as ranges: "T-01 … T-148"
     has_schema: bool = True  # a face that only brings a machine has none yet
-    has_violations: bool = False  # its schema has a function violations(), with the columns of the kernel's
     api: str | None = None  # called with the app; what it returns is `hf.<name>`
     handle: str | None = None  # called with the app and an id; returns the handle of what has that id
     id_form: str | None = None  # a regular expression of the ids that `handle` takes
-    retry: str = "holdfast.retry"  # the SQL function that retries one of its steps or runs by hand
     commands: str | None = None  # a typer app, `holdfast <name> …`
-    events: str | None = None  # the catalogue of events that it publishes
 
     def folder(self) -> Traversable:
         """Find the folder of its SQL."""

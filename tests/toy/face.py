@@ -9,7 +9,6 @@ FACE = Face(
     summary="wishes that are granted",
     machines={"toy.list": "list", "toy.wish": "wish"},
     sql="toy:sql",
-    has_violations=True,
     api="toy.api:Toys",
     handle="toy.api:handle",
     id_form=r"list-[0-9a-f-]{36}",
