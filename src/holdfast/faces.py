@@ -37,6 +37,7 @@ class Face:
     handle: str | None = None  # called with the app and an id; returns the handle of what has that id
     id_form: str | None = None  # a regular expression of the ids that `handle` takes
     commands: str | None = None  # a typer app, `holdfast <name> …`
+    events: str | None = None  # the catalogue of what it publishes; its API then has the `watcher` that does
 
     def folder(self) -> Traversable:
         """Find the folder of its SQL."""
@@ -70,6 +71,11 @@ def all_faces() -> list[Face]:
 def face_of(machine: str) -> Face | None:
     """Find the face that brings a machine."""
     return next((each for each in all_faces() if machine in each.machines), None)
+
+
+def events() -> dict[str, list[str]]:
+    """List the names of the events that each face publishes."""
+    return {each.name: list(each.load("events") or ()) for each in all_faces()}
 
 
 @contextmanager

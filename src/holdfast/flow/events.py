@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import UnionType
 from typing import Any
 from uuid import UUID
 
-Fields = Mapping[str, type | UnionType]
+from holdfast.notify import Entry, Event, Fields
 
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened to a task or to one of its steps."""
-
-    name: str
-    at: datetime
-    task_id: UUID
-    step_id: int | None
-    payload: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An event as the catalogue has it: when it is told, and what its payload holds."""
-
-    tells: str
-    fields: Fields
-
+__all__ = ["CATALOGUE", "Event", "title_of"]
 
 _TITLE: Fields = {"flow": str, "namespace": str, "version": str}
 _WHY: Fields = {"reason": str | None}
@@ -85,3 +65,8 @@ CATALOGUE: dict[str, Entry] = {
         "The strategy raised. The task goes on all the same: its rows say when.", {**_STATUS, "error": str}
     ),
 }
+
+
+def title_of(task: Any) -> Mapping[str, str]:
+    """Name a task's flow, as payloads do."""
+    return {"flow": task.name, "namespace": task.namespace, "version": task.version}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from holdfast.flow.subscribers import Subscribers
 from holdfast.handlers.registry import Registry
 from holdfast.kernel.door import Door
+from holdfast.notify import Subscribers
 
 
 class Hub(Door, Protocol):

@@ -13,9 +13,9 @@ from uuid import UUID
 from psycopg.pq import TransactionStatus
 
 from holdfast.flow import calls
+from holdfast.flow.events import title_of
 from holdfast.flow.hub import Hub
 from holdfast.flow.options import Title
-from holdfast.flow.subscribers import title_of
 
 _TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
