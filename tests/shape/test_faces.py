@@ -6,8 +6,10 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from psycopg import Connection
 
 from holdfast import Holdfast, faces
 
@@ -56,3 +58,10 @@ def test_the_import_contracts_name_every_shipped_face() -> None:
 
     assert set(independent["modules"]) == packages | {"holdfast.worker"}
     assert set(forbidden["forbidden_modules"]) == packages
+
+
+@pytest.mark.one_server
+def test_each_machine_is_brought_by_one_face(db: Connection[Any]) -> None:
+    installed = [machine for (machine,) in db.execute("select machine from holdfast.machines")]
+
+    assert sorted(installed) == sorted(machine for face in SHIPPED for machine in face.machines)

@@ -14,5 +14,6 @@ FACE = Face(
     id_form="[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
     commands="holdfast.flow.cli.commands:app",
     events="holdfast.flow.events:CATALOGUE",
+    pages={"flow.schema.json": "holdfast.flow.schema:written"},
     requirements=("T-01 … T-148",),
 )
