@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import fnmatch
 import re
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
@@ -18,11 +15,11 @@ from uuid import UUID
 from psycopg import AsyncConnection, Connection
 
 from holdfast import config, embedded, faces
-from holdfast.connections.deadline import within
+from holdfast.connections.pool import PoolExecutor
 from holdfast.errors import BadInput, BadTask
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import Registry, RetryPolicy
-from holdfast.kernel import db, migrate, pooled
+from holdfast.kernel import migrate
 from holdfast.kernel.call import Call
 from holdfast.models import Span
 from holdfast.notify import Subscriber, Subscribers
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 Observer = TypeVar("Observer", bound=Subscriber)
-POOL_SIZE = 10
 
 
 class Holdfast:
@@ -54,9 +50,7 @@ class Holdfast:
         self._dsn = None if dsn is None else config.to_writer(dsn)
         self._faces: dict[str, Any] = {}
         self._lock = threading.RLock()
-        self._call_deadline: timedelta | None = None
-        self._pool: pooled.Pool | None = None
-        self._pools: weakref.WeakKeyDictionary[Any, pooled.AsyncPool] = weakref.WeakKeyDictionary()
+        self.executor = PoolExecutor(lambda: self.dsn)
         if backoff is not None:
             self.flow.backoff = backoff
 
@@ -198,61 +192,22 @@ class Holdfast:
 
     def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
         """Make a call, on a connection of ours or in the transaction of yours."""
-        with self.connection(conn) as connection, within(connection, self._deadline()):
-            return db.run(connection, call)
+        return self.executor.make(call, conn)
 
     async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
         """Make a call, as `make` does."""
-        if conn is not None:
-            if not isinstance(conn, AsyncConnection):
-                raise BadInput("astart was given a sync connection; use start, or pass an AsyncConnection")
-            return await db.arun(conn, call)
-        pool = await self._async_pool()
-        async with pooled.alent(pool, self._deadline()) as connection:
-            with within(connection, self._deadline()):
-                return await db.arun(connection, call)
+        return await self.executor.amake(call, conn)
 
     @contextmanager
     def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
         """Lend a connection: yours if you give one, else one of the app's pool."""
-        if conn is not None:
-            if not isinstance(conn, Connection):
-                raise BadInput(f"conn is a {type(conn).__name__}; pass a psycopg Connection, or use astart")
-            yield conn
-            return
-        with pooled.lent(self._sync_pool(), self._deadline()) as lent:
-            yield lent
+        with self.executor.connection(conn) as connection:
+            yield connection
 
     def close(self) -> None:
         """Close the connections; the app may be used again."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+        self.executor.close()
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        pool = self._pools.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            await pool.close()
-
-    def _deadline(self) -> timedelta:
-        if self._call_deadline is None:
-            self._call_deadline = config.Config().call_deadline
-        return self._call_deadline
-
-    def _sync_pool(self) -> pooled.Pool:
-        dsn = self.dsn
-        with self._lock:
-            if self._pool is None:
-                with db.connect(dsn):  # so that a wrong address is told at once, and in our words
-                    self._pool = pooled.pool(dsn, POOL_SIZE)
-            return self._pool
-
-    async def _async_pool(self) -> pooled.AsyncPool:
-        loop = asyncio.get_running_loop()
-        if loop not in self._pools:
-            dsn = await asyncio.to_thread(lambda: self.dsn)
-            async with await db.aconnect(dsn):
-                self._pools[loop] = await pooled.apool(dsn, POOL_SIZE)
-        return self._pools[loop]
+        await self.executor.aclose()

@@ -25,7 +25,7 @@ Fields = Mapping[str, type | UnionType]
 LAST_WORDS = 1.0  # seconds that a process which ends leaves to what was not told yet
 
 
-class Aside(Generic[T]):
+class BackgroundNotifier(Generic[T]):
     """A function, plain or async, and what it is yet to be told. One that raises or hangs harms nobody else.
 
     The thread is made with the first thing to tell. `sort` is what the function is called in the log.
@@ -87,16 +87,16 @@ class Flushed(Protocol):
     def flush(self, seconds: float) -> None: ...
 
 
-def flush_all(asides: Iterable[Flushed], seconds: float) -> None:
+def flush_all(notifiers: Iterable[Flushed], seconds: float) -> None:
     """Wait for several, for that long in all."""
     until = monotonic() + seconds
-    for each in asides:
+    for each in notifiers:
         each.flush(max(0.0, until - monotonic()))
 
 
-def _flush_last(itself: weakref.ref[Aside[Any]]) -> None:
-    if (aside := itself()) is not None:
-        aside.flush(LAST_WORDS)
+def _flush_last(itself: weakref.ref[BackgroundNotifier[Any]]) -> None:
+    if (notifier := itself()) is not None:
+        notifier.flush(LAST_WORDS)
 
 
 def uncounted(_ok: bool, /) -> None:
@@ -133,8 +133,8 @@ class Subscribers:
     """The subscribers of an app, by the names of events. Each has its own thread, so that none delays another."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, list[Aside[Event]]] = {}
-        self._later: Aside[Callable[[], None]] = Aside(lambda tell: tell(), "telling")
+        self._by_name: dict[str, list[BackgroundNotifier[Event]]] = {}
+        self._later: BackgroundNotifier[Callable[[], None]] = BackgroundNotifier(lambda tell: tell(), "telling")
 
     @property
     def are_there(self) -> bool:
@@ -147,10 +147,10 @@ class Subscribers:
 
     def add(self, names: Iterable[str], function: Subscriber) -> Callable[[], None]:
         """Call a function with each event of these names; return a function that ends it."""
-        aside = Aside(function, "subscriber")
+        notifier = BackgroundNotifier(function, "subscriber")
         for each in names:
-            self._by_name[each] = [*self._by_name.get(each, []), aside]
-        return lambda: self._remove(aside)
+            self._by_name[each] = [*self._by_name.get(each, []), notifier]
+        return lambda: self._remove(notifier)
 
     def publish(self, event: Event, count: Count = uncounted) -> None:
         """Send an event to its subscribers; return at once."""
@@ -168,11 +168,11 @@ class Subscribers:
 
     def flush(self, seconds: float) -> None:
         """Wait until all is delivered, at most that long."""
-        flush_all([self._later, *self._asides()], seconds)
+        flush_all([self._later, *self._notifiers()], seconds)
 
-    def _asides(self) -> list[Aside[Event]]:
-        return list({id(each): each for asides in self._by_name.values() for each in asides}.values())
+    def _notifiers(self) -> list[BackgroundNotifier[Event]]:
+        return list({id(each): each for notifiers in self._by_name.values() for each in notifiers}.values())
 
-    def _remove(self, aside: Aside[Event]) -> None:
-        kept = {name: [each for each in asides if each is not aside] for name, asides in self._by_name.items()}
-        self._by_name = {name: asides for name, asides in kept.items() if asides}
+    def _remove(self, notifier: BackgroundNotifier[Event]) -> None:
+        kept = {name: [each for each in notifiers if each is not notifier] for name, notifiers in self._by_name.items()}
+        self._by_name = {name: notifiers for name, notifiers in kept.items() if notifiers}

@@ -7,22 +7,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.demo import figures, load, story
-from holdfast.demo.judge import Evidence, gather, judge
-from holdfast.demo.load import Load
+from holdfast.demo import figures, story, workload
+from holdfast.demo.judge import StepRecord, gather, judge
 from holdfast.demo.order_play import Told, judged
 from holdfast.demo.story import Move
 from holdfast.demo.tasks import HOPELESS
+from holdfast.demo.workload import Load
 from holdfast.kernel import calls
 from holdfast.kernel import db as kernel
 from holdfast.models import Done, Settlement
 
 LOAD = Load("demo-1", asked=4, hopeless=1, after=0, until=4)
 FINE = [
-    Evidence(1, "demo.send_welcome", claims=1, rescues=0, successes=1, failures=0, effects=1),
-    Evidence(2, "demo.resize_image", claims=2, rescues=1, successes=1, failures=0, effects=1),
-    Evidence(3, "demo.charge_card", claims=2, rescues=0, successes=1, failures=0, effects=1),
-    Evidence(4, HOPELESS, claims=3, rescues=0, successes=0, failures=1, effects=0),
+    StepRecord(1, "demo.send_welcome", claims=1, rescues=0, successes=1, failures=0, effects=1),
+    StepRecord(2, "demo.resize_image", claims=2, rescues=1, successes=1, failures=0, effects=1),
+    StepRecord(3, "demo.charge_card", claims=2, rescues=0, successes=1, failures=0, effects=1),
+    StepRecord(4, HOPELESS, claims=3, rescues=0, successes=0, failures=1, effects=0),
 ]
 
 
@@ -69,8 +69,8 @@ def test_a_demo_without_a_killed_worker_or_without_a_rescue_proves_nothing():
 
 def test_the_evidence_is_read_from_the_journal_and_the_effects(db, clock):
     """W-35, W-61: claimed by one, expired, claimed by another, done; and an effect written twice is seen."""
-    load.prepare(db)
-    started = load.start(db, "demo-1", 4, 0.0)
+    workload.prepare(db)
+    started = workload.start(db, "demo-1", 4, 0.0)
     (first,) = kernel.run(db, calls.claim_steps("a/1", "demo-1", ["demo.send_welcome"], lease=timedelta(seconds=1)))
     assert figures.held_by(db, started, "a/1") == {first.step_id}
     clock.advance(timedelta(seconds=2))
@@ -82,7 +82,7 @@ def test_the_evidence_is_read_from_the_journal_and_the_effects(db, clock):
     found = {one.step_id: one for one in gather(db, started, "a/1")}
 
     assert len(found) == 4
-    assert found[first.step_id] == Evidence(first.step_id, "demo.send_welcome", 2, 1, 1, 0, 2)
+    assert found[first.step_id] == StepRecord(first.step_id, "demo.send_welcome", 2, 1, 1, 0, 2)
     assert judge(started, list(found.values()), killed=1).twice == 1
     assert gather(db, started, "another")[0].rescues == 0
     assert [line.state for line in story.tell(db, first.step_id)] == [
@@ -117,8 +117,8 @@ def test_a_story_says_whose_lease_ran_out():
 
 @pytest.mark.parametrize("count", [30, 300, 3001])
 def test_the_kinds_make_up_what_was_asked_for(count):
-    shares = load.shares(count)
-    kinds = [kind for kind, _ in load.mixed(shares, 0.1)]
+    shares = workload.shares(count)
+    kinds = [kind for kind, _ in workload.mixed(shares, 0.1)]
 
     assert sum(shares.values()) == len(kinds) == count
     assert shares[HOPELESS] >= 1

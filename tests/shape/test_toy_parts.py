@@ -12,10 +12,11 @@ from psycopg import Connection
 from cli import in_process
 from docs.test_generated import generator
 from holdfast import Fail, Holdfast, faces
+from holdfast.connections.deadline import connect
 from holdfast.errors import BadTask
 from holdfast.faces import Face
 from holdfast.kernel import calls, migrate, self_test_schema
-from holdfast.kernel.db import connect, run
+from holdfast.kernel.db import run
 from holdfast.reads import dead_letter
 from holdfast.selftest import place
 from worker.running import burst

@@ -16,14 +16,15 @@ from holdfast.cli.demo_view import showing
 from holdfast.cli.render import data, data_json, data_table, say
 from holdfast.cli.settings import load as load_settings
 from holdfast.config import Config
-from holdfast.demo import load, orders, story
+from holdfast.connections.deadline import connection_to
+from holdfast.demo import orders, story, workload
 from holdfast.demo.figures import added, read
-from holdfast.demo.judge import Evidence, Finding, Verdict, gather, judge
-from holdfast.demo.load import Load
+from holdfast.demo.judge import DemoResult, Finding, StepRecord, gather, judge
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play
-from holdfast.kernel import db, migrate
-from holdfast.worker_processes import Terms, crew
+from holdfast.demo.workload import Load
+from holdfast.kernel import migrate
+from holdfast.worker_processes import GroupOptions, worker_group
 
 CHECK_FAILED, INTERRUPTED = 9, 130
 APP = "holdfast.demo.orders:hf"
@@ -37,10 +38,10 @@ class Played:
     """What a showing gave."""
 
     load: Load
-    evidence: list[Evidence]
-    verdict: Verdict
+    evidence: list[StepRecord]
+    verdict: DemoResult
     lines: list[story.Line]
-    chosen: Evidence | None
+    chosen: StepRecord | None
     order: UUID
     ordered: list[Finding]
     seconds: float
@@ -59,7 +60,7 @@ class Played:
 def show(*, tasks: int, workers: int, as_json: bool) -> None:
     """Run the demo and report it; ends with the exit code that the verdict has."""
     settings = load_settings()
-    with opened_database(settings) as dsn, db.opened(dsn) as connection:
+    with opened_database(settings) as dsn, connection_to(dsn) as connection:
         _migrate(connection, settings, dsn)
         played = _played(dsn, connection, tasks, workers)
         if as_json:
@@ -78,16 +79,19 @@ def _migrate(connection: Connection[Any], settings: Config, dsn: str) -> None:
 
 def _played(dsn: str, connection: Connection[Any], count: int, size: int) -> Played:
     began_at = time.monotonic()
-    load.prepare(connection)
-    queue = load.new_queue()
+    workload.prepare(connection)
+    queue = workload.new_queue()
     seconds = min(LONGEST_TASK, SHORTEST_PLAY * size * CONCURRENCY / count)
-    started = load.start(connection, queue, count, seconds)
+    started = workload.start(connection, queue, count, seconds)
     order: OrderPlay | None = None
     try:
-        with crew(Terms(dsn, APP, CONCURRENCY, "holdfast demo", {})) as aboard, showing(started, size) as see:
+        with (
+            worker_group(GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})) as group,
+            showing(started, size) as see,
+        ):
             for _ in range(size):
-                aboard.hire(queue, orders.QUEUE)
-            play = Play(connection, started, aboard)
+                group.start(queue, orders.QUEUE)
+            play = Play(connection, started, group)
             for scene in play.run():
                 see(scene)
                 if scene.killed is not None:

@@ -26,7 +26,7 @@ from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.cli.show import with_json
 from holdfast.errors import BadInput
 from holdfast.kernel import calls
-from holdfast.kernel.query import ask, moment_ago
+from holdfast.kernel.query import moment_ago, query
 from holdfast.reads import dead_letter
 from holdfast.reads.dead_letter import Scope, Verb
 from holdfast.reads.retry import retry_call
@@ -51,7 +51,7 @@ def report(
 ) -> None:
     """Group the dead by kind and fault: how many, since when, and an example of each."""
     with opened() as connection:
-        groups = ask(connection, dead_letter.report(_scope(connection, kind, queue, tenant, since)))
+        groups = query(connection, dead_letter.report(_scope(connection, kind, queue, tenant, since)))
     if as_json:
         data_json({"groups": [asdict(g) | {"next": f"holdfast runs show {g.sample_id}"} for g in groups]})
     else:
@@ -83,7 +83,7 @@ def list_(
         raise BadInput(f"{before} is a run; the dead letter has steps, and a step's id is a number")
     with opened() as connection:
         scope = _scope(connection, kind, queue, tenant, since)
-        found = ask(connection, dead_letter.listed(scope, limit=limit + 1, below=min(below, 2**63 - 1)))
+        found = query(connection, dead_letter.listed(scope, limit=limit + 1, below=min(below, 2**63 - 1)))
     rows, more = found[:limit], len(found) > limit
     if as_json:
         data_json({"steps": [with_json(asdict(row)) for row in rows], "next": rows[-1].id if more else None})

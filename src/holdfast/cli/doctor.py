@@ -15,8 +15,9 @@ from holdfast.cli.common import common
 from holdfast.cli.render import AsJson, data_json, data_table, in_parts
 from holdfast.cli.settings import load
 from holdfast.config import Config
+from holdfast.connections.deadline import connection_to
 from holdfast.errors import HoldfastError
-from holdfast.kernel import db, migrate
+from holdfast.kernel import migrate
 from holdfast.reads import pooler
 from holdfast.reads.doctor import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
 from holdfast.reads.server_settings import server_checks
@@ -84,7 +85,7 @@ def examine(config: Config) -> Iterator[Check]:
         return
     yield server_version(status)
     yield schema_version(status)
-    with db.opened(address) as connection:
+    with connection_to(address) as connection:
         for name, check in (CHECKS | server_checks(config.call_deadline)).items():
             if status.schema_version is not None or name not in NEEDS_SCHEMA:
                 yield attempt(name, check, connection)

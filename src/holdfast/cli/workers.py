@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.common import common, opened
 from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.cli.show import with_json
-from holdfast.kernel.query import ask
+from holdfast.kernel.query import query
 from holdfast.reads import queues_workers
 
 COLUMNS = ("worker", "standing", "state", "queues", "kinds", "held", "oldest claim", "seen", "host", "pid", "version")
@@ -25,7 +25,7 @@ def workers(
 ) -> None:
     """List workers: what they serve and hold, and whether they are alive, late or gone."""
     with opened() as connection:
-        found = ask(connection, queues_workers.workers(is_all=is_all))
+        found = query(connection, queues_workers.workers(is_all=is_all))
     if as_json:
         data_json({"workers": [with_json(asdict(worker)) for worker in found]})
         return

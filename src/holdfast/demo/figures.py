@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from holdfast.demo.load import Load
+from holdfast.demo.workload import Load
 
 STANDING = """
 select s.kind, count(*) as total,

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from holdfast.demo.load import Load
 from holdfast.demo.tasks import HOPELESS
+from holdfast.demo.workload import Load
 
 # `taken`: the leases that the killed worker was granted. A rescue is the end of one of them by the system.
 EVIDENCE = """
@@ -44,7 +44,7 @@ select s.id as step_id, s.kind, coalesce(m.claims, 0) as claims, coalesce(m.resc
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class StepRecord:
     """What the journal and the effects say of one step."""
 
     step_id: int
@@ -57,7 +57,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DemoResult:
     """The figures, each counted from evidence."""
 
     asked: int
@@ -107,10 +107,10 @@ class Finding:
         return "✓" if self.holds else "✗"
 
 
-def judge(load: Load, evidence: Sequence[Evidence], *, killed: int) -> Verdict:
+def judge(load: Load, evidence: Sequence[StepRecord], *, killed: int) -> DemoResult:
     """Count what became of the tasks; nothing is taken for granted, least of all that each is there once."""
     missing = load.asked - len(evidence)
-    return Verdict(
+    return DemoResult(
         asked=load.asked,
         started=len(evidence),
         done=sum(1 for one in evidence if one.successes),
@@ -125,12 +125,12 @@ def judge(load: Load, evidence: Sequence[Evidence], *, killed: int) -> Verdict:
     )
 
 
-def gather(connection: Connection[Any], load: Load, killed: str | None) -> list[Evidence]:
+def gather(connection: Connection[Any], load: Load, killed: str | None) -> list[StepRecord]:
     """Read the evidence; `killed` is the name of the worker that was killed."""
-    with connection.cursor(row_factory=class_row(Evidence)) as cursor:
+    with connection.cursor(row_factory=class_row(StepRecord)) as cursor:
         return cursor.execute(EVIDENCE, {**load.scope(), "killed": killed}).fetchall()
 
 
-def _is_lost(one: Evidence) -> bool:
+def _is_lost(one: StepRecord) -> bool:
     is_over = one.successes + one.failures > 0
     return not is_over or (one.successes > 0 and one.effects == 0)

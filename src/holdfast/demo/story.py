@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from psycopg import Connection
 from psycopg.rows import namedtuple_row
 
-from holdfast.demo.judge import Evidence
+from holdfast.demo.judge import StepRecord
 
 STORY = """
 select s.created_at as at, 'created' as event, t.state as to_state, '' as actor, 0 as lease_id, null as error
@@ -44,7 +44,7 @@ class Move(NamedTuple):
     error: str | None
 
 
-def choose(evidence: Sequence[Evidence]) -> Evidence | None:
+def choose(evidence: Sequence[StepRecord]) -> StepRecord | None:
     """Choose a task whose story is worth telling: rescued and then done, and as short as that can be."""
     rescued = [one for one in evidence if one.rescues and one.successes]
     return min(rescued, key=lambda one: (one.claims, one.step_id), default=None)
@@ -59,10 +59,10 @@ def tell(connection: Connection[Any], step_id: int) -> list[Line]:
 def in_words(moves: Sequence[Move]) -> list[Line]:
     """Say each move in words; whose lease ran out is known by its number."""
     owners = {move.lease_id: _short(move.actor) for move in moves if move.event == "claimed"}
-    return [Line(move.at, move.at - moves[0].at, _words(move, owners), move.to_state) for move in moves]
+    return [Line(move.at, move.at - moves[0].at, _sentence(move, owners), move.to_state) for move in moves]
 
 
-def _words(move: Move, owners: dict[int, str]) -> str:
+def _sentence(move: Move, owners: dict[int, str]) -> str:
     match move.event:
         case "created":
             return "started"

@@ -10,8 +10,8 @@ from holdfast.errors import BadTask
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.coordinate import Coordinator
 from holdfast.flow.define import Flow
+from holdfast.flow.executor import FlowExecutor
 from holdfast.flow.finalize import Strategy
-from holdfast.flow.hub import Hub
 from holdfast.flow.options import NAMESPACE, VERSION, Title
 from holdfast.flow.yaml.extra import needs_extra
 
@@ -24,7 +24,7 @@ class Watched(Protocol):
     def watch(self, watcher: Coordinator) -> None: ...
 
 
-class App(Hub, Protocol):
+class App(FlowExecutor, Protocol):
     """The app, as its flows see it."""
 
     @property
@@ -74,7 +74,7 @@ class Flows:
         if key in self._flows:
             raise BadTask(f"flow {name} {version} is defined twice; give one of them another name or version")
         self._flows[key] = flow
-        self._app.registry.also_say(flow.definition)
+        self._app.registry.add_definition(flow.definition)
         return flow
 
     def load(

@@ -14,7 +14,7 @@ from psycopg import Connection
 from holdfast import faces
 from holdfast.errors import RefusedError
 from holdfast.kernel import db
-from holdfast.kernel.query import Question, ask
+from holdfast.kernel.query import Query, query
 
 CHUNK = 100  # dead steps that are dealt with in one transaction
 LOOK_AT = 100_000  # of the dead, newest first, for one report
@@ -137,32 +137,32 @@ select d.id::text, holdfast.resolve(d.id::text, %(reason)s) as state
 """
 
 
-def listed(scope: Scope, *, limit: int, below: int = 2**63 - 1) -> Question[Dead]:
+def listed(scope: Scope, *, limit: int, below: int = 2**63 - 1) -> Query[Dead]:
     """Ask for dead steps, newest first."""
-    return Question(LIST, Dead, {**asdict(scope), "limit": limit, "below": below})
+    return Query(LIST, Dead, {**asdict(scope), "limit": limit, "below": below})
 
 
-def report(scope: Scope) -> Question[Group]:
+def report(scope: Scope) -> Query[Group]:
     """Ask what the dead died of, the most frequent first."""
-    return Question(REPORT, Group, {**asdict(scope), "limit": LOOK_AT})
+    return Query(REPORT, Group, {**asdict(scope), "limit": LOOK_AT})
 
 
-def snapshot(scope: Scope) -> Question[int]:
+def snapshot(scope: Scope) -> Query[int]:
     """Ask for the ids of all that are dead now, in order."""
-    return Question(SNAPSHOT, int, asdict(scope))
+    return Query(SNAPSHOT, int, asdict(scope))
 
 
 def deal_with(connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None) -> list[Moved]:
     """Retry or resolve those of some steps that are still dead, in one transaction; refused for one, none is moved."""
     if verb == "resolve":
-        return ask(connection, Question(RESOLVE, Moved, {"ids": list(ids), "reason": reason}))
+        return query(connection, Query(RESOLVE, Moved, {"ids": list(ids), "reason": reason}))
     retries = faces.retries()
     arguments = {"ids": list(ids), "reason": reason, "machines": list(retries)}
     if not retries:
-        return ask(connection, Question(RETRY, Moved, arguments))
+        return query(connection, Query(RETRY, Moved, arguments))
     with connection.transaction():
-        moved = ask(connection, Question(RETRY, Moved, arguments))
-        for step in ask(connection, Question(OF_MACHINES, OfMachine, arguments)):
+        moved = query(connection, Query(RETRY, Moved, arguments))
+        for step in query(connection, Query(OF_MACHINES, OfMachine, arguments)):
             (state,) = db.run(connection, retries[step.machine](str(step.id), reason))
             moved.append(Moved(str(step.id), state))
     return moved

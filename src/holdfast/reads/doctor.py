@@ -12,7 +12,7 @@ import psycopg
 
 from holdfast.kernel.migrate import SchemaStatus
 
-Verdict = Literal["ok", "warn", "fail"]
+CheckStatus = Literal["ok", "warn", "fail"]
 Connection = psycopg.Connection[tuple[Any, ...]]
 ROLES = frozenset({"hf_owner", "hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator"})
 SUPPORTED = range(15, 19)
@@ -32,7 +32,7 @@ class Check:
     """One line of the report; `next` is what to do about it."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckStatus
     detail: str
     next: str = ""
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from holdfast.errors import NotFound
-from holdfast.kernel.query import Question, ask, ask_one
+from holdfast.kernel.query import Query, query, query_one
 
 STEPS_LOOKED_AT = 10_000  # of one run, for its groups; the run's own counts are exact
 
@@ -193,7 +193,7 @@ union all
 
 def step(connection: Connection[Any], id: int) -> StepLook:  # noqa: A002 - the word is the same in SQL
     """Look at a step, or say that there is none."""
-    found = ask_one(connection, Question(STEP, StepLook, {"id": id})) if id < 2**63 else None
+    found = query_one(connection, Query(STEP, StepLook, {"id": id})) if id < 2**63 else None
     if found is None:
         raise NotFound(f"there is no step {id}; `holdfast runs list` shows what there is")
     return found
@@ -201,7 +201,7 @@ def step(connection: Connection[Any], id: int) -> StepLook:  # noqa: A002 - the 
 
 def run(connection: Connection[Any], id: UUID) -> RunLook:  # noqa: A002 - the word is the same in SQL
     """Look at a run, or say that there is none."""
-    found = ask_one(connection, Question(RUN, RunLook, {"id": id}))
+    found = query_one(connection, Query(RUN, RunLook, {"id": id}))
     if found is None:
         raise NotFound(f"there is no run {id}; `holdfast runs list` shows what there is")
     return found
@@ -209,27 +209,27 @@ def run(connection: Connection[Any], id: UUID) -> RunLook:  # noqa: A002 - the w
 
 def run_steps(connection: Connection[Any], id: UUID, *, each: int) -> list[RunStep]:  # noqa: A002
     """Give some steps of each state of a run, the failed first."""
-    return ask(connection, Question(RUN_STEPS, RunStep, {"run": id, "each": each, "looked_at": STEPS_LOOKED_AT}))
+    return query(connection, Query(RUN_STEPS, RunStep, {"run": id, "each": each, "looked_at": STEPS_LOOKED_AT}))
 
 
 def story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[StoryEntry]:  # noqa: A002
     """Tell the last that happened to a step or to a run itself, in the order it happened."""
     text = STEP_STORY if isinstance(id, int) else RUN_STORY
-    return ask(connection, Question(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
+    return query(connection, Query(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
 
 
 def parents(connection: Connection[Any], id: int, *, limit: int = 5) -> list[Parent]:  # noqa: A002
     """Name those that a step still waits for."""
-    return ask(connection, Question(PARENTS, Parent, {"id": id, "limit": limit}))
+    return query(connection, Query(PARENTS, Parent, {"id": id, "limit": limit}))
 
 
 def wishes(connection: Connection[Any], found: StepLook | RunLook) -> list[str]:
     """List the events that a person may wish for now, as the machine has them."""
     is_retryable = found.finished_at is not None and (isinstance(found, StepLook) or found.failed > 0)
     arguments = {"machine": found.machine, "state": found.state, "is_retryable": is_retryable}
-    return ask(connection, Question(WISHES, str, arguments))
+    return query(connection, Query(WISHES, str, arguments))
 
 
-def recent_ids() -> Question[str]:
+def recent_ids() -> Query[str]:
     """Ask for ids of late, for completion."""
-    return Question(RECENT, str, {})
+    return Query(RECENT, str, {})

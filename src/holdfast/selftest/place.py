@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import Connection, sql
 
+from holdfast.connections.deadline import connect
 from holdfast.errors import DatabaseError, HoldfastError, PermissionMissing
-from holdfast.kernel import db, migrate
+from holdfast.kernel import migrate
 from holdfast.reads.doctor import LEFT_SCHEMAS, SELF_TEST_LOCK
 
 ROLES = ("hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner")
@@ -102,7 +103,7 @@ def folder_of(name: str) -> Path:
 @contextmanager
 def locked(dsn: str) -> Iterator[None]:
     """Be the only self-test of the database; also those that remove what others left hold this lock."""
-    with db.connect(dsn) as connection, connection.transaction():
+    with connect(dsn) as connection, connection.transaction():
         connection.execute(WITHOUT_END)
         if connection.execute(f"select pg_try_advisory_xact_lock({SELF_TEST_LOCK})").fetchone() != (True,):
             raise SelfTestRuns("a self-test is under way in this database; wait for its end, a minute or two")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from holdfast.handlers.registry import Handler, Registry, RetryPolicy
 from holdfast.handlers.signature import Signature
-from holdfast.kernel.door import Door
+from holdfast.kernel.call import Executor
 from holdfast.models import Span, span
 from holdfast.work.define import Task
 from holdfast.work.handle import Handle
@@ -16,10 +16,13 @@ from holdfast.work.handle import Handle
 __all__ = ["Handle", "Task", "Tasks"]  # what annotations of the app name
 
 
-class App(Door, Protocol):
+class App(Protocol):
     """The app, as its tasks see it."""
 
     registry: Registry
+
+    @property
+    def executor(self) -> Executor: ...
 
 
 class Tasks:
@@ -53,8 +56,8 @@ class Tasks:
             timeout=None if timeout is None else span(timeout),
         )
         self._app.registry.add(handler)
-        return Task(handler, self._app)
+        return Task(handler, self._app.executor)
 
     def started(self, step_id: int) -> Handle[Any]:
         """Return the handle of a task that was started elsewhere; its result is returned as it is stored."""
-        return Handle(step_id, lambda result, _place: result, self._app)
+        return Handle(step_id, lambda result, _place: result, self._app.executor)
