@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from holdfast.errors import BadTask
 from holdfast.flow.backoff import Backoff
-from holdfast.flow.coordinate import Coordinator
+from holdfast.flow.coordinator import Coordinator
+from holdfast.flow.decisions import Strategy
 from holdfast.flow.define import Flow
-from holdfast.flow.executor import FlowExecutor
-from holdfast.flow.finalize import Strategy
-from holdfast.flow.options import NAMESPACE, VERSION, Title
-from holdfast.flow.yaml.extra import needs_extra
+from holdfast.flow.events import FlowExecutor
+from holdfast.flow.step import NAMESPACE, VERSION, Title
+from holdfast.flow.yaml import needs_extra
 
 __all__ = ["Backoff", "Coordinator", "Flow", "Flows", "Strategy"]  # what annotations of the app name
 

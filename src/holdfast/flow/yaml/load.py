@@ -13,7 +13,7 @@ from holdfast.errors import BadTask
 from holdfast.flow import graph
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
 from holdfast.flow.define import Flow
-from holdfast.flow.node import did_you_mean
+from holdfast.flow.step import did_you_mean
 from holdfast.flow.yaml import document, parse
 from holdfast.flow.yaml.document import StepPart
 

@@ -17,8 +17,8 @@ from uuid import UUID
 from holdfast.flow import calls
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.calls import ClosedTask, SettledTask, TaskContext, TouchedTask
+from holdfast.flow.decisions import Decision, Durable, Strategy, decide
 from holdfast.flow.events import CATALOGUE, Event, title_of
-from holdfast.flow.finalize import Decision, Durable, Strategy, decide
 from holdfast.kernel.call import Call, Executor
 from holdfast.models import ClaimedStep, Ending, Fail, Retry
 from holdfast.notify import BackgroundNotifier, Count, Subscribers
