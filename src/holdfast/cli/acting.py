@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import typer
 
-from holdfast.cli.common import opened, parse_id
+from holdfast.cli.common import DB, opened, parse_id
 from holdfast.cli.render import data_json, data_table, show_error
 from holdfast.errors import HoldfastError, RefusedError
 from holdfast.kernel import db
 from holdfast.kernel.call import Call
 
 
-def act_on_each(ids: Sequence[str], wish: Callable[[str], Call[str]], *, as_json: bool) -> None:
+def act_on_each(ids: Sequence[str], wish: Callable[[DB, str], Call[str]], *, as_json: bool) -> None:
     """Carry out a wish for one id after the other, whether or not another was refused."""
     for one in ids:
         parse_id(one)  # before anything is moved
@@ -22,7 +22,7 @@ def act_on_each(ids: Sequence[str], wish: Callable[[str], Call[str]], *, as_json
     with opened() as connection:
         for one in ids:
             try:
-                (state,) = db.run(connection, wish(one))
+                (state,) = db.run(connection, wish(connection, one))
                 done.append({"id": one, "state": state})
             except RefusedError as error:
                 refusals.append(error)

@@ -29,6 +29,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.query import moment_ago, query
 from holdfast.reads import dead_letter
 from holdfast.reads.dead_letter import Scope, Verb
+from holdfast.reads.retry import retry_call
 
 app = typer.Typer(help="The dead letter: steps that failed for good.", no_args_is_help=True)
 
@@ -114,7 +115,7 @@ def retry(
     """Try dead steps again, by their ids or all that a filter finds."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
-        act_on_each(ids, lambda one: calls.retry(one, reason), as_json=as_json)
+        act_on_each(ids, lambda db, one: retry_call(db, parse_id(one), reason), as_json=as_json)
         return
     _by_filter("retry", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
 
@@ -136,7 +137,7 @@ def resolve(
     """Say that a person has dealt with dead steps: what waits for them goes on."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
-        act_on_each(ids, lambda one: calls.resolve(one, reason), as_json=as_json)
+        act_on_each(ids, lambda _, one: calls.resolve(one, reason), as_json=as_json)
         return
     _by_filter("resolve", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
 

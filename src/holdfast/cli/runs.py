@@ -31,6 +31,7 @@ from holdfast.errors import BadInput
 from holdfast.kernel import calls
 from holdfast.kernel.query import moment_ago
 from holdfast.reads import run_list, standing
+from holdfast.reads.retry import retry_call
 from holdfast.reads.run_list import Asked, Page, Position, Wanted
 
 app = typer.Typer(help="What was asked for: runs, and tasks without a run.", no_args_is_help=True)
@@ -131,14 +132,14 @@ def watch(
 @common
 def cancel(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Cancel runs or steps, held or not; a worker that has one learns so."""
-    act_on_each(ids, lambda one: calls.cancel(one, reason), as_json=as_json)
+    act_on_each(ids, lambda _, one: calls.cancel(one, reason), as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast runs retry 42 43 --reason "the shop is back"')
 @common
 def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Try failed steps again, or all failed steps of a run, with a fresh budget of tries."""
-    act_on_each(ids, lambda one: calls.retry(one, reason), as_json=as_json)
+    act_on_each(ids, lambda db, one: retry_call(db, parse_id(one), reason), as_json=as_json)
 
 
 def _known(connection: DB, states: list[str] | None) -> list[str] | None:

@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
 from holdfast.errors import BadInput, BadTask, InputRefused
-from holdfast.flow.yaml.extra import needs_extra
+from holdfast.flow.yaml import needs_extra
 from holdfast.handlers.signature import validation_text
 from holdfast.kernel import finite
 from holdfast.models import Json

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed
-from holdfast.flow import calls, manual_events
+from holdfast.flow import calls, events
 from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
-from holdfast.flow.executor import FlowExecutor
+from holdfast.flow.events import FlowExecutor
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import pauses
 from holdfast.models import RunResult, Span
@@ -101,34 +101,34 @@ class FlowRun:
     def cancel(self, reason: str | None = None, *, step: Any = None) -> None:
         """Cancel it and all its steps, or one of them; handlers that run are told."""
         self._executor.make(kernel.cancel(self._target(step), reason))
-        manual_events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
+        events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
 
     async def acancel(self, reason: str | None = None, *, step: Any = None) -> None:
         """Cancel it and all its steps, or one of them; handlers that run are told."""
         await self._executor.amake(kernel.cancel(await self._atarget(step), reason))
-        manual_events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
+        events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
 
     def retry(self, reason: str | None = None, *, step: Any = None) -> None:
         """Try its failed steps again, or one of them, with a fresh budget."""
         self._executor.make(kernel.retry(self._target(step), reason))
-        manual_events.retried(self._executor, self.id, reason)
+        events.retried(self._executor, self.id, reason)
 
     async def aretry(self, reason: str | None = None, *, step: Any = None) -> None:
         """Try its failed steps again, or one of them, with a fresh budget."""
         await self._executor.amake(kernel.retry(await self._atarget(step), reason))
-        manual_events.retried(self._executor, self.id, reason)
+        events.retried(self._executor, self.id, reason)
 
     def resolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
         """Say that a person has dealt with one of its steps, and what that is to have given."""
         step_id = self._target(step)
         self._executor.make(kernel.resolve(step_id, reason, result))
-        manual_events.resolved(self._executor, self.id, int(step_id), _name(step), reason)
+        events.resolved(self._executor, self.id, int(step_id), _name(step), reason)
 
     async def aresolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
         """Say that a person has dealt with one of its steps, as `resolve` does."""
         step_id = await self._atarget(step)
         await self._executor.amake(kernel.resolve(step_id, reason, result))
-        manual_events.resolved(self._executor, self.id, int(step_id), _name(step), reason)
+        events.resolved(self._executor, self.id, int(step_id), _name(step), reason)
 
     def retry_from(self, step: Any, reason: str | None = None) -> FlowRun:
         """Do a step again, now that the task is over, and all that waits for it: in a new task, which this gives."""
@@ -141,7 +141,7 @@ class FlowRun:
         return self._again(task_id)
 
     def _again(self, task_id: UUID) -> FlowRun:
-        manual_events.done_again(self._executor, task_id, self.id)
+        events.done_again(self._executor, task_id, self.id)
         return FlowRun(task_id, self._executor, self._read_result)
 
     def _target(self, step: Any) -> str:

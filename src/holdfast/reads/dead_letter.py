@@ -11,7 +11,9 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection
 
+from holdfast import faces
 from holdfast.errors import RefusedError
+from holdfast.kernel import db
 from holdfast.kernel.query import Query, query
 
 CHUNK = 100  # dead steps that are dealt with in one transaction
@@ -71,6 +73,14 @@ class Moved:
     state: str
 
 
+@dataclass(frozen=True, slots=True)
+class OfMachine:
+    """A dead step, and the machine that it follows."""
+
+    id: int
+    machine: str
+
+
 LIST: LiteralString = """
 select d.id::text, d.kind, d.queue, d.tenant, d.state, d.run_id, d.attempt, d.finished_at,
        coalesce(d.error ->> 'type', '') as error_type,
@@ -113,7 +123,13 @@ select d.id from holdfast.dead_steps d
 # Only those that are still dead: one that somebody has dealt with meanwhile is left alone.
 RETRY: LiteralString = """
 select d.id::text, holdfast.retry(d.id::text, %(reason)s) as state
-  from (select d.id from holdfast.dead_steps d where d.id = any (%(ids)s) order by d.id) d
+  from (select d.id from holdfast.dead_steps d
+         where d.id = any (%(ids)s) and d.machine <> all (%(machines)s) order by d.id) d
+"""
+# Those whose face has its own way to retry.
+OF_MACHINES: LiteralString = """
+select d.id, d.machine from holdfast.dead_steps d
+ where d.id = any (%(ids)s) and d.machine = any (%(machines)s) order by d.id
 """
 RESOLVE: LiteralString = """
 select d.id::text, holdfast.resolve(d.id::text, %(reason)s) as state
@@ -138,8 +154,18 @@ def snapshot(scope: Scope) -> Query[int]:
 
 def deal_with(connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None) -> list[Moved]:
     """Retry or resolve those of some steps that are still dead, in one transaction; refused for one, none is moved."""
-    text = RETRY if verb == "retry" else RESOLVE
-    return query(connection, Query(text, Moved, {"ids": list(ids), "reason": reason}))
+    if verb == "resolve":
+        return query(connection, Query(RESOLVE, Moved, {"ids": list(ids), "reason": reason}))
+    retries = faces.retries()
+    arguments = {"ids": list(ids), "reason": reason, "machines": list(retries)}
+    if not retries:
+        return query(connection, Query(RETRY, Moved, arguments))
+    with connection.transaction():
+        moved = query(connection, Query(RETRY, Moved, arguments))
+        for step in query(connection, Query(OF_MACHINES, OfMachine, arguments)):
+            (state,) = db.run(connection, retries[step.machine](str(step.id), reason))
+            moved.append(Moved(str(step.id), state))
+    return moved
 
 
 @dataclass

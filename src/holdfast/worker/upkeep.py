@@ -106,8 +106,8 @@ def _named(call: Call[Any]) -> str:
             return f"the definition of {_short(given['kind'])}"
         case "define_policy":
             return f"the retry policy {_short(given['policy'])}"
-        case "define_flow":
-            return f"the definition of flow {_short(given['name'])}, version {_short(given['version'])}"
+        case _ if {"name", "version"} <= given.keys():
+            return f"the definition of {call.schema} {_short(given['name'])}, version {_short(given['version'])}"
         case _:
             return f"the worker {_short(given['worker'])}"
 

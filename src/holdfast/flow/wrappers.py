@@ -1,27 +1,29 @@
-"""Steps that plan further steps when they run and end when these are done: a map over a list, a sub-flow.
+"""Functions put around a step's own: a condition, a map over a list, a sub-flow.
 
-The first execution adds the steps and lets its own wait for them, in the transaction that settles it as continued; the
-second finds its cursor set and joins what they gave.
+The last two plan further steps when they run and end when these are done. The first execution adds the steps and lets
+its own wait for them, in the transaction that settles it as continued. The second finds its cursor set and joins the
+results.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_type_hints
 
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, BadTask
 from holdfast.flow import graph
-from holdfast.flow.calling import CTX, OURS, Parameters, parameter, shaped
 from holdfast.flow.context import Context
 from holdfast.handlers.context import Ctx
-from holdfast.handlers.signature import ResultRefused
+from holdfast.handlers.signature import ResultRefused, Signature
 from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, Fail
 
+OURS = "holdfast_"  # begins the names of what wrappers take for themselves
+CTX = f"{OURS}ctx"
 ITEM = "item"  # the parameter by which a mapped step takes its own
 PLACE = f"{OURS}place"  # the step's name in its run
 PLAN = f"{OURS}plan"
@@ -29,6 +31,77 @@ VERSION = f"{OURS}version"
 INNER = f"{OURS}inner"  # what the steps gave that a sub-flow ends with
 
 Planned = dict[str, Any]
+
+
+class Parameters:
+    """What a function takes, by name, its context apart."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            hints = get_type_hints(function, include_extras=True)
+        except (NameError, TypeError, AttributeError) as error:
+            raise BadTask(
+                f"an annotation of {getattr(function, '__qualname__', function)} cannot be read: {error}; "
+                "import what it names at the top of the module, not under TYPE_CHECKING"
+            ) from error
+        taken = inspect.signature(function).parameters
+        self.ctx_name = next((name for name in taken if hints.get(name) is Ctx), None)
+        self.returns = hints.get("return", Any)
+        self.named = {
+            name: parameter.replace(annotation=hints.get(name, Any))
+            for name, parameter in taken.items()
+            if name != self.ctx_name
+        }
+
+    def of(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Pick what the function takes out of what its wrapper was given."""
+        taken = {name: value for name, value in given.items() if name in self.named}
+        return taken if self.ctx_name is None else {**taken, self.ctx_name: given[CTX]}
+
+
+def shaped(
+    function: Callable[..., Any], like: Callable[..., Any], parameters: Iterable[inspect.Parameter], returns: Any
+) -> Any:
+    """Give a function the name and place of another, and parameters and types that are said here."""
+    taken = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    shape: Any = function
+    shape.__signature__ = inspect.Signature(taken)
+    shape.__annotations__ = {**{p.name: p.annotation for p in taken}, "return": returns}
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(shape, name, getattr(like, name, None))
+    return shape
+
+
+def parameter(name: str, hint: Any = Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """Make a parameter."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+
+
+def conditional(function: Callable[..., Any], condition: Callable[..., Any], step: str) -> Any:
+    """Let a function run only when a condition over what it may be given holds; else its step is skipped."""
+    if inspect.iscoroutinefunction(condition):
+        raise BadTask(
+            f"step {step}: `when` is async; a condition only looks at what it is given, so make it a plain def"
+        )
+    Signature(condition)  # refuses what cannot be called by names
+    own, asked = Parameters(function), Parameters(condition)
+    taken = {**asked.named, **own.named, CTX: parameter(CTX, Ctx)}
+
+    def holds(given: dict[str, Any]) -> bool:
+        ctx: Ctx = given[CTX]
+        if ctx.cursor is not None or condition(**asked.of(given)):  # what has begun is carried through
+            return True
+        ctx.skipped(f"{getattr(condition, '__name__', 'when')} said no")
+        return False
+
+    async def arun(**given: Any) -> Any:
+        return await function(**own.of(given)) if holds(given) else None
+
+    def run(**given: Any) -> Any:
+        return function(**own.of(given)) if holds(given) else None
+
+    made = arun if inspect.iscoroutinefunction(function) else run
+    return shaped(made, function, taken.values(), Any if own.returns is Any else own.returns | None)
 
 
 def mapper(item: Planned, parent: str, function: Callable[..., Any], *, may_be_skipped: bool) -> Any:

@@ -17,12 +17,11 @@ from uuid import UUID
 from holdfast.flow import calls
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.calls import ClosedTask, SettledTask, TaskContext, TouchedTask
-from holdfast.flow.events import CATALOGUE, Event
-from holdfast.flow.finalize import Decision, Durable, Strategy, decide
-from holdfast.flow.subscribers import Subscribers, title_of
+from holdfast.flow.decisions import Decision, Durable, Strategy, decide
+from holdfast.flow.events import CATALOGUE, Event, title_of
 from holdfast.kernel.call import Call, Executor
 from holdfast.models import ClaimedStep, Ending, Fail, Retry
-from holdfast.notify import BackgroundNotifier, Count
+from holdfast.notify import BackgroundNotifier, Count, Subscribers
 
 K = TypeVar("K")
 V = TypeVar("V")
