@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 import typer
 
-from holdfast.cli.common import opened, parse_id
+from holdfast.cli.common import opened
 from holdfast.cli.render import data_json, data_table, show_error
 from holdfast.errors import HoldfastError, RefusedError
 from holdfast.kernel import db
 from holdfast.kernel.call import Call
+from holdfast.reads.run_detail import parse_id
 
 
 def act_on_each(ids: Sequence[str], wish: Callable[[str], Call[str]], *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""What all commands share: a connection, ids, spans of time, and the options that every command has."""
+"""What all commands share: a connection, spans of time, and the options that every command has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import wraps
 from typing import Annotated, Any, TypeVar
-from uuid import UUID
 
 import typer
 from psycopg import Connection
@@ -18,7 +17,6 @@ from holdfast import embedded
 from holdfast.cli.complete import ids, queues
 from holdfast.cli.render import be_quiet, drop_colour
 from holdfast.cli.settings import load
-from holdfast.errors import BadInput
 from holdfast.kernel import db
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -87,12 +85,3 @@ def opened() -> Iterator[DB]:
     """Give a connection to the database of the settings; one that breaks is a server that went away."""
     with db.opened(embedded.address(load())) as connection:
         yield connection
-
-
-def parse_id(text: str) -> int | UUID:
-    """Tell a step's number from a run's UUID."""
-    if re.fullmatch(r"[0-9]{1,19}", text):
-        return int(text)
-    if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text):
-        return UUID(text)
-    raise BadInput(f"{text!r} is no id; a step's is a number, a run's a UUID: `holdfast runs list` shows them")

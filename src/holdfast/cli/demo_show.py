@@ -1,12 +1,11 @@
-"""The demo itself: tasks, a worker killed in the middle, and proof that nothing was lost or accepted twice."""
+"""Shows the demo and reports it: the figures, one task's story, and the commands that show more."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC
 from typing import Any
-from uuid import UUID
 
 import typer
 from psycopg import Connection
@@ -14,56 +13,32 @@ from psycopg import Connection
 from holdfast.cli.database import opened_database
 from holdfast.cli.demo_view import showing
 from holdfast.cli.render import data, data_json, data_table, say
-from holdfast.cli.settings import load as load_settings
+from holdfast.cli.settings import load
 from holdfast.config import Config
-from holdfast.demo import load, orders, story
+from holdfast.demo import run
 from holdfast.demo.figures import added, read
-from holdfast.demo.judge import Evidence, Finding, Verdict, gather, judge
 from holdfast.demo.load import Load
-from holdfast.demo.order_play import OrderPlay
-from holdfast.demo.play import Play
+from holdfast.demo.run import Played
 from holdfast.kernel import db, migrate
-from holdfast.worker_processes import Terms, crew
 
 CHECK_FAILED, INTERRUPTED = 9, 130
-APP = "holdfast.demo.orders:hf"
-CONCURRENCY = 8
-SHORTEST_PLAY = 3.0  # seconds: longer than a lease runs, so that the others are still at work when it ends
-LONGEST_TASK = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What a showing gave."""
-
-    load: Load
-    evidence: list[Evidence]
-    verdict: Verdict
-    lines: list[story.Line]
-    chosen: Evidence | None
-    order: UUID
-    ordered: list[Finding]
-    seconds: float
-
-    @property
-    def findings(self) -> list[Finding]:
-        """All figures, of the tasks and of the order."""
-        return [*self.verdict.findings(), *self.ordered]
-
-    @property
-    def holds(self) -> bool:
-        """Whether every figure is what it must be."""
-        return all(finding.holds for finding in self.findings)
 
 
 def show(*, tasks: int, workers: int, as_json: bool) -> None:
     """Run the demo and report it; ends with the exit code that the verdict has."""
-    settings = load_settings()
+    settings = load()
     with opened_database(settings) as dsn, db.opened(dsn) as connection:
         _migrate(connection, settings, dsn)
-        played = _played(dsn, connection, tasks, workers)
+        began_at = time.monotonic()
+        started = run.start(connection, tasks, workers)
+        try:
+            with showing(started, workers) as show_scene:
+                played = run.play(dsn, connection, started, workers, show_scene)
+        except KeyboardInterrupt:
+            _say_what_stays(connection, started)
+            raise typer.Exit(INTERRUPTED) from None
         if as_json:
-            _report_json(played)
+            _report_json(played, round(time.monotonic() - began_at, 1))
         else:
             _report(played)
     raise typer.Exit(0 if played.holds else CHECK_FAILED)
@@ -74,37 +49,6 @@ def _migrate(connection: Connection[Any], settings: Config, dsn: str) -> None:
     if settings.dsn is None:
         migrate.run(dsn)
     migrate.check(connection)
-
-
-def _played(dsn: str, connection: Connection[Any], count: int, size: int) -> Played:
-    began_at = time.monotonic()
-    load.prepare(connection)
-    queue = load.new_queue()
-    seconds = min(LONGEST_TASK, SHORTEST_PLAY * size * CONCURRENCY / count)
-    started = load.start(connection, queue, count, seconds)
-    order: OrderPlay | None = None
-    try:
-        with crew(Terms(dsn, APP, CONCURRENCY, "holdfast demo", {})) as aboard, showing(started, size) as see:
-            for _ in range(size):
-                aboard.hire(queue, orders.QUEUE)
-            play = Play(connection, started, aboard)
-            for scene in play.run():
-                see(scene)
-                if scene.killed is not None:
-                    order = order or OrderPlay(connection, started.until)
-                    order.see_to_it()
-            order = order or OrderPlay(connection, started.until)
-            order.wait()
-    except KeyboardInterrupt:
-        _say_what_stays(connection, started)
-        raise typer.Exit(INTERRUPTED) from None
-    killed = play.killed
-    evidence = gather(connection, started, None if killed is None else killed.worker)
-    chosen = story.choose(evidence)
-    lines = [] if chosen is None else story.tell(connection, chosen.step_id)
-    verdict = judge(started, evidence, killed=0 if killed is None else 1)
-    seconds = time.monotonic() - began_at
-    return Played(started, evidence, verdict, lines, chosen, order.task_id, order.findings(), seconds)
 
 
 def _report(played: Played) -> None:
@@ -123,8 +67,8 @@ def _report(played: Played) -> None:
         data(f"  {command:<{width}}  {meaning}")
 
 
-def _report_json(played: Played) -> None:
-    figures = {**asdict(played.verdict), "holds": played.holds, "seconds": round(played.seconds, 1)}
+def _report_json(played: Played, seconds: float) -> None:
+    figures = {**asdict(played.verdict), "holds": played.holds, "seconds": seconds}
     ordered = {one.what.removeprefix("order: ").replace(" ", "_"): one.count for one in played.ordered}
     told = [{"at": line.at, "state": line.state, "what": line.what} for line in played.lines]
     shown = None if played.chosen is None else str(played.chosen.step_id)
@@ -151,4 +95,4 @@ def _say_what_stays(connection: Connection[Any], started: Load) -> None:
     say(
         f"interrupted; the workers are stopped. {whole.over:,} tasks are over, {whole.total - whole.over:,} stay queued"
     )
-    say(f"go on with them: holdfast worker --app {APP} --queue {started.queue} --burst")
+    say(f"go on with them: holdfast worker --app {run.APP} --queue {started.queue} --burst")

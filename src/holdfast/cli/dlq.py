@@ -19,14 +19,13 @@ from holdfast.cli.common import (
     TenantOption,
     common,
     opened,
-    parse_id,
 )
 from holdfast.cli.complete import ids as complete_ids
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.cli.show import with_json
+from holdfast.cli.show import state_cell
 from holdfast.errors import BadInput
 from holdfast.kernel import calls
-from holdfast.kernel.query import ask, moment_ago
+from holdfast.kernel.query import as_mapping, moment_ago
 from holdfast.reads import dead_letter
 from holdfast.reads.dead_letter import Scope, Verb
 
@@ -50,7 +49,8 @@ def report(
 ) -> None:
     """Group the dead by kind and fault: how many, since when, and an example of each."""
     with opened() as connection:
-        groups = ask(connection, dead_letter.report(_scope(connection, kind, queue, tenant, since)))
+        found = dead_letter.report(connection, _scope(connection, kind, queue, tenant, since))
+    groups = found.groups
     if as_json:
         data_json({"groups": [asdict(g) | {"next": f"holdfast runs show {g.sample_id}"} for g in groups]})
     else:
@@ -59,7 +59,7 @@ def report(
             for g in groups
         ]
         data_table(("count", "kind", "error", "message", "first", "last", "next step"), rows)
-    if sum(g.count for g in groups) == dead_letter.LOOK_AT:
+    if found.is_partial:
         say(f"these are the newest {dead_letter.LOOK_AT:,}; there may be more")
     say("then: holdfast dlq retry --kind KIND, or holdfast dlq resolve --kind KIND" if groups else "nothing is dead")
 
@@ -77,22 +77,20 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List dead steps, newest first."""
-    below = 2**63 - 1 if before is None else parse_id(before)
-    if not isinstance(below, int):
-        raise BadInput(f"{before} is a run; the dead letter has steps, and a step's id is a number")
     with opened() as connection:
         scope = _scope(connection, kind, queue, tenant, since)
-        found = ask(connection, dead_letter.listed(scope, limit=limit + 1, below=min(below, 2**63 - 1)))
-    rows, more = found[:limit], len(found) > limit
+        found = dead_letter.page(connection, scope, limit=limit, below=before)
+    rows = found.rows
     if as_json:
-        data_json({"steps": [with_json(asdict(row)) for row in rows], "next": rows[-1].id if more else None})
+        data_json({"steps": [as_mapping(row) for row in rows], "next": found.next})
     else:
         shown = [
-            (r.id, r.kind, r.queue, r.tenant, r.state, r.attempt, r.finished_at, r.error_type, r.message) for r in rows
+            (r.id, r.kind, r.queue, r.tenant, state_cell(r), r.attempt, r.finished_at, r.error_type, r.message)
+            for r in rows
         ]
         data_table(("id", "kind", "queue", "tenant", "state", "tries", "died", "error", "message"), shown)
-    if more:
-        say(f"next page: add --before {rows[-1].id}")
+    if found.next is not None:
+        say(f"next page: add --before {found.next}")
     elif not rows:
         say("nothing is dead")
 

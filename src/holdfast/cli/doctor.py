@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-import psycopg
 import typer
 
-from holdfast import embedded
 from holdfast.cli.common import common
-from holdfast.cli.render import AsJson, data_json, data_table, in_parts
+from holdfast.cli.render import AsJson, data_json, data_table
 from holdfast.cli.settings import load
-from holdfast.config import Config
-from holdfast.errors import HoldfastError
-from holdfast.kernel import db, migrate
-from holdfast.reads import pooler
-from holdfast.reads.doctor import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
-from holdfast.reads.server_settings import server_checks
+from holdfast.reads.doctor import examine
 
-T = TypeVar("T")
 CHECK_FAILED = 9
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -58,45 +48,15 @@ def doctor(
 
         count = tasks or 1500
         run(Sizes(tasks=count, kills=kills or 8, cuts=min(20, count // 10)), seed, as_json=as_json)
-    for option, given in (("--seed", seed), ("--tasks", tasks), ("--kills", kills)):
-        if given is not None:
+    for option, value in (("--seed", seed), ("--tasks", tasks), ("--kills", kills)):
+        if value is not None:
             raise typer.BadParameter(f"{option} is for the self-test; add --self-test, or leave it out")
-    config = load()
-    found = list(examine(config))
-    has_failed = any(check.verdict == "fail" for check in found)
+    checks = list(examine(load()))
+    has_failed = any(check.verdict == "fail" for check in checks)
     if as_json:
-        data_json({"ok": not has_failed, "checks": [asdict(check) for check in found]})
+        data_json({"ok": not has_failed, "checks": [asdict(check) for check in checks]})
     else:
-        rows = [(check.verdict, check.name, check.detail, check.next) for check in found]
+        rows = [(check.verdict, check.name, check.detail, check.next) for check in checks]
         data_table(("", "check", "detail", "next step"), rows, styles=STYLES)
     if has_failed:
         raise typer.Exit(CHECK_FAILED)
-
-
-def examine(config: Config) -> Iterator[Check]:
-    """Make one check after the other; without a server there is only the first."""
-    try:
-        address = embedded.address(config)
-        status = migrate.status(address)
-    except HoldfastError as error:
-        what, then = in_parts(error)
-        yield Check("server", "fail", what, then or "")
-        return
-    yield server_version(status)
-    yield schema_version(status)
-    with db.opened(address) as connection:
-        for name, check in (CHECKS | server_checks(config.call_deadline)).items():
-            if status.schema_version is not None or name not in NEEDS_SCHEMA:
-                yield attempt(name, check, connection)
-    yield attempt("hints", pooler.hints, address)
-    yield attempt("statements", partial(pooler.statements, prepares=config.prepare_statements), address)
-
-
-def attempt(name: str, check: Callable[[T], Check], asked: T) -> Check:
-    """Make a check; one that the server refuses, or whose answer the driver cannot read, has failed."""
-    try:
-        return check(asked)
-    except psycopg.Error as error:
-        return Check(name, "fail", str(error).splitlines()[0], "log in as a role that may look, such as hf_operator")
-    except NotImplementedError as error:
-        return Check(name, "fail", str(error).splitlines()[0], "set intervalstyle and datestyle back: see `session`")

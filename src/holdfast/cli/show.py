@@ -3,83 +3,104 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import Any
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from holdfast.cli.render import as_json, data, data_pairs, data_table, folded, heading
+from holdfast.cli.render import Styled, data, data_json, data_pairs, data_table, folded, heading
+from holdfast.cli.render import as_json as written
 from holdfast.kernel.query import JsonText
-from holdfast.reads import run_detail
-from holdfast.reads.run_detail import RunLook, RunStep, StepLook, StoryEntry
-from holdfast.reads.standing import Found, grouped
+from holdfast.reads import run_detail, run_page
+from holdfast.reads.run_detail import RunDetail, StepDetail, StoryEntry
+from holdfast.reads.run_page import Action, RunPage, StepGroup
 
-STYLES = {
-    "failed": "bold red", "error": "bold red", "FAILED": "bold red", "done": "green", "complete": "green",
-    "success": "green", "running": "cyan", "in_progress": "cyan", "cancelled": "dim", "no handler": "yellow",
-    "set aside": "yellow",
-}  # fmt: skip
-COMMANDS = {
-    "cancelled": "holdfast runs cancel {id}",
-    "reopened": "holdfast runs retry {id}",
-    "resolved": "holdfast dlq resolve {id}",
+# A state is a machine's own word: its colour and its sign follow from its phase and, once it is over, its outcome.
+STYLES: dict[tuple[str | None, str | None], tuple[str, str]] = {
+    ("shut", None): ("dim", "·"),
+    ("open", None): ("", "○"),
+    ("held", None): ("cyan", "▶"),
+    ("over", "succeeded"): ("green", "✓"),
+    ("over", "partial"): ("yellow", "◐"),
+    ("over", "failed"): ("bold red", "✗"),
+    ("over", "cancelled"): ("dim", "⊘"),
+    ("over", "undone"): ("magenta", "↶"),
 }
-JSON_COLUMNS = ("input", "cursor", "result", "error", "payload", "about")
+STANDINGS = {"no handler": "yellow", "set aside": "yellow"}
+EVENTS = {"succeeded": "green", "retried": "yellow", "expired": "yellow", "failed": "bold red", "cancelled": "dim"}
+COMMANDS = {
+    "cancel": "holdfast runs cancel {target}",
+    "retry": "holdfast runs retry {target}",
+    "resolve": "holdfast dlq resolve {target}",
+    "resume_queue": "holdfast queues resume {target}",
+}
 FOLD = 12
 LONG_TRACE = 40
 
 
-def as_document(found: Found) -> dict[str, Any]:
-    """Give the page as JSON has it."""
-    subject = asdict(found.subject)
-    what = "run" if isinstance(found.subject, RunLook) else "task" if found.subject.run_id is None else "step"
-    groups = [
-        {"state": group[0].state, "outcome": group[0].outcome, "count": group[0].in_group, "steps": _shown(group)}
-        for group in grouped(found.steps)
-    ]
-    return {
-        "what": what,
-        **with_json(subject),
-        "why": found.why,
-        **({"steps": groups} if what == "run" else {}),
-        "story": [with_json(asdict(entry)) for entry in found.story],
-        "commands": found.commands,
-    }
+class HasState(Protocol):
+    """A row that shows a state."""
+
+    @property
+    def state(self) -> str:
+        """The state, in its machine's own word."""
+
+    @property
+    def phase(self) -> str | None:
+        """What that means to the kernel."""
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended, once it is over."""
 
 
-def with_json(row: dict[str, Any]) -> dict[str, Any]:
-    """Mark what is JSON in a row."""
-    return {k: JsonText(v) if k in JSON_COLUMNS and v is not None else v for k, v in row.items()}
+def state_cell(row: HasState) -> Styled:
+    """Give a state as a cell: in its colour, with its sign."""
+    style, sign = STYLES.get((row.phase, row.outcome), ("", ""))
+    return Styled(row.state, style, sign)
 
 
-def draw(found: Found) -> None:
+def commands(actions: Sequence[Action], forms: Mapping[str, str] = COMMANDS) -> list[str]:
+    """Write actions as command lines, each by the form of its name."""
+    return [forms[a.name].format(target=shlex.quote(a.target), step=shlex.quote(a.step or "")) for a in actions]
+
+
+def show(page: RunPage, forms: Mapping[str, str] = COMMANDS, *, as_json: bool) -> None:
+    """Print the page, for people or as JSON."""
+    if as_json:
+        data_json(run_page.as_document(page) | {"commands": commands(page.actions, forms)})
+    else:
+        draw(page, commands(page.actions, forms))
+
+
+def draw(page: RunPage, possible: Sequence[str]) -> None:
     """Print the page for people."""
-    subject = found.subject
-    data_pairs(_facts(subject, found.why))
-    if isinstance(subject, StepLook) and subject.error is not None:
+    subject = page.subject
+    data_pairs(_facts(subject, page.why))
+    if isinstance(subject, StepDetail) and subject.error is not None:
         _draw_error(subject.error)
     for name in ("input", "cursor", "result"):
         text = getattr(subject, name, None)
         if text not in {None, "{}", "null"}:
             heading(name)
             print_all(folded(pretty(str(text)), lines=FOLD))
-    if found.steps and isinstance(subject, RunLook):
-        _draw_steps(found.steps, subject)
-    draw_story(found.story)
+    if page.steps and isinstance(subject, RunDetail):
+        _draw_steps(page.steps, subject)
+    draw_story(page.story)
     heading("possible now")
-    print_all(found.commands or ["nothing: its state is final"])
+    print_all(possible or ["nothing: its state is final"])
 
 
 def draw_story(story: Sequence[StoryEntry]) -> None:
     """Print what happened, in order."""
     if story:
         heading("story")
-        data_table(("at", "attempt", "what", "move", "by", "said"), [_told(entry) for entry in story], styles=STYLES)
+        data_table(("at", "attempt", "what", "move", "by", "said"), [_told(entry) for entry in story], styles=EVENTS)
 
 
 def pretty(text: str) -> str:
     """Indent JSON, its numbers as they were written; what Python cannot read stays as it is."""
     try:
-        return as_json(json.loads(text, parse_float=JsonText, parse_int=JsonText), indent=2)
+        return written(json.loads(text, parse_float=JsonText, parse_int=JsonText), indent=2)
     except (RecursionError, ValueError):
         return text
 
@@ -103,20 +124,20 @@ def _draw_error(text: str) -> None:
         print_all(folded("\n".join(trace.splitlines()[-LONG_TRACE:]), lines=LONG_TRACE))
 
 
-def _draw_steps(steps: Sequence[RunStep], run: RunLook) -> None:
+def _draw_steps(groups: Sequence[StepGroup], run: RunDetail) -> None:
     heading("steps")
     if run.total > run_detail.STEPS_LOOKED_AT:
         data(f"(groups of the first {run_detail.STEPS_LOOKED_AT:,} of {run.total:,}; the counts above are exact)")
     rows: list[Sequence[object]] = []
-    for group in grouped(steps):
-        rows += [(s.state, s.standing, s.id, s.name or s.kind, s.attempt, s.error) for s in group]
-        if group[0].in_group > len(group):
-            rows.append((group[0].state, "", f"… {group[0].in_group - len(group)} more", "", "", ""))
-    data_table(("state", "standing", "id", "name", "tries", "error"), rows, styles=STYLES)
+    for group in groups:
+        rows += [(state_cell(s), s.standing, s.id, s.name or s.kind, s.attempt, s.error) for s in group.steps]
+        if group.count > len(group.steps):
+            rows.append((state_cell(group), "", f"… {group.count - len(group.steps)} more", "", "", ""))
+    data_table(("state", "standing", "id", "name", "tries", "error"), rows, styles=STANDINGS)
 
 
-def _facts(subject: StepLook | RunLook, reason: str) -> dict[str, object]:
-    if isinstance(subject, RunLook):
+def _facts(subject: StepDetail | RunDetail, reason: str) -> dict[str, object]:
+    if isinstance(subject, RunDetail):
         counts = ("total", "live", "waiting", "succeeded", "failed", "cancelled")
         named: dict[str, object] = {"run": subject.id, "name": subject.name}
         shown = {"steps": ", ".join(f"{getattr(subject, name)} {name}" for name in counts)}
@@ -126,7 +147,7 @@ def _facts(subject: StepLook | RunLook, reason: str) -> dict[str, object]:
         of = "" if subject.tries is None else f" of {subject.tries}"
         shown = {"queue": subject.queue, "attempts": f"{subject.attempt}, failed tries {subject.failures}{of}"}
         times = ["created_at", "due_at", "claimed_at", "finished_at"]
-    standing = {"standing": subject.standing} if isinstance(subject, StepLook) else {}
+    standing = {"standing": subject.standing} if isinstance(subject, StepDetail) else {}
     head = {"state": subject.state, **standing, "why": reason, "machine": subject.machine, "tenant": subject.tenant}
     return {**named, **head, **shown, **{name: getattr(subject, name) for name in times}}
 
@@ -139,10 +160,6 @@ def _told(entry: StoryEntry) -> tuple[object, ...]:
         message = f"{message} {fault}".strip()
     by = f"{entry.actor_kind} {entry.actor}" if entry.actor_kind else ""
     return entry.at, entry.attempt, entry.what, move, by, message
-
-
-def _shown(steps: Sequence[RunStep]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in asdict(s).items() if k != "in_group"} for s in steps]
 
 
 def print_all(lines: Iterable[str]) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from holdfast.cli.common import common, opened
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.cli.show import with_json
-from holdfast.kernel.query import ask
+from holdfast.kernel.query import as_mapping, ask
 from holdfast.reads import queues_workers
 
 COLUMNS = ("worker", "standing", "state", "queues", "kinds", "held", "oldest claim", "seen", "host", "pid", "version")
@@ -27,7 +25,7 @@ def workers(
     with opened() as connection:
         found = ask(connection, queues_workers.workers(is_all=is_all))
     if as_json:
-        data_json({"workers": [with_json(asdict(worker)) for worker in found]})
+        data_json({"workers": [as_mapping(worker) for worker in found]})
         return
     rows = [
         (w.worker, w.standing, "asleep" if w.is_asleep else w.state, w.queues, "any" if w.kinds is None else w.kinds,

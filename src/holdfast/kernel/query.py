@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, LiteralString, TypeVar
 
@@ -24,6 +24,15 @@ class JsonText:
     """JSON as the database wrote it: no number in it has been through a float."""
 
     text: str
+
+
+JSON_COLUMNS = frozenset({"input", "cursor", "result", "error", "payload", "about", "context"})
+
+
+def as_mapping(row: Any) -> dict[str, Any]:
+    """Give a row as a mapping that becomes JSON: its columns of JSON are marked, and so stay as they are."""
+    columns = asdict(row)
+    return {k: JsonText(v) if k in JSON_COLUMNS and v is not None else v for k, v in columns.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection
 
-from holdfast.errors import RefusedError
+from holdfast.errors import BadInput, RefusedError
 from holdfast.kernel.query import Question, ask
+from holdfast.reads.run_detail import parse_id
 
 CHUNK = 100  # dead steps that are dealt with in one transaction
 LOOK_AT = 100_000  # of the dead, newest first, for one report
@@ -28,6 +29,8 @@ class Dead:
     queue: str
     tenant: str
     state: str
+    phase: str
+    outcome: str
     run_id: UUID | None
     attempt: int
     finished_at: datetime
@@ -47,6 +50,22 @@ class Group:
     first_at: datetime
     last_at: datetime
     sample_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadPage:
+    """Some dead steps; `next` is the id that the following page begins below."""
+
+    rows: list[Dead]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The dead by fault; where there are more than one report looks at, these are the newest."""
+
+    groups: list[Group]
+    is_partial: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +91,8 @@ class Moved:
 
 
 LIST: LiteralString = """
-select d.id::text, d.kind, d.queue, d.tenant, d.state, d.run_id, d.attempt, d.finished_at,
+select d.id::text, d.kind, d.queue, d.tenant, d.state, 'over' as phase, 'failed' as outcome, d.run_id,
+       d.attempt, d.finished_at,
        coalesce(d.error ->> 'type', '') as error_type,
        left(coalesce(d.error ->> 'message', d.error #>> '{}', ''), 300) as message, d.error::text
   from holdfast.dead_steps d
@@ -126,9 +146,24 @@ def listed(scope: Scope, *, limit: int, below: int = 2**63 - 1) -> Question[Dead
     return Question(LIST, Dead, {**asdict(scope), "limit": limit, "below": below})
 
 
-def report(scope: Scope) -> Question[Group]:
+def page(connection: Connection[Any], scope: Scope, *, limit: int, below: str | None) -> DeadPage:
+    """Give one page of dead steps, newest first, below the id that the last page said."""
+    begin = 2**63 - 1 if below is None else parse_id(below)
+    if not isinstance(begin, int):
+        raise BadInput(f"{below} is a run; the dead letter has steps, and a step's id is a number")
+    rows = ask(connection, listed(scope, limit=limit + 1, below=min(begin, 2**63 - 1)))
+    return DeadPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
+
+
+def by_fault(scope: Scope) -> Question[Group]:
     """Ask what the dead died of, the most frequent first."""
     return Question(REPORT, Group, {**asdict(scope), "limit": LOOK_AT})
+
+
+def report(connection: Connection[Any], scope: Scope) -> Report:
+    """Group the dead by kind and fault."""
+    groups = ask(connection, by_fault(scope))
+    return Report(groups, sum(group.count for group in groups) == LOOK_AT)
 
 
 def snapshot(scope: Scope) -> Question[int]:

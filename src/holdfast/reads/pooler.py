@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import psycopg
 
 from holdfast.kernel import db
-from holdfast.reads.doctor import Check
+from holdfast.reads.schema_checks import Check
 
 CHANNEL = "holdfast_doctor"
 HINT_WAIT = 2.0  # seconds

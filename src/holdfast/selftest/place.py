@@ -21,7 +21,7 @@ from psycopg import Connection, sql
 
 from holdfast.errors import DatabaseError, HoldfastError, PermissionMissing
 from holdfast.kernel import db, migrate
-from holdfast.reads.doctor import LEFT_SCHEMAS, SELF_TEST_LOCK
+from holdfast.reads.schema_checks import LEFT_SCHEMAS, SELF_TEST_LOCK
 
 ROLES = ("hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner")
 MARK = "made for a self-test of Holdfast, which drops it when nothing uses it"

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from holdfast.cli.common import DB, Reason, opened, parse_id
+from holdfast.cli.common import DB, Reason, opened
 from holdfast.cli.complete import tasks
 from holdfast.cli.render import AsJson, data, data_json, data_table, say
 from holdfast.errors import BadInput
@@ -16,6 +16,7 @@ from holdfast.flow import reads
 from holdfast.flow.cli.request import read_json
 from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
+from holdfast.reads.run_detail import parse_id
 
 Target = Annotated[str, typer.Argument(help="A task's UUID, or a step's number.", autocompletion=tasks)]
 StepName = Annotated[str | None, typer.Argument(help="A step of the task, by its name.")]

@@ -1,0 +1,74 @@
+"""The demo from its first task to its verdict; whoever shows it is given one scene after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from holdfast.demo import load, orders, story
+from holdfast.demo.judge import Evidence, Finding, Verdict, gather, judge
+from holdfast.demo.load import Load
+from holdfast.demo.order_play import OrderPlay
+from holdfast.demo.play import Play, Scene
+from holdfast.worker_processes import Terms, crew
+
+APP = "holdfast.demo.orders:hf"
+CONCURRENCY = 8
+SHORTEST_PLAY = 3.0  # seconds: longer than a lease runs, so that the others are still at work when it ends
+LONGEST_TASK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a showing gave."""
+
+    load: Load
+    evidence: list[Evidence]
+    verdict: Verdict
+    lines: list[story.Line]
+    chosen: Evidence | None
+    order: UUID
+    ordered: list[Finding]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All figures, of the tasks and of the order."""
+        return [*self.verdict.findings(), *self.ordered]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every figure is what it must be."""
+        return all(finding.holds for finding in self.findings)
+
+
+def start(connection: Connection[Any], count: int, workers: int) -> Load:
+    """Start so many tasks in a queue of their own, each short enough that the workers need some seconds for all."""
+    load.prepare(connection)
+    seconds = min(LONGEST_TASK, SHORTEST_PLAY * workers * CONCURRENCY / count)
+    return load.start(connection, load.new_queue(), count, seconds)
+
+
+def play(dsn: str, connection: Connection[Any], started: Load, workers: int, show: Callable[[Scene], None]) -> Played:
+    """Let workers do the tasks while one is killed, take an order through its flow, and judge what happened."""
+    order: OrderPlay | None = None
+    with crew(Terms(dsn, APP, CONCURRENCY, "holdfast demo", {})) as aboard:
+        for _ in range(workers):
+            aboard.hire(started.queue, orders.QUEUE)
+        showing = Play(connection, started, aboard)
+        for scene in showing.run():
+            show(scene)
+            if scene.killed is not None:
+                order = order or OrderPlay(connection, started.until)
+                order.see_to_it()
+        order = order or OrderPlay(connection, started.until)
+        order.wait()
+    killed = showing.killed
+    evidence = gather(connection, started, None if killed is None else killed.worker)
+    chosen = story.choose(evidence)
+    lines = [] if chosen is None else story.tell(connection, chosen.step_id)
+    verdict = judge(started, evidence, killed=0 if killed is None else 1)
+    return Played(started, evidence, verdict, lines, chosen, order.task_id, order.findings())
