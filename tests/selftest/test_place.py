@@ -10,8 +10,7 @@ from holdfast import embedded
 from holdfast.errors import PermissionMissing
 from holdfast.kernel import db as kernel
 from holdfast.kernel import migrate, self_test_schema
-from holdfast.reads import schema_checks
-from holdfast.selftest import place
+from holdfast.kernel import self_test_place as place
 from selftest.traces import catalog
 from servers import owned_server
 
@@ -102,10 +101,10 @@ def test_what_is_under_way_is_left_alone(dsn):
     install(dsn)
     with kernel.connect(dsn) as connection:
         with place.locked(dsn):
-            while_it_runs = schema_checks.left_schemas(connection)
+            while_it_runs = place.left_schemas(connection)
             with pytest.raises(place.SelfTestRuns, match="under way"):
                 sweep(dsn)
-        afterwards = schema_checks.left_schemas(connection)
+        afterwards = place.left_schemas(connection)
 
     assert (while_it_runs, afterwards) == ([], [NAME])
     assert sweep(dsn) == [NAME]

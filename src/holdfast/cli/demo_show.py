@@ -16,10 +16,9 @@ from holdfast.cli.render import data, data_json, data_table, say
 from holdfast.cli.settings import load
 from holdfast.config import Config
 from holdfast.demo import run
-from holdfast.demo.figures import added, read
-from holdfast.demo.load import Load
 from holdfast.demo.run import Played
 from holdfast.kernel import db, migrate
+from holdfast.reads.demo import Load, added, standings
 
 CHECK_FAILED, INTERRUPTED = 9, 130
 
@@ -91,7 +90,7 @@ def _commands(played: Played) -> list[tuple[str, str]]:
 
 
 def _say_what_stays(connection: Connection[Any], started: Load) -> None:
-    whole = added(read(connection, started))
+    whole = added(standings(connection, started))
     say(
         f"interrupted; the workers are stopped. {whole.over:,} tasks are over, {whole.total - whole.over:,} stay queued"
     )

@@ -12,9 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.render import is_quiet, say
-from holdfast.demo.figures import Standing
-from holdfast.demo.load import Load
 from holdfast.demo.play import Killed, Scene
+from holdfast.reads.demo import Load, Standing
 
 LINE_EACH = 1.0  # seconds
 COLUMNS = ("queued", "running", "done", "retried", "failed")

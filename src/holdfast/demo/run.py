@@ -10,10 +10,11 @@ from uuid import UUID
 from psycopg import Connection
 
 from holdfast.demo import load, orders, story
-from holdfast.demo.judge import Evidence, Finding, Verdict, gather, judge
-from holdfast.demo.load import Load
+from holdfast.demo.judge import Finding, Verdict, judge
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play, Scene
+from holdfast.reads import demo
+from holdfast.reads.demo import Evidence, Load
 from holdfast.worker_processes import Terms, crew
 
 APP = "holdfast.demo.orders:hf"
@@ -67,7 +68,7 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
         order = order or OrderPlay(connection, started.until)
         order.wait()
     killed = showing.killed
-    evidence = gather(connection, started, None if killed is None else killed.worker)
+    evidence = demo.evidence(connection, started, None if killed is None else killed.worker)
     chosen = story.choose(evidence)
     lines = [] if chosen is None else story.tell(connection, chosen.step_id)
     verdict = judge(started, evidence, killed=0 if killed is None else 1)

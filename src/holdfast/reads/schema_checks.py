@@ -11,6 +11,7 @@ from typing import Any, Literal, LiteralString
 import psycopg
 
 from holdfast.kernel.migrate import SchemaStatus
+from holdfast.kernel.self_test_place import left_schemas
 
 Verdict = Literal["ok", "warn", "fail"]
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -19,12 +20,6 @@ SUPPORTED = range(15, 19)
 ENOUGH_PARTITIONS = timedelta(days=30)
 LONG_SNAPSHOT = timedelta(minutes=5)
 SHOWN = 5
-SELF_TEST_LOCK: LiteralString = "pg_catalog.hashtextextended('holdfast self-test', 0)"
-LEFT_SCHEMAS: LiteralString = r"""
-select n.nspname from pg_catalog.pg_namespace n
- where n.nspname ~ '^holdfast_selftest_[0-9a-f]{8}$' and n.nspowner = pg_catalog.to_regrole('hf_owner')
- order by 1
-"""
 
 
 @dataclass(frozen=True)
@@ -154,14 +149,6 @@ def judge_snapshots(oldest: tuple[str, timedelta] | None) -> Check:
     holder, age = oldest
     minutes = int(age.total_seconds() // 60)
     return Check("snapshots", "warn", f"{holder} holds one for {minutes} minutes", "end it: pg_terminate_backend(pid)")
-
-
-def left_schemas(connection: Connection) -> list[str]:
-    """List the schemas of self-tests that were killed; none while one is under way."""
-    with connection.transaction():
-        if connection.execute(f"select pg_try_advisory_xact_lock({SELF_TEST_LOCK})").fetchone() != (True,):
-            return []
-        return [name for (name,) in connection.execute(LEFT_SCHEMAS)]
 
 
 def self_tests(connection: Connection) -> Check:

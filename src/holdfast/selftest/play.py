@@ -12,7 +12,8 @@ import psycopg
 
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.kernel import db, migrate, self_test_schema
-from holdfast.selftest import faults, place
+from holdfast.kernel import self_test_place as place
+from holdfast.selftest import faults
 from holdfast.selftest import load as loads
 from holdfast.selftest.faults import LEASE
 from holdfast.selftest.history import judge, taken_early

@@ -16,7 +16,7 @@ import psutil
 
 from holdfast.errors import DatabaseError, HoldfastError
 from holdfast.kernel import db, self_test_schema
-from holdfast.selftest import place
+from holdfast.kernel import self_test_place as place
 from holdfast.worker_processes import inherited
 
 WAIT = 120  # seconds: longer than it may take

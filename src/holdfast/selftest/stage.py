@@ -11,8 +11,9 @@ from typing import Any
 
 from psycopg import Connection
 
+from holdfast.reads import self_test
+from holdfast.reads.self_test import Load
 from holdfast.selftest import load as loads
-from holdfast.selftest.load import Load
 from holdfast.worker_processes import Crew, Mate
 
 QUEUE = "selftest"
@@ -64,7 +65,7 @@ class Stage:
         changed_at, last = time.monotonic(), -1
         while not happened():
             self.crew.check()
-            done = loads.over(self.connection, load)
+            done = self_test.over(self.connection, load)
             if done != last:
                 changed_at, last = time.monotonic(), done
             self.told(f"{done:,} of {load.started:,} tasks over")
@@ -75,12 +76,12 @@ class Stage:
 
     def until_over(self, load: Load, share: float = 1.0) -> bool:
         """Wait until a share of the tasks is over."""
-        return self.until(lambda: loads.over(self.connection, load) >= share * load.started, load)
+        return self.until(lambda: self_test.over(self.connection, load) >= share * load.started, load)
 
     def catch_one(self, load: Load) -> tuple[Mate, set[int]] | None:
         """Pause a worker while it holds steps, and tell their leases; None when nothing is left to hold."""
         until = time.monotonic() + PATIENCE
-        while loads.over(self.connection, load) < load.started and time.monotonic() < until:
+        while self_test.over(self.connection, load) < load.started and time.monotonic() < until:
             self.crew.check()
             for mate in self.chance.sample(self.crew.at_work, len(self.crew.at_work)):
                 if leases := self._caught(mate, load):
@@ -90,11 +91,11 @@ class Stage:
 
     def _caught(self, mate: Mate, load: Load) -> set[int]:
         """Pause it if it holds steps; it is looked at again when it can settle no more."""
-        if mate.name not in loads.held(self.connection, load):
+        if mate.name not in self_test.held(self.connection, load):
             return set()
         self.crew.pause(mate)
         time.sleep(STILL)
-        leases = loads.held(self.connection, load).get(mate.name, set())
+        leases = self_test.held(self.connection, load).get(mate.name, set())
         if not leases:
             self.crew.resume(mate)
         return leases
