@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import re
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
@@ -17,7 +14,7 @@ from uuid import UUID
 from psycopg import AsyncConnection, Connection
 
 from holdfast import config, embedded, faces
-from holdfast.connections.deadline import within
+from holdfast.connections.pool import PoolExecutor
 from holdfast.errors import BadInput
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.coordinate import Coordinator
@@ -30,7 +27,7 @@ from holdfast.flow.yaml.extra import needs_extra
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import Handler, Registry, RetryPolicy
 from holdfast.handlers.signature import Signature
-from holdfast.kernel import db, migrate, pooled
+from holdfast.kernel import migrate
 from holdfast.kernel.call import Call
 from holdfast.models import Span, span
 from holdfast.work.define import Task
@@ -40,7 +37,6 @@ from holdfast.worker.hooks import Hook, Hooks
 P = ParamSpec("P")
 R = TypeVar("R")
 Observer = TypeVar("Observer", bound=Subscriber)
-POOL_SIZE = 10
 
 
 class Holdfast:
@@ -59,9 +55,7 @@ class Holdfast:
         self._dsn = None if dsn is None else config.to_writer(dsn)
         self._faces: dict[str, Any] = {}
         self._lock = threading.RLock()
-        self._call_deadline: timedelta | None = None
-        self._pool: pooled.Pool | None = None
-        self._pools: weakref.WeakKeyDictionary[Any, pooled.AsyncPool] = weakref.WeakKeyDictionary()
+        self._executor = PoolExecutor(lambda: self.dsn)
 
     @overload
     def task(self, function: Callable[Concatenate[Ctx, P], R], /) -> Task[P, R]: ...
@@ -112,7 +106,7 @@ class Holdfast:
             timeout=None if timeout is None else span(timeout),
         )
         self.registry.add(handler)
-        return Task(handler, self)
+        return Task(handler, self._executor)
 
     def flow(
         self,
@@ -132,7 +126,7 @@ class Holdfast:
         """
         flow = Flow(Title(name, namespace, version, description), self, context, backoff or self.backoff)
         self.flows.add(flow)
-        self.registry.also_say(flow.definition)
+        self.registry.add_definition(flow.definition)
         return flow
 
     def flow_from(
@@ -187,7 +181,7 @@ class Holdfast:
 
     def started(self, step_id: int) -> Handle[Any]:
         """Take hold of a task that was started elsewhere, by its number."""
-        return Handle(step_id, lambda result, _: result, self)
+        return Handle(step_id, lambda result, _: result, self._executor)
 
     def face(self, name: str) -> Any:
         """Give the Python API of a face by its name; the same one each time."""
@@ -228,61 +222,22 @@ class Holdfast:
 
     def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
         """Make a call, on a connection of ours or in the transaction of yours."""
-        with self.connection(conn) as connection, within(connection, self._deadline()):
-            return db.run(connection, call)
+        return self._executor.make(call, conn)
 
     async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
         """Make a call, as `make` does."""
-        if conn is not None:
-            if not isinstance(conn, AsyncConnection):
-                raise BadInput("astart was given a sync connection; use start, or pass an AsyncConnection")
-            return await db.arun(conn, call)
-        pool = await self._async_pool()
-        async with pooled.alent(pool, self._deadline()) as connection:
-            with within(connection, self._deadline()):
-                return await db.arun(connection, call)
+        return await self._executor.amake(call, conn)
 
     @contextmanager
     def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
         """Lend a connection: yours if you give one, else one of the app's pool."""
-        if conn is not None:
-            if not isinstance(conn, Connection):
-                raise BadInput(f"conn is a {type(conn).__name__}; pass a psycopg Connection, or use astart")
-            yield conn
-            return
-        with pooled.lent(self._sync_pool(), self._deadline()) as lent:
-            yield lent
+        with self._executor.connection(conn) as connection:
+            yield connection
 
     def close(self) -> None:
         """Close the connections; the app may be used again."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+        self._executor.close()
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        pool = self._pools.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            await pool.close()
-
-    def _deadline(self) -> timedelta:
-        if self._call_deadline is None:
-            self._call_deadline = config.Config().call_deadline
-        return self._call_deadline
-
-    def _sync_pool(self) -> pooled.Pool:
-        dsn = self.dsn
-        with self._lock:
-            if self._pool is None:
-                with db.connect(dsn):  # so that a wrong address is told at once, and in our words
-                    self._pool = pooled.pool(dsn, POOL_SIZE)
-            return self._pool
-
-    async def _async_pool(self) -> pooled.AsyncPool:
-        loop = asyncio.get_running_loop()
-        if loop not in self._pools:
-            dsn = await asyncio.to_thread(lambda: self.dsn)
-            async with await db.aconnect(dsn):
-                self._pools[loop] = await pooled.apool(dsn, POOL_SIZE)
-        return self._pools[loop]
+        await self._executor.aclose()

@@ -20,7 +20,7 @@ MOST_WAITING = 10_000
 LAST_WORDS = 1.0  # seconds that a process which ends leaves to what was not told yet
 
 
-class Aside(Generic[T]):
+class BackgroundNotifier(Generic[T]):
     """A function, plain or async, and what it is yet to be told. One that raises or hangs harms nobody else.
 
     The thread is made with the first thing to tell. `sort` is what the function is called in the log.
@@ -82,16 +82,16 @@ class Flushed(Protocol):
     def flush(self, seconds: float) -> None: ...
 
 
-def flush_all(asides: Iterable[Flushed], seconds: float) -> None:
+def flush_all(notifiers: Iterable[Flushed], seconds: float) -> None:
     """Wait for several, for that long in all."""
     until = monotonic() + seconds
-    for each in asides:
+    for each in notifiers:
         each.flush(max(0.0, until - monotonic()))
 
 
-def _flush_last(itself: weakref.ref[Aside[Any]]) -> None:
-    if (aside := itself()) is not None:
-        aside.flush(LAST_WORDS)
+def _flush_last(itself: weakref.ref[BackgroundNotifier[Any]]) -> None:
+    if (notifier := itself()) is not None:
+        notifier.flush(LAST_WORDS)
 
 
 def uncounted(_ok: bool, /) -> None:

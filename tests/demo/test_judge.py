@@ -15,14 +15,14 @@ from holdfast.kernel import calls
 from holdfast.kernel import db as kernel
 from holdfast.models import Done, Settlement
 from holdfast.reads import demo
-from holdfast.reads.demo import Evidence, Load, Move, OrderFacts
+from holdfast.reads.demo import Load, Move, OrderFacts, StepRecord
 
 LOAD = Load("demo-1", asked=4, hopeless=1, after=0, until=4)
 FINE = [
-    Evidence(1, "demo.send_welcome", claims=1, rescues=0, successes=1, failures=0, effects=1),
-    Evidence(2, "demo.resize_image", claims=2, rescues=1, successes=1, failures=0, effects=1),
-    Evidence(3, "demo.charge_card", claims=2, rescues=0, successes=1, failures=0, effects=1),
-    Evidence(4, HOPELESS, claims=3, rescues=0, successes=0, failures=1, effects=0),
+    StepRecord(1, "demo.send_welcome", claims=1, rescues=0, successes=1, failures=0, effects=1),
+    StepRecord(2, "demo.resize_image", claims=2, rescues=1, successes=1, failures=0, effects=1),
+    StepRecord(3, "demo.charge_card", claims=2, rescues=0, successes=1, failures=0, effects=1),
+    StepRecord(4, HOPELESS, claims=3, rescues=0, successes=0, failures=1, effects=0),
 ]
 
 
@@ -82,7 +82,7 @@ def test_the_evidence_is_read_from_the_journal_and_the_effects(db, clock):
     found = {one.step_id: one for one in demo.evidence(db, started, "a/1")}
 
     assert len(found) == 4
-    assert found[first.step_id] == Evidence(first.step_id, "demo.send_welcome", 2, 1, 1, 0, 2)
+    assert found[first.step_id] == StepRecord(first.step_id, "demo.send_welcome", 2, 1, 1, 0, 2)
     assert judge(started, list(found.values()), killed=1).twice == 1
     assert demo.evidence(db, started, "another")[0].rescues == 0
     assert [line.state for line in story.tell(db, first.step_id)] == [

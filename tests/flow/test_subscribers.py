@@ -203,8 +203,8 @@ def test_an_app_without_subscribers_asks_and_wires_nothing(hf: Holdfast, order: 
 
     assert worker.settler.asks is None
     assert worker.settler.told is None
-    assert worker.intake.claimed is None
-    assert worker.intake.begun is None
+    assert worker.claimer.claimed is None
+    assert worker.claimer.begun is None
     db.execute("select pg_stat_force_next_flush()")
     assert asked(db) == {}
 

@@ -72,7 +72,7 @@ class Watcher:
         self.endings: list[tuple[str, str]] = []
         self.answers: list[Any] = []
 
-    def question(self, _worker: str, step_ids: list[int]) -> Call[Any] | None:
+    def query(self, _worker: str, step_ids: list[int]) -> Call[Any] | None:
         return granted(step_ids)
 
     def claimed(self, _worker: str, steps: list[ClaimedStep], _count: Any) -> None:

@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.common import DB
 from holdfast.cli.render import data, data_json, say, show_error
 from holdfast.errors import BadInput
-from holdfast.kernel.query import ask
+from holdfast.kernel.query import query
 from holdfast.reads import dead_letter
 from holdfast.reads.dead_letter import Scope, Tally, Verb
 
@@ -19,7 +19,7 @@ DONE = {"retry": "retried", "resolve": "resolved"}
 
 def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | None, yes: bool, as_json: bool) -> None:
     """Retry or resolve all that are dead now and in scope, once that is confirmed."""
-    ids = ask(connection, dead_letter.snapshot(scope))
+    ids = query(connection, dead_letter.snapshot(scope))
     say(f"{verb} {len(ids):,} dead steps: {scope}")
     if ids and not yes:
         confirm(verb, len(ids))

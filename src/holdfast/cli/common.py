@@ -17,7 +17,7 @@ from holdfast import embedded
 from holdfast.cli.complete import ids, queues
 from holdfast.cli.render import be_quiet, drop_colour
 from holdfast.cli.settings import load
-from holdfast.kernel import db
+from holdfast.connections.deadline import connection_to
 
 Command = TypeVar("Command", bound=Callable[..., None])
 DB = Connection[Any]
@@ -83,5 +83,5 @@ def common(command: Command) -> Command:
 @contextmanager
 def opened() -> Iterator[DB]:
     """Give a connection to the database of the settings; one that breaks is a server that went away."""
-    with db.opened(embedded.address(load())) as connection:
+    with connection_to(embedded.address(load())) as connection:
         yield connection

@@ -9,10 +9,10 @@ import psycopg
 from pydantic import ValidationError
 
 from holdfast import config, embedded
+from holdfast.connections.deadline import connect
 from holdfast.errors import HoldfastError
 from holdfast.flow import run_list
-from holdfast.kernel.db import connect
-from holdfast.kernel.query import Question, ask
+from holdfast.kernel.query import Query, query
 from holdfast.reads import queues_workers, run_detail
 
 PATIENCE = 2  # seconds to connect: libpq knows no less
@@ -44,14 +44,14 @@ def flows_and_tasks(incomplete: str) -> list[str]:
     return [*flows(incomplete), *tasks(incomplete)]
 
 
-def _found(question: Question[str]) -> list[str]:
+def _found(names: Query[str]) -> list[str]:
     try:
         address = _address()
         if address is None:
             return []
         with connect(address, timeout=PATIENCE) as connection:
             connection.execute(ANSWER_WITHIN)
-            return ask(connection, question)
+            return query(connection, names)
     except (HoldfastError, psycopg.Error, OSError, ValidationError):
         return []
 

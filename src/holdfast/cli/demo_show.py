@@ -15,9 +15,10 @@ from holdfast.cli.demo_view import showing
 from holdfast.cli.render import data, data_json, data_table, say
 from holdfast.cli.settings import load
 from holdfast.config import Config
+from holdfast.connections.deadline import connection_to
 from holdfast.demo import run
 from holdfast.demo.run import Played
-from holdfast.kernel import db, migrate
+from holdfast.kernel import migrate
 from holdfast.reads.demo import Load, added, standings
 
 CHECK_FAILED, INTERRUPTED = 9, 130
@@ -26,7 +27,7 @@ CHECK_FAILED, INTERRUPTED = 9, 130
 def show(*, tasks: int, workers: int, as_json: bool) -> None:
     """Run the demo and report it; ends with the exit code that the verdict has."""
     settings = load()
-    with opened_database(settings) as dsn, db.opened(dsn) as connection:
+    with opened_database(settings) as dsn, connection_to(dsn) as connection:
         _migrate(connection, settings, dsn)
         began_at = time.monotonic()
         started = run.start(connection, tasks, workers)

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.common import Queue, Reason, common, opened
 from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.kernel import calls, db
-from holdfast.kernel.query import ask
+from holdfast.kernel.query import query
 from holdfast.reads import queues_workers
 
 app = typer.Typer(help="Queues: what stands in them, and pausing them.", no_args_is_help=True)
@@ -23,7 +23,7 @@ COLUMNS = ("queue", "due", "later", "parked", "oldest due", "workers", "paused",
 def list_(*, as_json: AsJson = False) -> None:
     """List queues; a count stops at 10,000."""
     with opened() as connection:
-        found = ask(connection, queues_workers.queues())
+        found = query(connection, queues_workers.queues())
     if as_json:
         data_json({"queues": [asdict(q) for q in found], "counts_stop_at": queues_workers.CAP})
         return

@@ -8,7 +8,7 @@ import typer
 
 from holdfast.cli.common import common, opened
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.kernel.query import as_mapping, ask
+from holdfast.kernel.query import as_mapping, query
 from holdfast.reads import queues_workers
 
 COLUMNS = ("worker", "standing", "state", "queues", "kinds", "held", "oldest claim", "seen", "host", "pid", "version")
@@ -23,7 +23,7 @@ def workers(
 ) -> None:
     """List workers: what they serve and hold, and whether they are alive, late or gone."""
     with opened() as connection:
-        found = ask(connection, queues_workers.workers(is_all=is_all))
+        found = query(connection, queues_workers.workers(is_all=is_all))
     if as_json:
         data_json({"workers": [as_mapping(worker) for worker in found]})
         return

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.demo.tasks import HOPELESS
-from holdfast.reads.demo import Evidence, Load
+from holdfast.reads.demo import Load, StepRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DemoResult:
     """The figures, each counted from evidence."""
 
     asked: int
@@ -61,10 +61,10 @@ class Finding:
         return "✓" if self.holds else "✗"
 
 
-def judge(load: Load, evidence: Sequence[Evidence], *, killed: int) -> Verdict:
+def judge(load: Load, evidence: Sequence[StepRecord], *, killed: int) -> DemoResult:
     """Count what became of the tasks; nothing is taken for granted, least of all that each is there once."""
     missing = load.asked - len(evidence)
-    return Verdict(
+    return DemoResult(
         asked=load.asked,
         started=len(evidence),
         done=sum(1 for one in evidence if one.successes),
@@ -79,6 +79,6 @@ def judge(load: Load, evidence: Sequence[Evidence], *, killed: int) -> Verdict:
     )
 
 
-def _is_lost(one: Evidence) -> bool:
+def _is_lost(one: StepRecord) -> bool:
     is_over = one.successes + one.failures > 0
     return not is_over or (one.successes > 0 and one.effects == 0)

@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from holdfast.reads import demo
 from holdfast.reads.demo import Load, Standing
-from holdfast.worker_processes import Crew, Mate
+from holdfast.worker_processes import WorkerGroup, WorkerProcess
 
 LOOK_EACH = 0.1  # seconds
 KILL_AT = 1 / 4  # of the tasks are over: early enough that much is left to do while its leases run out
@@ -58,10 +58,10 @@ class Scene:
 class Play:
     """One showing."""
 
-    def __init__(self, connection: Connection[Any], load: Load, crew: Crew) -> None:
+    def __init__(self, connection: Connection[Any], load: Load, group: WorkerGroup) -> None:
         self._connection = connection
         self._load = load
-        self._crew = crew
+        self._group = group
         self._began_at = time.monotonic()
         self._pace = Rate()
         self.killed: Killed | None = None
@@ -71,7 +71,7 @@ class Play:
         last: tuple[Standing, ...] = ()
         changed_at = time.monotonic()
         while True:
-            self._crew.check()
+            self._group.check()
             kinds = tuple(demo.standings(self._connection, self._load))
             whole = demo.added(kinds)
             self._see_to_the_killing(whole)
@@ -89,22 +89,22 @@ class Play:
                 held = demo.held_by(self._connection, self._load, self.killed.worker)
                 self.killed = replace(self.killed, waiting=len(held))
         elif whole.over >= whole.total * KILL_AT:
-            for mate in self._crew.mates:
-                self.killed = self.killed or self._kill(mate)
+            for process in self._group.workers:
+                self.killed = self.killed or self._kill(process)
 
-    def _kill(self, mate: Mate) -> Killed | None:
+    def _kill(self, process: WorkerProcess) -> Killed | None:
         """Kill a worker that surely holds steps: it is paused first, and looked at when it can settle no more."""
-        worker = demo.worker_named(self._connection, self._load, mate.name)
+        worker = demo.worker_named(self._connection, self._load, process.name)
         if worker is None:
             return None
-        self._crew.pause(mate)
+        self._group.pause(process)
         time.sleep(STILL)
         held = demo.held_by(self._connection, self._load, worker)
         if not held:
-            self._crew.resume(mate)
+            self._group.resume(process)
             return None
-        self._crew.kill(mate)
-        return Killed(mate.name, mate.process.pid, worker, len(held), len(held))
+        self._group.kill(process)
+        return Killed(process.name, process.process.pid, worker, len(held), len(held))
 
 
 class Rate:

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from holdfast.demo import load, orders, story
-from holdfast.demo.judge import Finding, Verdict, judge
+from holdfast.demo import orders, story, workload
+from holdfast.demo.judge import DemoResult, Finding, judge
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play, Scene
 from holdfast.reads import demo
-from holdfast.reads.demo import Evidence, Load
-from holdfast.worker_processes import Terms, crew
+from holdfast.reads.demo import Load, StepRecord
+from holdfast.worker_processes import GroupOptions, worker_group
 
 APP = "holdfast.demo.orders:hf"
 CONCURRENCY = 8
@@ -28,10 +28,10 @@ class Played:
     """What a showing gave."""
 
     load: Load
-    evidence: list[Evidence]
-    verdict: Verdict
+    evidence: list[StepRecord]
+    verdict: DemoResult
     lines: list[story.Line]
-    chosen: Evidence | None
+    chosen: StepRecord | None
     order: UUID
     ordered: list[Finding]
 
@@ -48,18 +48,18 @@ class Played:
 
 def start(connection: Connection[Any], count: int, workers: int) -> Load:
     """Start so many tasks in a queue of their own, each short enough that the workers need some seconds for all."""
-    load.prepare(connection)
+    workload.prepare(connection)
     seconds = min(LONGEST_TASK, SHORTEST_PLAY * workers * CONCURRENCY / count)
-    return load.start(connection, load.new_queue(), count, seconds)
+    return workload.start(connection, workload.new_queue(), count, seconds)
 
 
 def play(dsn: str, connection: Connection[Any], started: Load, workers: int, show: Callable[[Scene], None]) -> Played:
     """Let workers do the tasks while one is killed, take an order through its flow, and judge what happened."""
     order: OrderPlay | None = None
-    with crew(Terms(dsn, APP, CONCURRENCY, "holdfast demo", {})) as aboard:
+    with worker_group(GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})) as group:
         for _ in range(workers):
-            aboard.hire(started.queue, orders.QUEUE)
-        showing = Play(connection, started, aboard)
+            group.start(started.queue, orders.QUEUE)
+        showing = Play(connection, started, group)
         for scene in showing.run():
             show(scene)
             if scene.killed is not None:

@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import Connection
 
 from holdfast.reads import demo
-from holdfast.reads.demo import Evidence, Move
+from holdfast.reads.demo import Move, StepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Line:
     state: str
 
 
-def choose(evidence: Sequence[Evidence]) -> Evidence | None:
+def choose(evidence: Sequence[StepRecord]) -> StepRecord | None:
     """Choose a task whose story is worth telling: rescued and then done, and as short as that can be."""
     rescued = [one for one in evidence if one.rescues and one.successes]
     return min(rescued, key=lambda one: (one.claims, one.step_id), default=None)
@@ -31,16 +31,16 @@ def choose(evidence: Sequence[Evidence]) -> Evidence | None:
 
 def tell(connection: Connection[Any], step_id: int) -> list[Line]:
     """Read a step's story."""
-    return in_words(demo.moves(connection, step_id))
+    return in_sentence(demo.moves(connection, step_id))
 
 
-def in_words(moves: Sequence[Move]) -> list[Line]:
+def in_sentence(moves: Sequence[Move]) -> list[Line]:
     """Say each move in words; whose lease ran out is known by its number."""
     owners = {move.lease_id: _short(move.actor) for move in moves if move.event == "claimed"}
-    return [Line(move.at, move.at - moves[0].at, _words(move, owners), move.to_state) for move in moves]
+    return [Line(move.at, move.at - moves[0].at, _sentence(move, owners), move.to_state) for move in moves]
 
 
-def _words(move: Move, owners: dict[int, str]) -> str:
+def _sentence(move: Move, owners: dict[int, str]) -> str:
     match move.event:
         case "created":
             return "started"

@@ -20,10 +20,9 @@ from holdfast.flow.calls import ClosedTask, SettledTask, TaskContext, TouchedTas
 from holdfast.flow.events import CATALOGUE, Event
 from holdfast.flow.finalize import Decision, Durable, Strategy, decide
 from holdfast.flow.subscribers import Subscribers, title_of
-from holdfast.kernel.call import Call
-from holdfast.kernel.door import Door
+from holdfast.kernel.call import Call, Executor
 from holdfast.models import ClaimedStep, Ending, Fail, Retry
-from holdfast.notify import Aside, Count
+from holdfast.notify import BackgroundNotifier, Count
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -81,19 +80,19 @@ class Coordinator:
 
     face = "flow"
 
-    def __init__(self, subscribers: Subscribers, backoff_of: Callable[[Any], Backoff], door: Door) -> None:
+    def __init__(self, subscribers: Subscribers, backoff_of: Callable[[Any], Backoff], executor: Executor) -> None:
         self.strategy: Strategy = Durable()
         self.is_deciding = False  # whether somebody reads decisions, or has a strategy, beside those who subscribe
         self.decisions: deque[Decision] = deque(maxlen=MOST_KEPT)
         self._subscribers = subscribers
         self._backoff_of = backoff_of
-        self._door = door
-        self._notes: Aside[Claimed | Begun | Ended] = Aside(self._heed, "coordinator")
-        self._handed: Aside[Handed] = Aside(self._hand_on, "strategy")
+        self._executor = executor
+        self._notes: BackgroundNotifier[Claimed | Begun | Ended] = BackgroundNotifier(self._heed, "coordinator")
+        self._handed: BackgroundNotifier[Handed] = BackgroundNotifier(self._hand_on, "strategy")
         self._names: OrderedDict[int, str] = OrderedDict()  # of steps in their tasks
         self._told: OrderedDict[tuple[str, UUID], int] = OrderedDict()  # the last move of a task that was told
 
-    def question(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
+    def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
         """Ask where the tasks of settled steps stand, or only which of them are over."""
         if self.is_deciding or self._subscribers.want(SETTLING):
             return calls.settled_tasks(worker, step_ids)
@@ -133,7 +132,7 @@ class Coordinator:
     def _tell_claimed(self, note: Claimed) -> None:
         steps = {step.step_id: step for step in note.steps}
         now = datetime.now(UTC)
-        for task in self._door.make(calls.touched_tasks(note.worker, list(steps))):
+        for task in self._executor.make(calls.touched_tasks(note.worker, list(steps))):
             scene = Scene(task.task_id, now, note.count)
             started = [move for move in task.moves if move["event"] == "started"]  # others are for their settle to tell
             self._tell_moves(scene, task, note.worker, started)

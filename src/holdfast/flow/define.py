@@ -14,9 +14,9 @@ from holdfast.errors import BadTask
 from holdfast.flow import calls, graph
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed, read_context
+from holdfast.flow.executor import FlowExecutor
 from holdfast.flow.handle import FlowRun
 from holdfast.flow.handlers import Declared, Maker
-from holdfast.flow.hub import Hub
 from holdfast.flow.node import After, Node, Step, limit_of, name_of, names_of, read_options
 from holdfast.flow.options import Title, check_step_name
 from holdfast.flow.start import Starter
@@ -32,10 +32,12 @@ R = TypeVar("R")
 class Flow:
     """Steps that wait for steps; a start makes a task of them, which workers carry out."""
 
-    def __init__(self, title: Title, hub: Hub, context: Any = None, backoff: Backoff | None = None) -> None:
+    def __init__(
+        self, title: Title, executor: FlowExecutor, context: Any = None, backoff: Backoff | None = None
+    ) -> None:
         self.title = title
         self.nodes: dict[str, Node] = {}
-        self._hub = hub
+        self._executor = executor
         self.backoff = backoff or Backoff()
         self._declared = None if context is None else read_context(title.name, context)
         self._maker = Maker(title, self.nodes, Declared(context, self._declared), self.backoff)
@@ -111,11 +113,11 @@ class Flow:
         inside your own transaction. `tags`, `initiator`, `source_system` and `reason` are for those who read.
         """
         told = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
-        return Starter(self, self._hub, key=key, tenant=tenant, skip=skip, about=told, conn=conn)
+        return Starter(self, self._executor, key=key, tenant=tenant, skip=skip, about=told, conn=conn)
 
     def started(self, task_id: UUID | str) -> FlowRun:
         """Take hold of a task that was started elsewhere, by its id."""
-        return FlowRun(UUID(str(task_id)), self._hub, self.read_result)
+        return FlowRun(UUID(str(task_id)), self._executor, self.read_result)
 
     @functools.cached_property
     def context(self) -> Context:
@@ -187,7 +189,7 @@ class Flow:
         signature = Signature(function)  # before anything is kept: what cannot be called is no step
         handlers = self._maker.handlers(node, function)
         for handler in handlers:
-            self._hub.registry.add(handler)
+            self._executor.registry.add(handler)
         self.nodes[name] = node
         self._signatures[name] = signature
         return Step(name, handlers[-1], function)

@@ -19,7 +19,7 @@ from holdfast.flow.node import Node
 from holdfast.flow.options import Title
 from holdfast.handlers.inputs import Want
 from holdfast.handlers.registry import Handler, RetryLaw, RetryPolicy
-from holdfast.handlers.signature import Signature, told
+from holdfast.handlers.signature import Signature, validation_text
 from holdfast.models import Json
 
 CONFIG = "config"  # the parameter by which a step takes what its definition configures
@@ -112,7 +112,8 @@ class Maker:
             TypeAdapter(named[CONFIG].annotation).validate_json(json.dumps(config))
         except ValidationError as error:
             raise BadTask(
-                f"step {node.name} of flow {self._title.name}: its config is not what its function takes: {told(error)}"
+                f"step {node.name} of flow {self._title.name}: its config is not what its function takes: "
+                f"{validation_text(error)}"
             ) from None
         return {CONFIG: config}
 

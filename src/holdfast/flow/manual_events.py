@@ -13,59 +13,59 @@ from uuid import UUID
 from psycopg.pq import TransactionStatus
 
 from holdfast.flow import calls
-from holdfast.flow.hub import Hub
+from holdfast.flow.executor import FlowExecutor
 from holdfast.flow.options import Title
 from holdfast.flow.subscribers import title_of
 
 _TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
 
-def initialized(hub: Hub, task_id: UUID, title: Title, total_steps: int) -> None:
+def initialized(executor: FlowExecutor, task_id: UUID, title: Title, total_steps: int) -> None:
     """Tell that a task was started."""
     said = {**title_of(title), "total_steps": total_steps, "retry_of": None}
-    hub.subscribers.tell("task.initialized", task_id, **said)
+    executor.subscribers.tell("task.initialized", task_id, **said)
 
 
-def done_again(hub: Hub, task_id: UUID, retry_of: UUID) -> None:
+def done_again(executor: FlowExecutor, task_id: UUID, retry_of: UUID) -> None:
     """Tell that a task was started which does steps of another again."""
 
     def tell() -> None:
-        for task in hub.make(calls.task_context(task_id)):
+        for task in executor.make(calls.task_context(task_id)):
             said = {**title_of(task), "total_steps": task.total_steps, "retry_of": retry_of}
-            hub.subscribers.tell("task.initialized", task_id, **said)
+            executor.subscribers.tell("task.initialized", task_id, **said)
 
-    hub.subscribers.tell_later(tell)
+    executor.subscribers.tell_later(tell)
 
 
-def retried(hub: Hub, task_id: UUID, reason: str | None) -> None:
+def retried(executor: FlowExecutor, task_id: UUID, reason: str | None) -> None:
     """Tell that a person had a task tried again."""
-    hub.subscribers.tell("task.retry_requested", task_id, reason=reason)
+    executor.subscribers.tell("task.retry_requested", task_id, reason=reason)
 
 
-def cancelled(hub: Hub, task_id: UUID, reason: str | None, step: str | None = None) -> None:
+def cancelled(executor: FlowExecutor, task_id: UUID, reason: str | None, step: str | None = None) -> None:
     """Tell that a task was cancelled, and which of its steps with it; or only that one step was."""
 
     def tell() -> None:
         if step is None:
-            hub.subscribers.tell("task.cancelled", task_id, reason=reason)
-        for one in hub.make(calls.step_outcomes(task_id, None if step is None else [step])):
+            executor.subscribers.tell("task.cancelled", task_id, reason=reason)
+        for one in executor.make(calls.step_outcomes(task_id, None if step is None else [step])):
             if one.state == "cancelled":
-                hub.subscribers.tell("step.cancelled", task_id, one.step_id, step=one.name, reason=reason)
+                executor.subscribers.tell("step.cancelled", task_id, one.step_id, step=one.name, reason=reason)
 
-    hub.subscribers.tell_later(tell)
+    executor.subscribers.tell_later(tell)
 
 
-def resolved(hub: Hub, task_id: UUID, step_id: int, step: str, reason: str | None) -> None:
+def resolved(executor: FlowExecutor, task_id: UUID, step_id: int, step: str, reason: str | None) -> None:
     """Tell that a person has dealt with a step, and with that, it may be, with all that was left of its task."""
 
     def tell() -> None:
-        hub.subscribers.tell("step.resolved_manually", task_id, step_id, step=step, reason=reason)
-        for task in hub.make(calls.task_context(task_id)):
+        executor.subscribers.tell("step.resolved_manually", task_id, step_id, step=step, reason=reason)
+        for task in executor.make(calls.task_context(task_id)):
             if task.state == "complete":
                 said = {**title_of(task), "completed_steps": task.completed_steps}
-                hub.subscribers.tell("task.completed", task_id, **said)
+                executor.subscribers.tell("task.completed", task_id, **said)
 
-    hub.subscribers.tell_later(tell)
+    executor.subscribers.tell_later(tell)
 
 
 def is_committed(conn: Any) -> bool:

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from holdfast.errors import NotFound
-from holdfast.kernel.query import Question, ask, ask_one
+from holdfast.kernel.query import Query, query, query_one
 from holdfast.reads.run_detail import StoryEntry
 
 DB = Connection[Any]
@@ -159,7 +159,7 @@ IS_TASK: LiteralString = "select r.id from holdfast.runs r where r.id = %(id)s a
 
 def task(connection: DB, id: UUID) -> TaskDetail:  # noqa: A002 - the word is the same in SQL
     """Look at a task, or say that there is none."""
-    found = ask_one(connection, Question(TASK, TaskDetail, {"id": id}))
+    found = query_one(connection, Query(TASK, TaskDetail, {"id": id}))
     if found is None:
         raise NotFound(f"there is no task {id} of a flow; `holdfast flow tasks` shows what there is")
     return found
@@ -167,29 +167,29 @@ def task(connection: DB, id: UUID) -> TaskDetail:  # noqa: A002 - the word is th
 
 def steps(connection: DB, task: UUID) -> list[TaskStep]:
     """Give the steps of a task in the order of the plan, as many as are looked at."""
-    return ask(connection, Question(STEPS, TaskStep, {"task": task, "looked_at": STEPS_LOOKED_AT}))
+    return query(connection, Query(STEPS, TaskStep, {"task": task, "looked_at": STEPS_LOOKED_AT}))
 
 
 def marked(connection: DB, steps: Sequence[TaskStep], ids: Collection[int]) -> list[TaskStep]:
     """Say of some of these steps why they were skipped, resolved or cancelled."""
-    marks = {mark.step_id: mark for mark in ask(connection, Question(MARKS, Mark, {"ids": list(ids)}))}
+    marks = {mark.step_id: mark for mark in query(connection, Query(MARKS, Mark, {"ids": list(ids)}))}
     return [replace(step, mark=marks[step.id]) if step.id in marks else step for step in steps]
 
 
 def history(connection: DB, task: UUID, *, limit: int) -> list[StoryEntry]:
     """Tell the last that happened to a task and to its steps, in the order it happened."""
     asked = {"task": task, "limit": limit, "steps": TOLD_OF}
-    return ask(connection, Question(HISTORY, StoryEntry, asked))[::-1]
+    return query(connection, Query(HISTORY, StoryEntry, asked))[::-1]
 
 
 def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is the same in SQL
     """Find the task that an id names, or that a step is of; refuse what is no flow's."""
-    asked: Question[UUID] = (
-        Question(TASK_OF_STEP, UUID, {"step": min(id, 2**63 - 1)})
+    asked: Query[UUID] = (
+        Query(TASK_OF_STEP, UUID, {"step": min(id, 2**63 - 1)})
         if isinstance(id, int)
-        else Question(IS_TASK, UUID, {"id": id})
+        else Query(IS_TASK, UUID, {"id": id})
     )
-    found = ask_one(connection, asked)
+    found = query_one(connection, asked)
     if found is None:
         what = f"there is no step {id} of a flow's task" if isinstance(id, int) else f"there is no task {id} of a flow"
         raise NotFound(f"{what}; `holdfast flow tasks` shows tasks, `holdfast runs show {id}` whatever has that id")
@@ -198,7 +198,7 @@ def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is
 
 def step_of(connection: DB, task: UUID, name: str) -> int:
     """Find a step of a task by its name."""
-    found = ask_one(connection, Question(STEP_OF_NAME, int, {"task": task, "name": name}))
+    found = query_one(connection, Query(STEP_OF_NAME, int, {"task": task, "name": name}))
     if found is None:
         raise NotFound(f"task {task} has no step {name}; its steps: holdfast flow show {task}")
     return found

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from holdfast.errors import BadInput
-from holdfast.kernel.query import Question, ask
+from holdfast.kernel.query import Query, query
 from holdfast.reads import run_list
 from holdfast.reads.run_detail import parse_id
 
@@ -152,13 +152,13 @@ def definitions(
 ) -> list[Definition]:
     """List what is defined, the last said first of each name."""
     narrowed = {"name": name, "namespace": namespace, "version": version, "counted": COUNTED}
-    return ask(connection, Question(DEFINITIONS, Definition, narrowed))
+    return query(connection, Query(DEFINITIONS, Definition, narrowed))
 
 
 def plan(connection: DB, of: Definition) -> list[PlannedStep]:
     """Give the steps of a definition, in their order."""
     key = {"namespace": of.namespace, "name": of.name, "version": of.version, "tenant": of.tenant}
-    return ask(connection, Question(PLAN, PlannedStep, key))
+    return query(connection, Query(PLAN, PlannedStep, key))
 
 
 def check_states(states: Sequence[str] | None) -> list[str] | None:
@@ -180,7 +180,7 @@ def newest_tasks(connection: DB, wanted: TasksWanted, below: UUID = run_list.LAS
     """Give one page of what was started; it looks at a bounded number of runs."""
 
     def rows_of(ids: list[Any]) -> list[ListedTask]:
-        return ask(connection, Question(TASKS, ListedTask, {"ids": ids, **asdict(wanted)}))
+        return query(connection, Query(TASKS, ListedTask, {"ids": ids, **asdict(wanted)}))
 
     rows: list[ListedTask] = []
     for seen in run_list.walk(connection, run_list.RUN_IDS, rows_of, below, first=limit, since=wanted.since):
@@ -192,11 +192,11 @@ def newest_tasks(connection: DB, wanted: TasksWanted, below: UUID = run_list.LAS
     return TaskPage(rows, None, None)
 
 
-def names() -> Question[str]:
+def names() -> Query[str]:
     """Ask for the names of flows, for completion."""
-    return Question(NAMES, str, {})
+    return Query(NAMES, str, {})
 
 
-def recent_ids() -> Question[str]:
+def recent_ids() -> Query[str]:
     """Ask for tasks of late, for completion."""
-    return Question(RECENT, str, {})
+    return Query(RECENT, str, {})

@@ -10,12 +10,11 @@ from uuid import UUID
 from holdfast import tracing
 from holdfast.flow import calls, manual_events
 from holdfast.flow.context import Context, given_as
+from holdfast.flow.executor import FlowExecutor
 from holdfast.flow.handle import FlowRun
-from holdfast.flow.hub import Hub
 from holdfast.flow.options import Title
 from holdfast.kernel import calls as kernel
-from holdfast.kernel import names
-from holdfast.kernel.call import Call
+from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
 from holdfast.models import Json
 
 
@@ -46,7 +45,7 @@ class Starter:
     def __init__(
         self,
         flow: Startable,
-        door: Hub,
+        executor: FlowExecutor,
         *,
         key: str | None = None,
         tenant: str = "default",
@@ -54,10 +53,10 @@ class Starter:
         about: Mapping[str, Any] | None = None,
         conn: Any = None,
     ) -> None:
-        names.check_names([("key", key)], names.LONGEST_KEY)
-        names.check_tenant(tenant)
+        check_names([("key", key)], LONGEST_KEY)
+        check_tenant(tenant)
         self._flow = flow
-        self._door = door
+        self._executor = executor
         self._key = key
         self._tenant = tenant
         self._skip = list(skip)
@@ -66,14 +65,14 @@ class Starter:
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
         """Start a task, with the whole context or with its fields by name."""
-        asked_at = self._door.make(kernel.clock()) if self._may_be_old else []
-        (task_id,) = self._door.make(self._call(given_as(context, fields)), self._conn)
+        asked_at = self._executor.make(kernel.clock()) if self._may_be_old else []
+        (task_id,) = self._executor.make(self._call(given_as(context, fields)), self._conn)
         return self._run(task_id, asked_at)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
         """Start a task, as `start` does."""
-        asked_at = await self._door.amake(kernel.clock()) if self._may_be_old else []
-        (task_id,) = await self._door.amake(self._call(given_as(context, fields)), self._conn)
+        asked_at = await self._executor.amake(kernel.clock()) if self._may_be_old else []
+        (task_id,) = await self._executor.amake(self._call(given_as(context, fields)), self._conn)
         return self._run(task_id, asked_at)
 
     def _call(self, given: Any) -> Call[UUID]:
@@ -98,13 +97,13 @@ class Starter:
     @property
     def _may_be_old(self) -> bool:
         """Whether the task may have been there before, and somebody wants to be told of new ones."""
-        return self._key is not None and self._door.subscribers.are_there
+        return self._key is not None and self._executor.subscribers.are_there
 
     def _run(self, task_id: UUID, asked_at: list[datetime]) -> FlowRun:
         if (
-            self._door.subscribers.are_there
+            self._executor.subscribers.are_there
             and manual_events.is_committed(self._conn)
             and manual_events.is_new(task_id, asked_at)
         ):
-            manual_events.initialized(self._door, task_id, self._flow.title, len(self._flow.plan))
-        return FlowRun(task_id, self._door, self._flow.read_result)
+            manual_events.initialized(self._executor, task_id, self._flow.title, len(self._flow.plan))
+        return FlowRun(task_id, self._executor, self._flow.read_result)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from holdfast.errors import BadTask
 from holdfast.flow.events import CATALOGUE, Event
-from holdfast.notify import Aside, Count, flush_all, uncounted
+from holdfast.notify import BackgroundNotifier, Count, flush_all, uncounted
 
 Subscriber = Callable[[Event], Any]
 
@@ -20,8 +20,8 @@ class Subscribers:
     """The subscribers of an app, by the names of events."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, list[Aside[Event]]] = {}
-        self._later: Aside[Callable[[], None]] = Aside(lambda tell: tell(), "telling")
+        self._by_name: dict[str, list[BackgroundNotifier[Event]]] = {}
+        self._later: BackgroundNotifier[Callable[[], None]] = BackgroundNotifier(lambda tell: tell(), "telling")
 
     @property
     def are_there(self) -> bool:
@@ -38,10 +38,10 @@ class Subscribers:
         if not names:
             near = difflib.get_close_matches(name, CATALOGUE, n=3, cutoff=0.5) or ["task.*", "step.*", "workflow.*"]
             raise BadTask(f"there is no event {name}; near it are: {', '.join(near)}")
-        aside = Aside(function, "subscriber")
+        notifier = BackgroundNotifier(function, "subscriber")
         for each in names:
-            self._by_name[each] = [*self._by_name.get(each, []), aside]
-        return lambda: self._remove(aside)
+            self._by_name[each] = [*self._by_name.get(each, []), notifier]
+        return lambda: self._remove(notifier)
 
     def publish(self, event: Event, count: Count = uncounted) -> None:
         """Tell all who asked; returns at once."""
@@ -59,14 +59,14 @@ class Subscribers:
 
     def flush(self, seconds: float) -> None:
         """Wait until they are told, but not for ever."""
-        flush_all([self._later, *self._asides()], seconds)
+        flush_all([self._later, *self._notifiers()], seconds)
 
-    def _asides(self) -> list[Aside[Event]]:
-        return list({id(each): each for asides in self._by_name.values() for each in asides}.values())
+    def _notifiers(self) -> list[BackgroundNotifier[Event]]:
+        return list({id(each): each for notifiers in self._by_name.values() for each in notifiers}.values())
 
-    def _remove(self, aside: Aside[Event]) -> None:
-        kept = {name: [each for each in asides if each is not aside] for name, asides in self._by_name.items()}
-        self._by_name = {name: asides for name, asides in kept.items() if asides}
+    def _remove(self, notifier: BackgroundNotifier[Event]) -> None:
+        kept = {name: [each for each in notifiers if each is not notifier] for name, notifiers in self._by_name.items()}
+        self._by_name = {name: notifiers for name, notifiers in kept.items() if notifiers}
 
 
 def title_of(task: Any) -> Mapping[str, str]:

@@ -19,8 +19,9 @@ from typing import Any, LiteralString, NamedTuple
 import psycopg
 from psycopg import Connection, sql
 
+from holdfast.connections.deadline import connect
 from holdfast.errors import DatabaseError, HoldfastError, PermissionMissing
-from holdfast.kernel import db, migrate
+from holdfast.kernel import migrate
 
 SELF_TEST_LOCK: LiteralString = "pg_catalog.hashtextextended('holdfast self-test', 0)"
 LEFT_SCHEMAS: LiteralString = r"""
@@ -107,7 +108,7 @@ def folder_of(name: str) -> Path:
 @contextmanager
 def locked(dsn: str) -> Iterator[None]:
     """Be the only self-test of the database; also those that remove what others left hold this lock."""
-    with db.connect(dsn) as connection, connection.transaction():
+    with connect(dsn) as connection, connection.transaction():
         connection.execute(WITHOUT_END)
         if connection.execute(f"select pg_try_advisory_xact_lock({SELF_TEST_LOCK})").fetchone() != (True,):
             raise SelfTestRuns("a self-test is under way in this database; wait for its end, a minute or two")

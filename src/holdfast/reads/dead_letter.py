@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection
 
 from holdfast.errors import BadInput, RefusedError
-from holdfast.kernel.query import Question, ask
+from holdfast.kernel.query import Query, query
 from holdfast.reads.run_detail import parse_id
 
 CHUNK = 100  # dead steps that are dealt with in one transaction
@@ -141,9 +141,9 @@ select d.id::text, holdfast.resolve(d.id::text, %(reason)s) as state
 """
 
 
-def listed(scope: Scope, *, limit: int, below: int = 2**63 - 1) -> Question[Dead]:
+def listed(scope: Scope, *, limit: int, below: int = 2**63 - 1) -> Query[Dead]:
     """Ask for dead steps, newest first."""
-    return Question(LIST, Dead, {**asdict(scope), "limit": limit, "below": below})
+    return Query(LIST, Dead, {**asdict(scope), "limit": limit, "below": below})
 
 
 def page(connection: Connection[Any], scope: Scope, *, limit: int, below: str | None) -> DeadPage:
@@ -151,30 +151,30 @@ def page(connection: Connection[Any], scope: Scope, *, limit: int, below: str | 
     begin = 2**63 - 1 if below is None else parse_id(below)
     if not isinstance(begin, int):
         raise BadInput(f"{below} is a run; the dead letter has steps, and a step's id is a number")
-    rows = ask(connection, listed(scope, limit=limit + 1, below=min(begin, 2**63 - 1)))
+    rows = query(connection, listed(scope, limit=limit + 1, below=min(begin, 2**63 - 1)))
     return DeadPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
 
 
-def by_fault(scope: Scope) -> Question[Group]:
+def by_fault(scope: Scope) -> Query[Group]:
     """Ask what the dead died of, the most frequent first."""
-    return Question(REPORT, Group, {**asdict(scope), "limit": LOOK_AT})
+    return Query(REPORT, Group, {**asdict(scope), "limit": LOOK_AT})
 
 
 def report(connection: Connection[Any], scope: Scope) -> Report:
     """Group the dead by kind and fault."""
-    groups = ask(connection, by_fault(scope))
+    groups = query(connection, by_fault(scope))
     return Report(groups, sum(group.count for group in groups) == LOOK_AT)
 
 
-def snapshot(scope: Scope) -> Question[int]:
+def snapshot(scope: Scope) -> Query[int]:
     """Ask for the ids of all that are dead now, in order."""
-    return Question(SNAPSHOT, int, asdict(scope))
+    return Query(SNAPSHOT, int, asdict(scope))
 
 
 def deal_with(connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None) -> list[Moved]:
     """Retry or resolve those of some steps that are still dead, in one transaction; refused for one, none is moved."""
     text = RETRY if verb == "retry" else RESOLVE
-    return ask(connection, Question(text, Moved, {"ids": list(ids), "reason": reason}))
+    return query(connection, Query(text, Moved, {"ids": list(ids), "reason": reason}))
 
 
 @dataclass

@@ -117,7 +117,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class StepRecord:
     """What the journal and the effects say of one step."""
 
     step_id: int
@@ -184,9 +184,9 @@ def last_step(connection: Connection[Any]) -> int:
     return int(number)
 
 
-def evidence(connection: Connection[Any], load: Load, killed: str | None) -> list[Evidence]:
+def evidence(connection: Connection[Any], load: Load, killed: str | None) -> list[StepRecord]:
     """Read the evidence; `killed` is the name of the worker that was killed."""
-    with connection.cursor(row_factory=class_row(Evidence)) as cursor:
+    with connection.cursor(row_factory=class_row(StepRecord)) as cursor:
         return cursor.execute(EVIDENCE, {**load.scope(), "killed": killed}).fetchall()
 
 

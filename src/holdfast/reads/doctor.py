@@ -10,8 +10,9 @@ import psycopg
 
 from holdfast import embedded
 from holdfast.config import Config
+from holdfast.connections.deadline import connection_to
 from holdfast.errors import HoldfastError
-from holdfast.kernel import db, migrate
+from holdfast.kernel import migrate
 from holdfast.reads import pooler
 from holdfast.reads.schema_checks import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
 from holdfast.reads.server_settings import server_checks
@@ -30,7 +31,7 @@ def examine(config: Config) -> Iterator[Check]:
         return
     yield server_version(status)
     yield schema_version(status)
-    with db.opened(address) as connection:
+    with connection_to(address) as connection:
         for name, check in (CHECKS | server_checks(config.call_deadline)).items():
             if status.schema_version is not None or name not in NEEDS_SCHEMA:
                 yield attempt(name, check, connection)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
 
-from holdfast.kernel.query import Question
+from holdfast.kernel.query import Query
 
 CAP = 10_000
 
@@ -54,14 +54,14 @@ select q.queue, q.paused_at, q.paused_by, q.pause_reason, least(d.due, %(cap)s +
 NAMES: LiteralString = "select queue from holdfast.queues order by queue limit 200"
 
 
-def queues() -> Question[QueueDetail]:
+def queues() -> Query[QueueDetail]:
     """Ask for all queues."""
-    return Question(QUEUES, QueueDetail, {"cap": CAP})
+    return Query(QUEUES, QueueDetail, {"cap": CAP})
 
 
-def queue_names() -> Question[str]:
+def queue_names() -> Query[str]:
     """Ask for some names of queues, for completion."""
-    return Question(NAMES, str, {})
+    return Query(NAMES, str, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,6 @@ select w.worker, w.queues, w.kinds, w.tenants, w.state, w.standing, w.is_asleep,
 """
 
 
-def workers(*, is_all: bool) -> Question[WorkerDetail]:
+def workers(*, is_all: bool) -> Query[WorkerDetail]:
     """Ask for the workers that are there; for all, also for those that are gone."""
-    return Question(WORKERS, WorkerDetail, {"is_all": is_all})
+    return Query(WORKERS, WorkerDetail, {"is_all": is_all})

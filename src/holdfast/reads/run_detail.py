@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from holdfast.errors import BadInput, NotFound
-from holdfast.kernel.query import Question, ask, ask_one
+from holdfast.kernel.query import Query, query, query_one
 
 STEPS_LOOKED_AT = 10_000  # of one run, for its groups; the run's own counts are exact
 
@@ -204,7 +204,7 @@ def parse_id(text: str) -> int | UUID:
 
 def step(connection: Connection[Any], id: int) -> StepDetail:  # noqa: A002 - the word is the same in SQL
     """Look at a step, or say that there is none."""
-    found = ask_one(connection, Question(STEP, StepDetail, {"id": id})) if id < 2**63 else None
+    found = query_one(connection, Query(STEP, StepDetail, {"id": id})) if id < 2**63 else None
     if found is None:
         raise NotFound(f"there is no step {id}; `holdfast runs list` shows what there is")
     return found
@@ -212,7 +212,7 @@ def step(connection: Connection[Any], id: int) -> StepDetail:  # noqa: A002 - th
 
 def run(connection: Connection[Any], id: UUID) -> RunDetail:  # noqa: A002 - the word is the same in SQL
     """Look at a run, or say that there is none."""
-    found = ask_one(connection, Question(RUN, RunDetail, {"id": id}))
+    found = query_one(connection, Query(RUN, RunDetail, {"id": id}))
     if found is None:
         raise NotFound(f"there is no run {id}; `holdfast runs list` shows what there is")
     return found
@@ -220,27 +220,27 @@ def run(connection: Connection[Any], id: UUID) -> RunDetail:  # noqa: A002 - the
 
 def run_steps(connection: Connection[Any], id: UUID, *, each: int) -> list[RunStep]:  # noqa: A002
     """Give some steps of each state of a run, the failed first."""
-    return ask(connection, Question(RUN_STEPS, RunStep, {"run": id, "each": each, "looked_at": STEPS_LOOKED_AT}))
+    return query(connection, Query(RUN_STEPS, RunStep, {"run": id, "each": each, "looked_at": STEPS_LOOKED_AT}))
 
 
 def story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[StoryEntry]:  # noqa: A002
     """Tell the last that happened to a step or to a run itself, in the order it happened."""
     text = STEP_STORY if isinstance(id, int) else RUN_STORY
-    return ask(connection, Question(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
+    return query(connection, Query(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
 
 
 def parents(connection: Connection[Any], id: int, *, limit: int = 5) -> list[Parent]:  # noqa: A002
     """Name those that a step still waits for."""
-    return ask(connection, Question(PARENTS, Parent, {"id": id, "limit": limit}))
+    return query(connection, Query(PARENTS, Parent, {"id": id, "limit": limit}))
 
 
 def manual_events(connection: Connection[Any], subject: StepDetail | RunDetail) -> list[str]:
     """List the events that a person may cause now, as the machine has them."""
     is_retryable = subject.finished_at is not None and (isinstance(subject, StepDetail) or subject.failed > 0)
     arguments = {"machine": subject.machine, "state": subject.state, "is_retryable": is_retryable}
-    return ask(connection, Question(MANUAL_EVENTS, str, arguments))
+    return query(connection, Query(MANUAL_EVENTS, str, arguments))
 
 
-def recent_ids() -> Question[str]:
+def recent_ids() -> Query[str]:
     """Ask for ids of late, for completion."""
-    return Question(RECENT, str, {})
+    return Query(RECENT, str, {})

@@ -16,7 +16,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from holdfast.errors import BadInput
-from holdfast.kernel.query import Question, ask, ask_one
+from holdfast.kernel.query import Query, query, query_one
 from holdfast.reads.run_detail import parse_id
 
 LOOK_AT = 50_000  # rows of each table that one page may look at
@@ -192,7 +192,7 @@ def newest(connection: Connection[Any], wanted: Wanted, begin: Position, *, limi
     """Give one page of what was asked for."""
 
     def rows_of(text: LiteralString) -> Callable[[list[Any]], list[Asked]]:
-        return lambda ids: ask(connection, Question(text, Asked, {"ids": ids, **asdict(wanted)}))
+        return lambda ids: query(connection, Query(text, Asked, {"ids": ids, **asdict(wanted)}))
 
     source = _steps_source(connection, wanted, begin.step)
     streams = [walk(connection, source, rows_of(TASKS), begin.step, first=limit, since=wanted.since)]
@@ -226,12 +226,12 @@ def position(connection: Connection[Any], *, step: int | None, run: UUID | None)
     if step is not None and run is not None:
         return Position(step, run)
     if step is not None:
-        at = ask_one(connection, Question(STEP_AT, Candidate, {"step": min(step, LAST_STEP)}))
+        at = query_one(connection, Query(STEP_AT, Candidate, {"step": min(step, LAST_STEP)}))
         return Position(step, LAST_RUN if at is None else _after(at.at))
     if run is None:
         return Position()
     moment = datetime.fromtimestamp((run.int >> 80) / 1000, tz=UTC)
-    found = ask(connection, Question(STEP_BY_TIME, int, {"moment": moment}))
+    found = query(connection, Query(STEP_BY_TIME, int, {"moment": moment}))
     return Position(found[0], run)
 
 
@@ -239,7 +239,7 @@ def check_states(connection: Connection[Any], states: Sequence[str] | None) -> l
     """Give the words that `Wanted.states` can hold, the machines' own and standings; refuse others."""
     if not states:
         return None
-    known = [*ask(connection, Question(KNOWN_STATES, str, {})), *STANDINGS]
+    known = [*query(connection, Query(KNOWN_STATES, str, {})), *STANDINGS]
     if odd := [state for state in states if state not in known]:
         raise BadInput(f"there is no state {odd[0]!r}; take one of: {', '.join(known)}")
     return list(states)
@@ -255,7 +255,7 @@ def _steps_source(connection: Connection[Any], wanted: Wanted, below: int) -> Li
 
 
 def _candidates(connection: Connection[Any], source: LiteralString, below: Any, size: int) -> list[Candidate]:
-    return ask(connection, Question(source, Candidate, {"below": below, "size": size}))
+    return query(connection, Query(source, Candidate, {"below": below, "size": size}))
 
 
 def walk(

@@ -13,7 +13,7 @@ import psycopg
 from holdfast.kernel.migrate import SchemaStatus
 from holdfast.kernel.self_test_place import left_schemas
 
-Verdict = Literal["ok", "warn", "fail"]
+CheckStatus = Literal["ok", "warn", "fail"]
 Connection = psycopg.Connection[tuple[Any, ...]]
 ROLES = frozenset({"hf_owner", "hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator"})
 SUPPORTED = range(15, 19)
@@ -27,7 +27,7 @@ class Check:
     """One line of the report; `next` is what to do about it."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckStatus
     detail: str
     next: str = ""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from holdfast.connections.deadline import connect
 from holdfast.errors import KeyConflict, LeaseLost
 from holdfast.kernel import calls, db, self_test_schema
 from holdfast.kernel.call import Call
@@ -34,8 +35,8 @@ def kills(stage: Stage, sizes: Sizes) -> Made:
         caught = stage.catch_one(load)
         if caught is None:
             break
-        stage.crew.kill(caught[0])
-        stage.crew.hire(QUEUE)
+        stage.group.kill(caught[0])
+        stage.group.start(QUEUE)
         killed += 1
     stage.until_over(load)
     return Made(load, rounds=killed, kills=killed)
@@ -45,10 +46,10 @@ def points(stage: Stage, sizes: Sizes) -> Made:
     """Let workers die at chosen steps of their work, each with a queue of its own; then one takes over all of it."""
     queues = [f"{QUEUE}-{point}" for point in POINTS]
     load = stage.start(3 * len(tasks.KINDS) * len(POINTS), sizes.seconds, *queues)
-    doomed = [stage.crew.hire(queue, failpoint=f"{point}:kill9") for queue, point in zip(queues, POINTS, strict=True)]
-    stage.until(lambda: all(mate.process.poll() is not None for mate in doomed), load)
-    dead = sum(mate.process.poll() is not None for mate in doomed)
-    stage.crew.hire(*queues)
+    doomed = [stage.group.start(queue, failpoint=f"{point}:kill9") for queue, point in zip(queues, POINTS, strict=True)]
+    stage.until(lambda: all(worker.process.poll() is not None for worker in doomed), load)
+    dead = sum(worker.process.poll() is not None for worker in doomed)
+    stage.group.start(*queues)
     stage.until_over(load)
     return Made(load, rounds=dead, kills=dead)
 
@@ -58,9 +59,9 @@ def freezes(stage: Stage, sizes: Sizes) -> Made:
     load = stage.start(30 * sizes.freezes, 4 * sizes.seconds)
     frozen = 0
     while frozen < sizes.freezes and (caught := stage.catch_one(load)) is not None:
-        mate, leases = caught
+        worker, leases = caught
         stage.until(partial(_is_taken_over, stage, load, leases), load)
-        stage.crew.resume(mate)
+        stage.group.resume(worker)
         stage.until(partial(_has_ended, stage, load, leases), load)
         frozen += 1
     stage.until_over(load)
@@ -118,7 +119,7 @@ def keys(stage: Stage, sizes: Sizes) -> Made:
     kind, given = tasks.PAID[0], {"number": 1, "seconds": 0.0}
     wrong = 0
     with ThreadPoolExecutor(STARTERS) as pool:
-        opened = [db.connect(stage.dsn) for _ in range(STARTERS)]
+        opened = [connect(stage.dsn) for _ in range(STARTERS)]
         try:
             for number in range(sizes.keys):
                 ready, key = Barrier(STARTERS), f"key-{number}"

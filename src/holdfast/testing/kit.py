@@ -27,7 +27,7 @@ from holdfast.flow.backoff import StepRetry
 from holdfast.handlers.registry import Handler, Registry, RetryPolicy
 from holdfast.kernel import migrate
 from holdfast.models import JournalEntry
-from holdfast.worker.lanes import new_loop
+from holdfast.worker.lanes.loop import new_loop
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options, new_identity
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from holdfast.connections.worker import Answers
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Ending
-from holdfast.notify import Aside, Count, flush_all
+from holdfast.notify import BackgroundNotifier, Count, flush_all
 from holdfast.worker.attempt import Attempt
-from holdfast.worker.claimer import Intake
+from holdfast.worker.claimer import Claimer
 from holdfast.worker.metrics import Meters
 from holdfast.worker.settler import Settler
 
@@ -27,7 +27,7 @@ class Watcher(Protocol):
     def face(self) -> str:
         """The face whose steps it follows."""
 
-    def question(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
+    def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
         """Give the call to make with a settle of steps, in its transaction; None where there is nothing to ask."""
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
@@ -47,27 +47,27 @@ class Hooks:
     """The functions that are told of each ending, and the watchers, one per face at most."""
 
     def __init__(self) -> None:
-        self._hooks: list[Aside[Ending]] = []
+        self._hooks: list[BackgroundNotifier[Ending]] = []
         self._watchers: dict[str, Watcher] = {}
 
     def add(self, hook: Hook) -> None:
         """Tell one more of endings."""
-        self._hooks.append(Aside(hook, "hook"))
+        self._hooks.append(BackgroundNotifier(hook, "hook"))
 
     def watch(self, watcher: Watcher) -> None:
         """Let a watcher follow the steps of its face, instead of the one that did so far."""
         self._watchers[watcher.face] = watcher
 
-    def wire(self, worker: str, intake: Intake, settler: Settler, meters: Meters) -> None:
+    def wire(self, worker: str, claimer: Claimer, settler: Settler, meters: Meters) -> None:
         """Let a worker tell. Where nobody listens nothing is wired, and it does nothing for it."""
 
         def count(ok: bool, /) -> None:
             meters.notified(ok=ok)
 
         if self._watchers:
-            settler.asks = lambda ended: self._questions(worker, ended)
-            intake.claimed = lambda steps: self._tell_claimed(worker, steps, intake.face_of, count)
-            intake.begun = lambda step: self._tell_begun(step, intake.face_of, count)
+            settler.asks = lambda ended: self._queries(worker, ended)
+            claimer.claimed = lambda steps: self._tell_claimed(worker, steps, claimer.face_of, count)
+            claimer.begun = lambda step: self._tell_begun(step, claimer.face_of, count)
         if self._watchers or self._hooks:
             settler.told = lambda endings, answers: self._tell(worker, endings, answers, count)
 
@@ -75,14 +75,14 @@ class Hooks:
         """Wait for what is under way, but not for ever: a hook may hang."""
         flush_all([*self._hooks, *self._watchers.values()], seconds)
 
-    def _questions(self, worker: str, ended: list[Attempt]) -> dict[str, Call[Any]]:
+    def _queries(self, worker: str, ended: list[Attempt]) -> dict[str, Call[Any]]:
         """Ask each watcher what to ask about the steps of its own face."""
-        questions = {}
+        queries = {}
         for face, watcher in self._watchers.items():
             step_ids = [one.step.step_id for one in ended if one.handler.face == face]
-            if step_ids and (question := watcher.question(worker, step_ids)) is not None:
-                questions[face] = question
-        return questions
+            if step_ids and (query := watcher.query(worker, step_ids)) is not None:
+                queries[face] = query
+        return queries
 
     def _tell_claimed(self, worker: str, steps: list[ClaimedStep], face_of: Callable[[str], str], count: Count) -> None:
         for face, watcher in self._watchers.items():

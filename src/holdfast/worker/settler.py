@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from holdfast import log
-from holdfast.connections.worker import Answers, Link
+from holdfast.connections.worker import Answers, WorkerConnection
 from holdfast.errors import HoldfastError, RefusedError
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
@@ -39,14 +39,14 @@ Told = Callable[[list[Ending], Answers], None]
 class Settler:
     """Takes ended attempts from any thread, and settles them on a connection of its own."""
 
-    def __init__(self, link: Link, held: Held, states: States, meters: Meters, worker: str) -> None:
-        self._link = link
+    def __init__(self, connection: WorkerConnection, held: Held, states: States, meters: Meters, worker: str) -> None:
+        self._connection = connection
         self._held = held
         self._states = states
         self._meters = meters
         self._ended: deque[Attempt] = deque()
         self._left: list[Attempt] = []  # taken, and not yet settled
-        self._questions: dict[str, Call[Any]] = {}  # to be asked with the settle, and what was answered
+        self._queries: dict[str, Call[Any]] = {}  # to be asked with the settle, and what was answered
         self._answers: Answers = {}
         self._ready = asyncio.Event()
         self._is_signalled = False
@@ -97,11 +97,11 @@ class Settler:
     async def settle(self, ended: list[Attempt]) -> None:
         """Say what became of them. Those whose outcome is none of ours to say are only let go of."""
         said = [one for one in ended if one.outcome is not None and not one.is_lost]
-        self._questions = {} if self.asks is None else self.asks(ended)
-        self._answers = dict.fromkeys(self._questions)
+        self._queries = {} if self.asks is None else self.asks(ended)
+        self._answers = dict.fromkeys(self._queries)
         settled = await self._make(said) if said else []
-        if self._questions and not said:  # all were settled by their handlers' own transactions
-            self._answers = await self._link.ask_all(self._questions)
+        if self._queries and not said:  # all were settled by their handlers' own transactions
+            self._answers = await self._connection.query_all(self._queries)
         await self._learn_failures(said, settled)
         settled += [one.settled for one in ended if one.settled is not None]
         self._account(ended, settled)
@@ -112,7 +112,7 @@ class Settler:
     async def close(self) -> None:
         """Close its connection; a handler that ends after this has nobody to tell."""
         self._loop = None
-        await self._link.close()
+        await self._connection.close()
 
     def _take(self) -> list[Attempt]:
         take = self._ended.popleft
@@ -132,9 +132,9 @@ class Settler:
         return await self._send(calls.settle_steps([one.settlement(one.outcome)]))
 
     async def _send(self, call: Call[SettledStep]) -> list[SettledStep]:
-        if not self._questions:
-            return await self._link.make(call)
-        settled, self._answers = await self._link.make_and_ask(call, self._questions)
+        if not self._queries:
+            return await self._connection.make(call)
+        settled, self._answers = await self._connection.make_and_query(call, self._queries)
         return settled
 
     async def _learn_failures(self, said: list[Attempt], settled: list[SettledStep]) -> None:
@@ -147,7 +147,7 @@ class Settler:
             return
         results: list[StepResult] | None = None
         with suppress(HoldfastError, psycopg.Error, OSError):  # they are settled; the next call finds the outage
-            results = await self._link.ask(calls.step_results([one.step.step_id for one in overruled]))
+            results = await self._connection.query(calls.step_results([one.step.step_id for one in overruled]))
         errors = {result.step_id: result.error for result in results or ()}
         for one in overruled:
             one.outcome = Fail(errors.get(one.step.step_id) or TOO_LARGE)

@@ -69,7 +69,12 @@ def lines(boxes: Sequence[Box]) -> list[tuple[str, Box | None, str, str]]:
         box = by_name[row.step]
         space = " " * (wide - len(row.left) - len(row.right) - 1)
         found.append(
-            (row.left, box, f"{row.right}{space}  ", f"{cut(plain(box.name), names):<{names}}  {_words(box)}".rstrip())
+            (
+                row.left,
+                box,
+                f"{row.right}{space}  ",
+                f"{cut(plain(box.name), names):<{names}}  {_box_label(box)}".rstrip(),
+            )
         )
     return found
 
@@ -111,7 +116,7 @@ def _print_levels(console: Console, drawing: Drawing) -> None:
             _fit(
                 console,
                 Text.assemble(
-                    "  ", (f"{SIGNS[box.mood]} {plain(box.name)}  {_words(box)}", STYLES[box.mood]), (after, "dim")
+                    "  ", (f"{SIGNS[box.mood]} {plain(box.name)}  {_box_label(box)}", STYLES[box.mood]), (after, "dim")
                 ),
             )
         if len(boxes) > SHOWN_OF_LEVEL:
@@ -125,7 +130,7 @@ def _fit(console: Console, text: Text) -> None:
     console.print(text)
 
 
-def _words(box: Box) -> str:
+def _box_label(box: Box) -> str:
     return "  ".join(filter(None, (box.word, plain(box.note))))
 
 

@@ -6,14 +6,14 @@ import asyncio
 
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from holdfast.kernel import pooled
+from holdfast.connections.pool import acheck, check
 
 WORDS = "select 'the last that it was asked'"
 
 
 def test_a_connection_that_the_server_closed_is_not_lent_out(dsn, db):
     """R9."""
-    with ConnectionPool(dsn, min_size=1, max_size=1, check=pooled.check, open=True) as pool:
+    with ConnectionPool(dsn, min_size=1, max_size=1, check=check, open=True) as pool:
         with pool.connection() as connection:
             backend = connection.info.backend_pid
         db.execute("select pg_terminate_backend(%s, 5000)", [backend])
@@ -27,7 +27,7 @@ def test_an_async_one_is_not_lent_out_either(dsn, db):
     """R9."""
 
     async def backends():
-        async with AsyncConnectionPool(dsn, min_size=1, max_size=1, check=pooled.acheck, open=False) as pool:
+        async with AsyncConnectionPool(dsn, min_size=1, max_size=1, check=acheck, open=False) as pool:
             async with pool.connection() as connection:
                 first = connection.info.backend_pid
             db.execute("select pg_terminate_backend(%s, 5000)", [first])
@@ -42,7 +42,7 @@ def test_an_async_one_is_not_lent_out_either(dsn, db):
 
 def test_one_that_has_said_nothing_is_not_asked(dsn, db):
     kwargs = {"autocommit": True}
-    with ConnectionPool(dsn, min_size=1, max_size=1, check=pooled.check, kwargs=kwargs, open=True) as pool:
+    with ConnectionPool(dsn, min_size=1, max_size=1, check=check, kwargs=kwargs, open=True) as pool:
         with pool.connection() as connection:
             connection.execute(WORDS)
             backend = connection.info.backend_pid

@@ -12,8 +12,10 @@ import traceback
 from holdfast import log
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.worker.attempt import Attempt
-from holdfast.worker.children import run_in_child
-from holdfast.worker.lanes import Ended, Lane, Loop, Threads
+from holdfast.worker.lanes.loop import Loop
+from holdfast.worker.lanes.processes import run_in_child
+from holdfast.worker.lanes.threads import Threads
+from holdfast.worker.lanes.waiting import Ended, Lane
 from holdfast.worker.metrics import Meters
 
 LOOK_EACH = 0.5

@@ -25,6 +25,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.config import Config
+from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.failpoints import failpoint
 from holdfast.handlers.registry import Handler, RetryPolicy
 from holdfast.handlers.signature import Signature
@@ -44,10 +45,9 @@ from holdfast.models import (
 )
 from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt, Batch
-from holdfast.worker.desk import PoolDesk
 from holdfast.worker.execute import Interrupted, Unfit, attempt, outcome_of
 from holdfast.worker.exit_codes import STOPS
-from holdfast.worker.lanes import Run
+from holdfast.worker.lanes.waiting import Run
 
 SPAWN = multiprocessing.get_context("spawn")  # not fork: the worker has threads
 NAME = "holdfast-cpu"
@@ -229,8 +229,8 @@ def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
     cursor = None if work["cursor"] is None else json.dumps(work["cursor"])
     run = None if run_id is None else UUID(run_id)
     step = ClaimedStep(step_id, run, work["kind"], work["input"], number, lease_id, None, cursor)  # type: ignore[arg-type]
-    desk = _desk(dsn, work["worker"], work["lease"])
-    return Attempt(step, handler, desk, work["lease"], Batch(1, work["renewed_at"]))
+    executor = _executor(dsn, work["worker"], work["lease"])
+    return Attempt(step, handler, executor, work["lease"], Batch(1, work["renewed_at"]))
 
 
 @dataclass(frozen=True)
@@ -262,8 +262,8 @@ def _handler(work: Work) -> Handler:
 
 
 @lru_cache
-def _desk(dsn: str, worker: str, lease: float) -> PoolDesk:
-    return PoolDesk(dsn, worker, timedelta(seconds=lease), Config().call_deadline)
+def _executor(dsn: str, worker: str, lease: float) -> HandlerExecutor:
+    return HandlerExecutor(dsn, worker, timedelta(seconds=lease), Config().call_deadline)
 
 
 def _outcome(said: dict[str, Any] | None) -> Outcome | None:

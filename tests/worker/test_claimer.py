@@ -12,8 +12,8 @@ from holdfast import Holdfast
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import events
-from holdfast.worker import batch_size
-from holdfast.worker.batch_size import Pace
+from holdfast.worker import claimer
+from holdfast.worker.claimer import BatchSize
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import new_identity
 from kernel.steps import DB, start, step_row, value
@@ -22,15 +22,15 @@ from worker.running import burst, seconds, until, worker_of, working
 pytestmark = pytest.mark.one_server
 
 
-def test_a_pace_begins_with_what_can_run_at_once() -> None:
+def test_the_batch_size_begins_with_what_can_run_at_once() -> None:
     """W-05."""
-    assert Pace(10, 500).room(0) == 10
-    assert Pace(1000, 500).room(0) == 500
+    assert BatchSize(10, 500).room(0) == 10
+    assert BatchSize(1000, 500).room(0) == 500
 
 
-def test_a_pace_doubles_while_batches_are_through_soon_and_halves_when_late() -> None:
+def test_the_batch_size_doubles_while_batches_are_through_soon_and_halves_when_late() -> None:
     """W-05."""
-    pace = Pace(10, 100)
+    pace = BatchSize(10, 100)
     sizes = []
     for took in (0.01, 0.01, 0.01, 0.01, 0.01, 0.2, 1, 1, 1, 1, 1):
         pace.batch_ended(pace.size, took)
@@ -41,30 +41,30 @@ def test_a_pace_doubles_while_batches_are_through_soon_and_halves_when_late() ->
 
 def test_a_small_batch_that_was_through_soon_proves_nothing() -> None:
     """W-05."""
-    pace = Pace(10, 100)
+    pace = BatchSize(10, 100)
     pace.batch_ended(2, 0.001)
 
     assert pace.size == 10
 
 
 @pytest.mark.parametrize(("unfinished", "room"), [(0, 10), (7, 3), (10, 0), (11, 0)])
-def test_a_pace_takes_what_can_run_while_handlers_are_not_known_to_be_quick(unfinished: int, room: int) -> None:
+def test_the_batch_size_takes_what_can_run_while_handlers_are_not_known_to_be_quick(unfinished: int, room: int) -> None:
     """W-05."""
-    assert Pace(10, 100).room(unfinished) == room
+    assert BatchSize(10, 100).room(unfinished) == room
 
 
 @pytest.mark.parametrize(("unfinished", "room"), [(0, 40), (10, 40), (40, 40), (41, 0), (80, 0)])
-def test_a_pace_fetches_a_batch_while_no_more_than_one_waits(unfinished: int, room: int) -> None:
+def test_the_batch_size_fetches_a_batch_while_no_more_than_one_waits(unfinished: int, room: int) -> None:
     """W-05."""
-    pace = Pace(10, 100)
+    pace = BatchSize(10, 100)
     pace.size = 40
 
     assert pace.room(unfinished) == room
 
 
-def test_a_pace_that_took_too_much_begins_again() -> None:
+def test_the_batch_size_that_took_too_much_begins_again() -> None:
     """W-05."""
-    pace = Pace(10, 100)
+    pace = BatchSize(10, 100)
     pace.size = 80
     pace.overfull()
 
@@ -72,9 +72,9 @@ def test_a_pace_that_took_too_much_begins_again() -> None:
 
 
 @pytest.mark.parametrize(("took", "is_at_once"), [(0.001, True), (0.02, True), (0.021, False)])
-def test_a_pace_knows_whether_a_batch_was_through_at_once(took: float, is_at_once: bool) -> None:
+def test_the_batch_size_knows_whether_a_batch_was_through_at_once(took: float, is_at_once: bool) -> None:
     """T-12: only then is it worth waiting for what it frees."""
-    learning = Pace(10, 100)
+    learning = BatchSize(10, 100)
     learning.batch_ended(1, took)
 
     assert learning.is_at_once is is_at_once
@@ -88,12 +88,12 @@ def chain(db: DB, length: int, kind: str = "link") -> str:
     return str(run_id)
 
 
-@pytest.mark.parametrize("at_once", [batch_size.AT_ONCE, -1.0])
+@pytest.mark.parametrize("at_once", [claimer.AT_ONCE, -1.0])
 def test_what_a_settle_frees_is_claimed_without_a_poll_or_a_hint(
     hf: Holdfast, db: DB, monkeypatch: pytest.MonkeyPatch, at_once: float
 ) -> None:
     """T-12: by a worker that hears no hints and would look again in five minutes, however long its batches take."""
-    monkeypatch.setattr(batch_size, "AT_ONCE", at_once)
+    monkeypatch.setattr(claimer, "AT_ONCE", at_once)
     hf.task(name="link")(lambda: None)
     run_id = chain(db, 20)
 
@@ -120,13 +120,13 @@ def test_children_are_waited_for_only_where_nothing_else_is_due(
 
     asyncio.run(claimed_once(worker))
 
-    assert worker.intake.awaits_children is is_awaited
+    assert worker.claimer.awaits_children is is_awaited
 
 
 async def claimed_once(worker: Worker) -> None:
-    await worker.intake.claim(worker._claims)
+    await worker.claimer.claim(worker._claims)
     await worker._claims.close()
-    worker.intake.close()
+    worker.claimer.close()
 
 
 class Slots:
@@ -150,7 +150,7 @@ def test_what_waits_behind_long_handlers_is_given_back_uncharged(hf: Holdfast, d
     """W-05: another worker may have a slot for it."""
     slots = Slots(hf)
     with working(hf, concurrency=2) as worker:
-        worker.intake._pace.size = 8
+        worker.claimer._batch_size.size = 8
         slots.long.start_many([{}] * 8)
         until(lambda: value(db, "select count(*) from holdfast.journal where event = 'released'") >= 6, "the surplus")
         with working(hf, concurrency=8):
@@ -169,7 +169,7 @@ def test_quick_steps_behind_one_long_handler_are_not_given_back(hf: Holdfast, db
         assert slots.began.acquire(timeout=30)
         (oldest,) = worker.held.values()
         oldest.batch.claimed_at -= 60  # it has been under way for long
-        worker.intake._pace.size = 64
+        worker.claimer._batch_size.size = 64
         slots.quick.start_many({"number": n} for n in range(2000))
         until(lambda: value(db, "select count(*) from holdfast.steps where state = 'done'") == 2000, "the quick ones")
         slots.go.set()
@@ -270,7 +270,7 @@ def test_a_worker_that_drains_hands_back_what_it_has_not_begun(hf: Holdfast, db:
     slots = Slots(hf)
     slots.long.start_many([{}] * 3)
     with working(hf, concurrency=1, grace=seconds(0.05)) as worker:
-        worker.intake._pace.size = 3
+        worker.claimer._batch_size.size = 3
         assert slots.began.acquire(timeout=30)
     slots.go.set()
 
