@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.demo import load, story
+from holdfast.demo import story, workload
 from holdfast.demo.judge import judge
 from holdfast.demo.order_play import judged
 from holdfast.demo.tasks import HOPELESS
@@ -69,8 +69,8 @@ def test_a_demo_without_a_killed_worker_or_without_a_rescue_proves_nothing():
 
 def test_the_evidence_is_read_from_the_journal_and_the_effects(db, clock):
     """W-35, W-61: claimed by one, expired, claimed by another, done; and an effect written twice is seen."""
-    load.prepare(db)
-    started = load.start(db, "demo-1", 4, 0.0)
+    workload.prepare(db)
+    started = workload.start(db, "demo-1", 4, 0.0)
     (first,) = kernel.run(db, calls.claim_steps("a/1", "demo-1", ["demo.send_welcome"], lease=timedelta(seconds=1)))
     assert demo.held_by(db, started, "a/1") == {first.step_id}
     clock.advance(timedelta(seconds=2))
@@ -117,8 +117,8 @@ def test_a_story_says_whose_lease_ran_out():
 
 @pytest.mark.parametrize("count", [30, 300, 3001])
 def test_the_kinds_make_up_what_was_asked_for(count):
-    shares = load.shares(count)
-    kinds = [kind for kind, _ in load.mixed(shares, 0.1)]
+    shares = workload.shares(count)
+    kinds = [kind for kind, _ in workload.mixed(shares, 0.1)]
 
     assert sum(shares.values()) == len(kinds) == count
     assert shares[HOPELESS] >= 1

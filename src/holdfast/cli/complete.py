@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -12,11 +13,11 @@ from holdfast import config, embedded
 from holdfast.connections.deadline import connect
 from holdfast.errors import HoldfastError
 from holdfast.flow import run_list
-from holdfast.kernel.query import Query, query
+from holdfast.kernel.query import Query, limit_time, query
 from holdfast.reads import queues_workers, run_detail
 
 PATIENCE = 2  # seconds to connect: libpq knows no less
-ANSWER_WITHIN = "set statement_timeout = '300ms'"
+ANSWER_WITHIN = timedelta(milliseconds=300)
 
 
 def queues(incomplete: str) -> list[str]:
@@ -50,7 +51,7 @@ def _found(names: Query[str]) -> list[str]:
         if address is None:
             return []
         with connect(address, timeout=PATIENCE) as connection:
-            connection.execute(ANSWER_WITHIN)
+            limit_time(connection, ANSWER_WITHIN)
             return query(connection, names)
     except (HoldfastError, psycopg.Error, OSError, ValidationError):
         return []

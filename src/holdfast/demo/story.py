@@ -31,10 +31,10 @@ def choose(evidence: Sequence[StepRecord]) -> StepRecord | None:
 
 def tell(connection: Connection[Any], step_id: int) -> list[Line]:
     """Read a step's story."""
-    return in_sentence(demo.moves(connection, step_id))
+    return in_words(demo.moves(connection, step_id))
 
 
-def in_sentence(moves: Sequence[Move]) -> list[Line]:
+def in_words(moves: Sequence[Move]) -> list[Line]:
     """Say each move in words; whose lease ran out is known by its number."""
     owners = {move.lease_id: _short(move.actor) for move in moves if move.event == "claimed"}
     return [Line(move.at, move.at - moves[0].at, _sentence(move, owners), move.to_state) for move in moves]

@@ -58,6 +58,12 @@ def query_one(connection: Connection[Any], read: Query[Row]) -> Row | None:
     return next(iter(query(connection, read)), None)
 
 
+def limit_time(connection: Connection[Any], span: timedelta) -> None:
+    """Let the server give up each statement of this connection after a span."""
+    milliseconds = str(round(span.total_seconds() * 1000))
+    connection.execute("select pg_catalog.set_config('statement_timeout', %s, false)", [milliseconds])
+
+
 def moment_ago(connection: Connection[Any], span: timedelta) -> datetime:
     """Give the moment a span ago, by the database's clock."""
     (moment,) = query(connection, Query("select holdfast.clock() - %(span)s", datetime, {"span": span}))
