@@ -8,21 +8,12 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.acting import act_on_each
-from holdfast.cli.bulk import deal_with_all
-from holdfast.cli.common import (
-    DB,
-    LimitOption,
-    QueueOption,
-    Reason,
-    SinceOption,
-    TenantOption,
-    common,
-    opened,
-)
-from holdfast.cli.complete import ids as complete_ids
+from holdfast.cli.bulk import act_on_each, deal_with_all
+from holdfast.cli.connection import DB, opened
+from holdfast.cli.options import LimitOption, QueueOption, Reason, SinceOption, TenantOption, output_options
+from holdfast.cli.options import ids as complete_ids
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.cli.show import state_cell
+from holdfast.cli.run_page import state_cell
 from holdfast.errors import BadInput
 from holdfast.kernel import calls
 from holdfast.kernel.query import as_mapping, moment_ago
@@ -38,7 +29,7 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @app.command(epilog="Example: holdfast dlq report --since 1d")
-@common
+@output_options
 def report(
     *,
     kind: KindOption = None,
@@ -65,7 +56,7 @@ def report(
 
 
 @app.command("list", epilog="Example: holdfast dlq list --kind mail --since 2h")
-@common
+@output_options
 def list_(
     *,
     kind: KindOption = None,
@@ -96,7 +87,7 @@ def list_(
 
 
 @app.command(epilog="Example: holdfast dlq retry --kind mail --reason 'the server is back'")
-@common
+@output_options
 def retry(
     ids: SomeIds = None,
     *,
@@ -112,13 +103,13 @@ def retry(
     """Try dead steps again, by their ids or all that a filter finds."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
-        act_on_each(ids, lambda one: calls.retry(one, reason), as_json=as_json)
+        act_on_each(ids, lambda subject: calls.retry(subject, reason), as_json=as_json)
         return
     _by_filter("retry", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
 
 
 @app.command(epilog="Example: holdfast dlq resolve 42 --reason 'sent by hand'")
-@common
+@output_options
 def resolve(
     ids: SomeIds = None,
     *,
@@ -134,7 +125,7 @@ def resolve(
     """Say that a person has dealt with dead steps: what waits for them goes on."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
-        act_on_each(ids, lambda one: calls.resolve(one, reason), as_json=as_json)
+        act_on_each(ids, lambda subject: calls.resolve(subject, reason), as_json=as_json)
         return
     _by_filter("resolve", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
 

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import show as page
+from holdfast.cli import run_page as page
 from holdfast.cli import watch as following
-from holdfast.cli.acting import act_on_each
-from holdfast.cli.common import (
+from holdfast.cli.bulk import act_on_each
+from holdfast.cli.connection import opened
+from holdfast.cli.options import (
     Id,
     Ids,
     LimitOption,
@@ -19,8 +20,7 @@ from holdfast.cli.common import (
     Reason,
     SinceOption,
     TenantOption,
-    common,
-    opened,
+    output_options,
     parse_span,
 )
 from holdfast.cli.render import AsJson, data_json, data_table, say
@@ -56,7 +56,7 @@ BeforeOption = Annotated[str | None, typer.Option("--before", help="Begin below 
 
 
 @app.command("list", epilog="Example: holdfast runs list --failed --since 2h")
-@common
+@output_options
 def list_(
     *,
     state: StateOption = None,
@@ -88,7 +88,7 @@ def list_(
 
 
 @app.command(epilog="Example: holdfast runs show 42")
-@common
+@output_options
 def show(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
@@ -105,7 +105,7 @@ def show(
 
 
 @app.command(epilog="Example: holdfast runs watch 42 --timeout 10m")
-@common
+@output_options
 def watch(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
@@ -122,17 +122,17 @@ def watch(
 
 
 @app.command(epilog='Example: holdfast runs cancel 42 --reason "ordered twice"')
-@common
+@output_options
 def cancel(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Cancel runs or steps, held or not; a worker that has one learns so."""
-    act_on_each(ids, lambda one: calls.cancel(one, reason), as_json=as_json)
+    act_on_each(ids, lambda subject: calls.cancel(subject, reason), as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast runs retry 42 43 --reason "the shop is back"')
-@common
+@output_options
 def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Try failed steps again, or all failed steps of a run, with a fresh budget of tries."""
-    act_on_each(ids, lambda one: calls.retry(one, reason), as_json=as_json)
+    act_on_each(ids, lambda subject: calls.retry(subject, reason), as_json=as_json)
 
 
 def _cells(row: Asked) -> list[object]:

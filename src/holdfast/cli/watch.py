@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from holdfast.cli.common import DB
+from holdfast.cli.connection import DB
 from holdfast.cli.render import data, data_json, data_line, plain, say
-from holdfast.cli.show import state_cell
+from holdfast.cli.run_page import state_cell
 from holdfast.reads import follow
 from holdfast.reads.follow import Glance
 

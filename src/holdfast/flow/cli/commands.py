@@ -8,20 +8,14 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.common import (
-    DB,
-    LimitOption,
-    SinceOption,
-    TenantOption,
-    common,
-    opened,
-    parse_span,
-)
-from holdfast.cli.complete import flows, tasks
+from holdfast.cli.connection import DB, opened
+from holdfast.cli.options import LimitOption, SinceOption, TenantOption, output_options, parse_span
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.cli.show import state_cell
+from holdfast.cli.run_page import state_cell
 from holdfast.flow import run_list, task_page
-from holdfast.flow.cli import act, draw, page, request
+from holdfast.flow.cli import graph, manual, page
+from holdfast.flow.cli import start as starting
+from holdfast.flow.cli.completion import flows, tasks
 from holdfast.flow.graph_view.drawing import progress
 from holdfast.flow.run_list import STATES, TaskPage, TasksWanted
 from holdfast.kernel.query import moment_ago
@@ -29,10 +23,10 @@ from holdfast.reads.run_detail import parse_id
 from holdfast.reads.run_list import LOOK_AT
 
 app = typer.Typer(help="Flows: steps that wait for steps, and the tasks started of them.", no_args_is_help=True)
-app.command(epilog=draw.EXAMPLES)(common(draw.graph))
-app.command(epilog='Example: holdfast flow retry TASK --reason "the shop is back"')(common(act.retry))
-app.command(epilog="Example: holdfast flow resolve TASK charge --result '{\"paid\": 12}'")(common(act.resolve))
-app.command(epilog='Example: holdfast flow cancel TASK --reason "ordered twice"')(common(act.cancel))
+app.command(epilog=graph.EXAMPLES)(output_options(graph.graph))
+app.command(epilog='Example: holdfast flow retry TASK --reason "the shop is back"')(output_options(manual.retry))
+app.command(epilog=manual.RESOLVE_EXAMPLE)(output_options(manual.resolve))
+app.command(epilog='Example: holdfast flow cancel TASK --reason "ordered twice"')(output_options(manual.cancel))
 
 Named = Annotated[str, typer.Argument(help="The flow's name.", autocompletion=flows)]
 NameOption = Annotated[str | None, typer.Option("--name", help="Only of this flow.", autocompletion=flows)]
@@ -43,7 +37,7 @@ TaskArgument = Annotated[
 
 
 @app.command("list", epilog="Example: holdfast flow list --namespace shop")
-@common
+@output_options
 def list_(*, name: NameOption = None, namespace: NamespaceOption = None, as_json: AsJson = False) -> None:
     """List the flows that workers have defined, with what is open and failed among the newest runs."""
     with opened() as connection:
@@ -64,7 +58,7 @@ def list_(*, name: NameOption = None, namespace: NamespaceOption = None, as_json
 
 
 @app.command("tasks", epilog="Example: holdfast flow tasks --name order --failed --since 2h")
-@common
+@output_options
 def tasks_(
     *,
     state: Annotated[list[str] | None, typer.Option("--state", help=f"{', '.join(STATES)}. May be repeated.")] = None,
@@ -92,7 +86,7 @@ def tasks_(
 
 
 @app.command(epilog="Example: holdfast flow start order order_id=123 express=true --wait")
-@common
+@output_options
 def start(
     name: Named,
     fields: Annotated[
@@ -125,17 +119,17 @@ def start(
     as_json: AsJson = False,
 ) -> None:
     """Start a task by the definition that a worker said last, and print its id."""
-    order = request.Order(
-        name, request.read_context(fields or [], context), namespace, version, key, tenant, tuple(skip or ()),
-        request.about(tag, initiator, reason),
+    order = starting.Order(
+        name, starting.read_context(fields or [], context), namespace, version, key, tenant, tuple(skip or ()),
+        starting.about(tag, initiator, reason),
     )  # fmt: skip
     with opened() as connection:
-        task_id = request.by_app(app_name, order) if app_name else request.by_definition(connection, order)
-        request.report(connection, task_id, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
+        task_id = starting.by_app(app_name, order) if app_name else starting.by_definition(connection, order)
+        starting.report(connection, task_id, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
 
 
 @app.command(epilog="Example: holdfast flow show TASK --step charge")
-@common
+@output_options
 def show(
     task: TaskArgument,
     *,

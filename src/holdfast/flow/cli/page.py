@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.cli import show
+from holdfast.cli import run_page
 from holdfast.cli.render import Styled, cut, data_json, data_pairs, data_table, heading, say
 from holdfast.cli.render import as_json as written
 from holdfast.flow import task_page
@@ -23,7 +23,7 @@ COMMANDS = {
     "retry": "holdfast flow retry {target}",
     "retry_from": "holdfast flow retry {target} --from STEP",
     "resolve": "holdfast flow resolve {target}",
-    "resume_queue": show.COMMANDS["resume_queue"],
+    "resume_queue": run_page.COMMANDS["resume_queue"],
 }
 COMMANDS_OF_A_STEP = {
     "retry": "holdfast flow retry {target} {step}",
@@ -46,12 +46,12 @@ def show_page(page: TaskPage, *, as_json: bool) -> None:
 
 def show_step(page: RunPage, *, as_json: bool) -> None:
     """Print the page of one step, with the commands of flows."""
-    show.show(page, COMMANDS, as_json=as_json)
+    run_page.show(page, COMMANDS, as_json=as_json)
 
 
 def command(action: Action) -> str:
     """Write an action as a command line."""
-    (line,) = show.commands([action], COMMANDS if action.step is None else COMMANDS_OF_A_STEP)
+    (line,) = run_page.commands([action], COMMANDS if action.step is None else COMMANDS_OF_A_STEP)
     return line
 
 
@@ -66,14 +66,14 @@ def draw(page: TaskPage, possible: Mapping[str, str]) -> None:
         if len(failed) > SHOWN_FAILED:
             say(f"and {len(failed) - SHOWN_FAILED} more; --json has them all")
     heading("possible now")
-    show.print_all(line for command, effect in possible.items() for line in (f"{effect}:", f"  {command}"))
+    run_page.print_all(line for command, effect in possible.items() for line in (f"{effect}:", f"  {command}"))
     heading("steps")
     if page.subject.total > len(page.steps):
         say(f"the first {len(page.steps):,} of {page.subject.total:,} steps")
     names = {step.id: step.name for step in page.steps}
     groups = task_page.grouped(page.steps)
     data_table(COLUMNS, [_cells(group, page.subject, names) for group in groups])
-    show.draw_story(page.story)
+    run_page.draw_story(page.story)
 
 
 def _facts(page: TaskPage) -> dict[str, object]:

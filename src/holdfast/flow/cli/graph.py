@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from holdfast.cli.common import opened
-from holdfast.cli.complete import flows_and_tasks
+from holdfast.cli.connection import opened
 from holdfast.cli.render import AsJson, cut, data, data_json, plain, say
 from holdfast.errors import BadInput
+from holdfast.flow.cli.completion import flows_and_tasks
 from holdfast.flow.cli.page import STYLES
 from holdfast.flow.graph_view import drawing, rails, svg
 from holdfast.flow.graph_view.drawing import Drawing
