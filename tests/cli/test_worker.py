@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from holdfast import config
-from holdfast.cli.application import load_app
+from holdfast.cli.app_loader import load_app
 from holdfast.cli.worker import _commands, options_of
 from holdfast.errors import AppNotFound
 

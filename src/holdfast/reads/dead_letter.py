@@ -12,9 +12,10 @@ import psycopg
 from psycopg import Connection
 
 from holdfast import faces
-from holdfast.errors import RefusedError
+from holdfast.errors import BadInput, RefusedError
 from holdfast.kernel import db
 from holdfast.kernel.query import Query, query
+from holdfast.reads.run_detail import parse_id
 
 CHUNK = 100  # dead steps that are dealt with in one transaction
 LOOK_AT = 100_000  # of the dead, newest first, for one report
@@ -30,6 +31,8 @@ class Dead:
     queue: str
     tenant: str
     state: str
+    phase: str
+    outcome: str
     run_id: UUID | None
     attempt: int
     finished_at: datetime
@@ -49,6 +52,22 @@ class Group:
     first_at: datetime
     last_at: datetime
     sample_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadPage:
+    """Some dead steps; `next` is the id that the following page begins below."""
+
+    rows: list[Dead]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The dead by fault; where there are more than one report looks at, these are the newest."""
+
+    groups: list[Group]
+    is_partial: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +101,8 @@ class OfMachine:
 
 
 LIST: LiteralString = """
-select d.id::text, d.kind, d.queue, d.tenant, d.state, d.run_id, d.attempt, d.finished_at,
+select d.id::text, d.kind, d.queue, d.tenant, d.state, 'over' as phase, 'failed' as outcome, d.run_id,
+       d.attempt, d.finished_at,
        coalesce(d.error ->> 'type', '') as error_type,
        left(coalesce(d.error ->> 'message', d.error #>> '{}', ''), 300) as message, d.error::text
   from holdfast.dead_steps d
@@ -142,9 +162,24 @@ def listed(scope: Scope, *, limit: int, below: int = 2**63 - 1) -> Query[Dead]:
     return Query(LIST, Dead, {**asdict(scope), "limit": limit, "below": below})
 
 
-def report(scope: Scope) -> Query[Group]:
+def page(connection: Connection[Any], scope: Scope, *, limit: int, below: str | None) -> DeadPage:
+    """Give one page of dead steps, newest first, below the id that the last page said."""
+    begin = 2**63 - 1 if below is None else parse_id(below)
+    if not isinstance(begin, int):
+        raise BadInput(f"{below} is a run; the dead letter has steps, and a step's id is a number")
+    rows = query(connection, listed(scope, limit=limit + 1, below=min(begin, 2**63 - 1)))
+    return DeadPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
+
+
+def by_fault(scope: Scope) -> Query[Group]:
     """Ask what the dead died of, the most frequent first."""
     return Query(REPORT, Group, {**asdict(scope), "limit": LOOK_AT})
+
+
+def report(connection: Connection[Any], scope: Scope) -> Report:
+    """Group the dead by kind and fault."""
+    groups = query(connection, by_fault(scope))
+    return Report(groups, sum(group.count for group in groups) == LOOK_AT)
 
 
 def snapshot(scope: Scope) -> Query[int]:

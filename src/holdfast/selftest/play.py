@@ -13,7 +13,8 @@ import psycopg
 from holdfast.connections.deadline import connect
 from holdfast.errors import HoldfastError, Unreachable
 from holdfast.kernel import migrate, self_test_schema
-from holdfast.selftest import faults, place, rounds
+from holdfast.kernel import self_test_place as place
+from holdfast.selftest import faults, rounds
 from holdfast.selftest.faults import LEASE
 from holdfast.selftest.history import judge, taken_early
 from holdfast.selftest.reaper import reaped

@@ -16,8 +16,8 @@ import psutil
 
 from holdfast.connections.deadline import connect
 from holdfast.errors import DatabaseError, HoldfastError
+from holdfast.kernel import self_test_place as place
 from holdfast.kernel import self_test_schema
-from holdfast.selftest import place
 from holdfast.worker_processes import inherited
 
 WAIT = 120  # seconds: longer than it may take

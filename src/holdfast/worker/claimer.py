@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
 
 from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.connections.worker import WorkerConnection
@@ -14,6 +13,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.arrays import Texts
 from holdfast.models import DEFAULT_LEASE, ClaimedStep
 from holdfast.worker.attempt import Attempt, Batch, Held, lease_clock
+from holdfast.worker.hooks import WorkerHooks
 from holdfast.worker.lanes import Lanes
 from holdfast.worker.lanes.waiting import Lane
 from holdfast.worker.options import Options
@@ -61,12 +61,15 @@ class BatchSize:
 class Claimer:
     """Claims for one worker."""
 
-    def __init__(self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler) -> None:
+    def __init__(
+        self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler, *, hooks: WorkerHooks
+    ) -> None:
         self.lanes = Lanes(registry, options.concurrency, settler.ended, dsn)
         self._executor = HandlerExecutor(dsn, options.identity, options.lease, options.call_deadline)
         self._options = options
         self._held = held
         self._settler = settler
+        self._hooks = hooks
         self._batch_size = BatchSize(self.lanes.capacity, options.largest_batch)
         self._handlers = {h.kind: h for h in registry}
         self._versions = {kind: registry.versions(kind) for kind in registry.kinds()}
@@ -74,13 +77,7 @@ class Claimer:
         self._served = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}  # by identity: hashing one is slow
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = Texts(registry.kinds())
-        self.claimed: Callable[[list[ClaimedStep]], None] | None = None
-        self.begun: Callable[[ClaimedStep], None] | None = None
         self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
-
-    def face_of(self, kind: str) -> str:
-        """Name the face whose handler serves a kind."""
-        return self._handlers[kind].face
 
     @property
     def unfinished(self) -> int:
@@ -119,8 +116,7 @@ class Claimer:
             if steps:
                 in_runs = in_runs or any(step.run_id is not None for step in steps)
                 found.update([step.kind for step in steps])
-                if self.claimed is not None:
-                    self.claimed(steps)
+                self._hooks.claimed(steps)
                 failpoint("before_hand_out")
                 self._hand_out(await self._taken(steps, sent_at, connection))
                 failpoint("after_hand_out")
@@ -152,7 +148,7 @@ class Claimer:
 
     async def _taken(self, steps: list[ClaimedStep], sent_at: float, connection: WorkerConnection) -> list[Attempt]:
         """Begin an attempt for each step, its input completed where its handler wants more than that."""
-        batch = Batch(len(steps), sent_at, self.begun)
+        batch = Batch(len(steps), sent_at, self._hooks.begun if self._hooks.is_watched else None)
         asked = []
         if self._is_completed:
             asked = inputs.queries(steps, self._versions.__getitem__, is_traced=batch.is_traced)

@@ -19,9 +19,11 @@ from holdfast.kernel import calls
 from holdfast.worker.attempt import Attempt, Held, lease_clock
 from holdfast.worker.lanes.loop import new_loop
 from holdfast.worker.metrics import Meters
+from holdfast.worker.options import Options
 
 RENEW_AT = 1 / 3
 LOOK_EACH = 2.0  # seconds between looks for steps that were cancelled or taken away
+LONGEST_CALL = timedelta(seconds=10)
 FASTEST = 0.05
 SLOWEST = 0.5
 
@@ -29,15 +31,15 @@ SLOWEST = 0.5
 class Leases:
     """The thread that keeps the leases of one worker."""
 
-    def __init__(self, dsn: str, worker: str, held: Held, meters: Meters, deadline: timedelta) -> None:
-        self._worker = worker
+    def __init__(self, dsn: str, options: Options, held: Held, meters: Meters) -> None:
+        self._worker = options.identity
         self._held = held
         self._meters = meters
-        self._connection = WorkerConnection(dsn, min(10.0, deadline.total_seconds()))
+        self._connection = WorkerConnection(dsn, min(LONGEST_CALL, options.call_deadline))
         self._loop = new_loop()
         self._looked_at = 0.0
         self._closing = asyncio.Event()
-        self._log = log.get("lease").bind(worker=worker)
+        self._log = log.get("lease").bind(worker=options.identity)
         self._thread = threading.Thread(target=self._run, name="holdfast-lease", daemon=True)
 
     def start(self) -> None:

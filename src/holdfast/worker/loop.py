@@ -23,7 +23,7 @@ from holdfast.worker import forks
 from holdfast.worker.attempt import Held
 from holdfast.worker.claimer import AT_ONCE, Claimer
 from holdfast.worker.drain import drain
-from holdfast.worker.hooks import Hooks
+from holdfast.worker.hooks import Hooks, WorkerHooks
 from holdfast.worker.leases import Leases
 from holdfast.worker.listener import Listener
 from holdfast.worker.metrics import Meters
@@ -47,15 +47,16 @@ class Worker:
         self.stop_signals = 0
         self._registry = registry
         self._definitions = list(registry.definitions())  # here: what makes no sense is told before the worker begins
-        self.hooks = hooks or Hooks()
+        self.hooks = WorkerHooks(hooks or Hooks(), options.identity, registry, self.meters)
         self.held: Held = {}
-        deadline = options.call_deadline.total_seconds()
-        self._claims = WorkerConnection(dsn, deadline)
-        self.settler = Settler(WorkerConnection(dsn, deadline), self.held, self.states, self.meters, options.identity)
-        self.leases = Leases(dsn, options.identity, self.held, self.meters, options.call_deadline)
-        self._listener = Listener(dsn, options.identity, options.queues, self.wake)
-        self.claimer = Claimer(dsn, registry, options, self.held, self.settler)
         self._wake = asyncio.Event()
+        self._claims = WorkerConnection(dsn, options.call_deadline)
+        self.settler = Settler(
+            dsn, options, self.held, self.states, self.hooks, meters=self.meters, woken=self._wake.set
+        )
+        self.leases = Leases(dsn, options, self.held, self.meters)
+        self._listener = Listener(dsn, options.identity, options.queues, self.wake)
+        self.claimer = Claimer(dsn, registry, options, self.held, self.settler, hooks=self.hooks)
         self._beside: list[asyncio.Task[None]] = []
         self._trouble: BaseException | None = None
         self._empty_polls = 0
@@ -65,8 +66,6 @@ class Worker:
         self._next_due: float | None = None
         self._recovery = Recovery(self._claims, options, self.meters)
         self.log = log.get("worker").bind(worker=options.identity)
-
-    # What the outside may do: wake it, stop it, look at it.
 
     def wake(self) -> None:
         """Let it look for work now."""
@@ -147,10 +146,6 @@ class Worker:
         if self._beside:
             return
         self.settler.begin()
-        self.settler.woken = self._wake.set
-        self.settler.freed = self._wake_beside_settle
-        self.hooks.wire(self.options.identity, self.claimer, self.settler, self.meters)
-        self.settler.is_lingering = lambda: self.claimer.unfinished > 0
         self.leases.start()
         beside = [self._settle(), self.claimer.lanes.watch_loop(self.meters)]
         if self.options.listens and not self.options.burst:
@@ -226,7 +221,10 @@ class Worker:
         """Beside the loop: settle what ends. A database that fails is the loop's to wait for."""
         while True:
             try:
-                self.claimer.ended(await self.settler.next())
+                await self.settler.take()
+                if not self.claimer.awaits_children:  # else the next claim is for steps that this settle makes due
+                    self._wake_for_room()
+                self.claimer.ended(await self.settler.settle_taken())
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - it is raised again in the loop
@@ -235,11 +233,6 @@ class Worker:
                 await asyncio.sleep(self.options.error_wait.total_seconds())
             else:
                 self._wake_for_room()
-
-    def _wake_beside_settle(self) -> None:
-        """Let the next claim overlap a settle, unless it is the children which that frees that it waits for."""
-        if not self.claimer.awaits_children:
-            self._wake_for_room()
 
     def _wake_for_room(self) -> None:
         if self.states.worker in {"polling", "draining"} or self.options.burst:
@@ -287,11 +280,9 @@ class Worker:
         return max(0.001, left)
 
     async def _sleep(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        except TimeoutError:
-            return
 
     def _about(self) -> dict[str, Any]:
         state = self.states.reported(in_flight=self.in_flight, found_nothing=self._empty_polls > 0)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import psycopg
 from psycopg import Connection, sql
@@ -22,8 +22,13 @@ from psycopg import Connection, sql
 from holdfast.connections.deadline import connect
 from holdfast.errors import DatabaseError, HoldfastError, PermissionMissing
 from holdfast.kernel import migrate
-from holdfast.reads.doctor import LEFT_SCHEMAS, SELF_TEST_LOCK
 
+SELF_TEST_LOCK: LiteralString = "pg_catalog.hashtextextended('holdfast self-test', 0)"
+LEFT_SCHEMAS: LiteralString = r"""
+select n.nspname from pg_catalog.pg_namespace n
+ where n.nspname ~ '^holdfast_selftest_[0-9a-f]{8}$' and n.nspowner = pg_catalog.to_regrole('hf_owner')
+ order by 1
+"""
 ROLES = ("hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner")
 MARK = "made for a self-test of Holdfast, which drops it when nothing uses it"
 # The lock is a transaction's, not a session's: so it also works through a pooler. It may last as long as it takes.
@@ -135,6 +140,14 @@ def make(connection: Connection[Any], name: str) -> None:
             f"the login may not make the schema of a self-test: {said}; "
             "use the login that migrates: one that owns the database and is in hf_owner, or has CREATEROLE"
         ) from error
+
+
+def left_schemas(connection: Connection[Any]) -> list[str]:
+    """List the schemas of self-tests that were killed; none while one is under way."""
+    with connection.transaction():
+        if connection.execute(f"select pg_try_advisory_xact_lock({SELF_TEST_LOCK})").fetchone() != (True,):
+            return []
+        return [name for (name,) in connection.execute(LEFT_SCHEMAS)]
 
 
 def sweep(connection: Connection[Any]) -> list[str]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from pydantic import SecretStr
 
 from holdfast import config as settings
-from holdfast.cli.address import masked
-from holdfast.cli.common import common
+from holdfast.cli.connection import load_settings, masked
+from holdfast.cli.options import output_options
 from holdfast.cli.render import AsJson, data_json, data_table
-from holdfast.cli.settings import load
 
 COLUMNS = ("setting", "value", "source", "meaning")
 
 
-@common
+@output_options
 def config(*, as_json: AsJson = False) -> None:
     """Show the settings in force, each with its source: default, environment or file; secrets are masked."""
-    found = load()
+    found = load_settings()
     rows = [
         {
             "name": settings.variable(name),

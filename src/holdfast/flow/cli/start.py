@@ -13,8 +13,8 @@ from uuid import UUID
 import typer
 
 from holdfast.cli import watch
-from holdfast.cli.application import load_app
-from holdfast.cli.common import DB
+from holdfast.cli.app_loader import load_app
+from holdfast.cli.connection import DB
 from holdfast.cli.render import data, data_json, say
 from holdfast.errors import BadInput
 from holdfast.flow import calls

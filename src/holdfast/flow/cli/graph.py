@@ -5,44 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from holdfast.cli.common import DB, opened, parse_id
-from holdfast.cli.complete import flows_and_tasks
+from holdfast.cli.connection import opened
 from holdfast.cli.render import AsJson, cut, data, data_json, plain, say
-from holdfast.errors import BadInput, NotFound
-from holdfast.flow import graph as waiting
-from holdfast.flow import reads, run_list
-from holdfast.flow.cli.page import progress
-from holdfast.flow.graph_view import picture, rails, svg
-from holdfast.flow.graph_view.picture import SIGNS, Box, Mood
+from holdfast.errors import BadInput
+from holdfast.flow.cli.completion import flows_and_tasks
+from holdfast.flow.cli.page import STYLES
+from holdfast.flow.graph_view import drawing, rails, svg
+from holdfast.flow.graph_view.drawing import Drawing
+from holdfast.flow.graph_view.picture import SIGNS, Box
+from holdfast.reads.run_detail import parse_id
 
 EXAMPLES = "Examples: holdfast flow graph order; holdfast flow graph TASK --svg task.svg"
 MOST_BOXES = 60  # drawn one by one in a terminal
 WIDEST_RAILS = 40
 SHOWN_OF_LEVEL = 8
-STYLES: dict[Mood, str] = {
-    "planned": "cyan", "waiting": "dim", "ready": "cyan", "running": "bold cyan", "retrying": "yellow",
-    "complete": "green", "skipped": "magenta", "resolved": "magenta", "failed": "bold red", "cancelled": "dim",
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """What is drawn, and a line that says how it stands."""
-
-    what: str
-    id: str
-    title: str
-    said: str
-    boxes: list[Box]
 
 
 def graph(
@@ -60,41 +43,16 @@ def graph(
     if as_json and to == "-":
         raise BadInput("--json and --svg - both want stdout; name a file for the drawing")
     with opened() as connection:
-        drawing = of_task(connection, target) if _is_id(target) else of_flow(connection, target, namespace, version)
+        if _is_id(target):
+            picture = drawing.of_task(connection, parse_id(target))
+        else:
+            picture = drawing.of_flow(connection, target, namespace, version)
     if to is not None:
-        _write(to, svg.draw(drawing.title, drawing.said, drawing.boxes))
+        _write(to, svg.draw(picture.title, picture.said, picture.boxes))
     if as_json:
-        data_json(_document(drawing))
+        data_json(picture.as_document())
     elif to is None:
-        _print(drawing)
-
-
-def of_flow(connection: DB, name: str, namespace: str | None, version: str | None) -> Drawing:
-    """Take a definition to be drawn."""
-    found = run_list.definitions(connection, name=name, namespace=namespace, version=version)
-    if not found:
-        raise NotFound(f"there is no flow {name} of that sort; `holdfast flow list` shows what workers defined")
-    if len({each.namespace for each in found}) > 1:
-        raise BadInput(
-            f"flow {name} is in several namespaces: {', '.join(f.namespace for f in found)}; name one: --namespace"
-        )
-    definition = max(found, key=lambda each: each.defined_at)
-    title = f"{definition.name} {definition.version}"
-    said = f"{definition.steps} steps, namespace {definition.namespace}"
-    return Drawing("flow", definition.name, title, said, picture.of_plan(run_list.plan(connection, definition)))
-
-
-def of_task(connection: DB, target: str) -> Drawing:
-    """Take a task to be drawn."""
-    task_id: UUID = reads.task_of(connection, parse_id(target))
-    task, steps = reads.task(connection, task_id), reads.steps(connection, task_id)
-    marks = reads.marks(connection, [step.id for step in steps if step.outcome == "succeeded"][: run_list.COUNTED])
-    skipped = {number for number, mark in marks.items() if mark.what == "skipped"} | {
-        s.id for s in steps if s.name in task.skip
-    }
-    boxes = picture.of_task(steps, skipped)
-    said = f"{task.state}, {progress(task.succeeded, task.total, task.failed)} steps complete, {task.execution_status}"
-    return Drawing("task", task.id, f"{task.name} {task.version}, task {task.id}", said, boxes)
+        _print(picture)
 
 
 def lines(boxes: Sequence[Box]) -> list[tuple[str, Box | None, str, str]]:
@@ -138,7 +96,7 @@ def _print(drawing: Drawing) -> None:
 
 def _print_levels(console: Console, drawing: Drawing) -> None:
     """Print a large drawing as a list: a level after the other, what is not complete first."""
-    levels = waiting.levels(drawing.title, {box.name: box.after for box in drawing.boxes})
+    levels = drawing.levels()
     by_level: dict[int, list[Box]] = defaultdict(list)
     for box in drawing.boxes:
         by_level[levels[box.name]].append(box)
@@ -174,12 +132,6 @@ def _fit(console: Console, text: Text) -> None:
 
 def _box_label(box: Box) -> str:
     return "  ".join(filter(None, (box.word, plain(box.note))))
-
-
-def _document(drawing: Drawing) -> dict[str, Any]:
-    levels = waiting.levels(drawing.title, {box.name: box.after for box in drawing.boxes})
-    boxes = [asdict(box) | {"states": dict(box.states), "level": levels[box.name]} for box in drawing.boxes]
-    return {"what": drawing.what, "id": drawing.id, "title": drawing.title, "said": drawing.said, "boxes": boxes}
 
 
 def _write(to: str, text: str) -> None:

@@ -1,31 +1,32 @@
-"""What all commands share: a connection, ids, spans of time, and the options that every command has."""
+"""The options and arguments that several commands have: how each is read, and completed from the database."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
 from typing import Annotated, Any, TypeVar
-from uuid import UUID
 
+import psycopg
 import typer
-from psycopg import Connection
+from pydantic import ValidationError
 
-from holdfast import embedded
-from holdfast.cli.complete import ids, queues
+from holdfast import config, embedded
 from holdfast.cli.render import be_quiet, drop_colour
-from holdfast.cli.settings import load
-from holdfast.connections.deadline import connection_to
-from holdfast.errors import BadInput
+from holdfast.connections.deadline import connect
+from holdfast.errors import HoldfastError
+from holdfast.kernel.query import Query, limit_time, query
+from holdfast.reads import queues_workers, run_detail
 
 Command = TypeVar("Command", bound=Callable[..., None])
-DB = Connection[Any]
 UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SPAN = re.compile(r"(?:(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)\s*)")
 _LONGEST = timedelta(days=36500)
+PATIENCE = 2  # seconds to connect: libpq knows no less
+ANSWER_WITHIN = timedelta(milliseconds=300)
 _SIGNS = (
     inspect.Parameter(
         "quiet",
@@ -40,6 +41,39 @@ _SIGNS = (
         annotation=Annotated[bool, typer.Option("--no-color", help="Print without colour, as NO_COLOR does.")],
     ),
 )
+
+
+def queues(incomplete: str) -> list[str]:
+    """Complete the name of a queue."""
+    return matching(queues_workers.queue_names(), incomplete)
+
+
+def ids(incomplete: str) -> list[str]:
+    """Complete the id of a task or a run of late."""
+    return matching(run_detail.recent_ids(), incomplete)
+
+
+def matching(names: Query[str], incomplete: str) -> list[str]:
+    """Complete a word by names of the database; it gives nothing rather than an error, and starts no server."""
+    try:
+        address = _address()
+        if address is None:
+            return []
+        with connect(address, timeout=PATIENCE) as connection:
+            limit_time(connection, ANSWER_WITHIN)
+            known = query(connection, names)
+    except (HoldfastError, psycopg.Error, OSError, ValidationError):
+        return []
+    return [name for name in known if name.startswith(incomplete) and name.isprintable()]
+
+
+def _address() -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings: Any = config.load()
+    if settings.dsn is None and not embedded.status(settings.home).running:
+        return None
+    return embedded.address(settings)
 
 
 def parse_span(text: str) -> timedelta:
@@ -66,7 +100,7 @@ SinceOption = Annotated[
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
 
 
-def common(command: Command) -> Command:
+def output_options(command: Command) -> Command:
     """Give a command the options that all have: --quiet and --no-color."""
 
     @wraps(command)
@@ -80,19 +114,3 @@ def common(command: Command) -> Command:
     own = inspect.signature(command, eval_str=True)
     with_options.__signature__ = own.replace(parameters=[*own.parameters.values(), *_SIGNS])  # type: ignore[attr-defined]
     return with_options  # type: ignore[return-value]
-
-
-@contextmanager
-def opened() -> Iterator[DB]:
-    """Give a connection to the database of the settings; one that breaks is a server that went away."""
-    with connection_to(embedded.address(load())) as connection:
-        yield connection
-
-
-def parse_id(text: str) -> int | UUID:
-    """Tell a step's number from a run's UUID."""
-    if re.fullmatch(r"[0-9]{1,19}", text):
-        return int(text)
-    if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text):
-        return UUID(text)
-    raise BadInput(f"{text!r} is no id; a step's is a number, a run's a UUID: `holdfast runs list` shows them")
