@@ -16,9 +16,9 @@ from holdfast.connections.deadline import connect
 from holdfast.errors import BadTask
 from holdfast.faces import Face
 from holdfast.kernel import calls, migrate, self_test_schema
+from holdfast.kernel import self_test_place as place
 from holdfast.kernel.db import run
 from holdfast.reads import dead_letter
-from holdfast.selftest import place
 from worker.running import burst
 
 pytestmark = pytest.mark.one_server
