@@ -119,7 +119,7 @@ def open_pool(dsn: str, size: int) -> Pool:
 async def open_async_pool(dsn: str, size: int) -> AsyncPool:
     """Make a pool for the loop that is running, as `open_pool` does."""
     kwargs = aoptions()
-    made: AsyncPool = AsyncConnectionPool(
+    pool: AsyncPool = AsyncConnectionPool(
         dsn,
         min_size=0,
         max_size=size,
@@ -128,8 +128,8 @@ async def open_async_pool(dsn: str, size: int) -> AsyncPool:
         check=acheck,
         open=False,
     )
-    await made.open()
-    return made
+    await pool.open()
+    return pool
 
 
 @contextmanager

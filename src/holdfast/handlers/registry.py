@@ -107,12 +107,12 @@ class Registry:
 
     def changed(self, change: Callable[[Handler], Handler]) -> Registry:
         """Give a registry of the same handlers, each with something about it changed."""
-        made = Registry()
-        made._definitions = list(self._definitions)
+        registry = Registry()
+        registry._definitions = list(self._definitions)
         for versions in self._handlers.values():
             for handler in versions.values():
-                made.add(change(handler))
-        return made
+                registry.add(change(handler))
+        return registry
 
     def add_definition(self, definition: Callable[[], Call[None]]) -> None:
         """Have one more thing said to the database by each worker that connects."""

@@ -53,11 +53,11 @@ class Signature:
         ]
         if len(args) > len(names):
             raise InputRefused(f"{self._name} was given {len(args)} arguments; {self.usage()}")
-        given = dict(zip(names, args, strict=False))
-        if twice := given.keys() & kwargs.keys():
+        arguments = dict(zip(names, args, strict=False))
+        if twice := arguments.keys() & kwargs.keys():
             raise InputRefused(f"{self._name} got {', '.join(sorted(twice))} twice; name it or place it, not both")
         try:
-            checked: dict[str, Any] = self._arguments.validate_python({**given, **kwargs})
+            checked: dict[str, Any] = self._arguments.validate_python({**arguments, **kwargs})
         except ValidationError as error:
             raise InputRefused(
                 f"{self._name} cannot be started with that: {validation_text(error)}; {self.usage()}"
@@ -145,9 +145,9 @@ class Signature:
                 )
             hint = hints.get(name, Any)
             fields[name] = hint if parameter.default is parameter.empty else NotRequired[hint]
-        made = cast("Any", TypedDict)("arguments", fields)
-        made.__pydantic_config__ = ConfigDict(extra="forbid")
-        return made
+        model = cast("Any", TypedDict)("arguments", fields)
+        model.__pydantic_config__ = ConfigDict(extra="forbid")
+        return model
 
     def _adapter(self, hint: Any) -> TypeAdapter[Any]:
         try:
@@ -169,5 +169,5 @@ def _check(function: Callable[..., Any]) -> None:
 
 def validation_text(error: ValidationError) -> str:
     """Say what does not fit, by name, and without the values: they may be secrets."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in found[:5]).replace("; ", ", ")
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in errors[:5]).replace("; ", ", ")

@@ -15,15 +15,7 @@ from holdfast.errors import BadInput
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
 from holdfast.kernel import bulk, calls
-from holdfast.kernel.call import (
-    LONGEST_KEY,
-    Call,
-    Executor,
-    check_due,
-    check_names,
-    check_priority,
-    check_tenant,
-)
+from holdfast.kernel.call import LONGEST_KEY, Call, Executor, check_due, check_names, check_priority, check_tenant
 from holdfast.work.handle import Handle
 
 P = ParamSpec("P")
@@ -87,8 +79,8 @@ class Task(Generic[P, R]):
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
         `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first.
         """
-        given = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
-        return Task(self.handler, self._executor, given)
+        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
+        return Task(self.handler, self._executor, options)
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Start it, with arguments as the function types them."""

@@ -82,7 +82,7 @@ class WorkerHooks:
         """Return by face the query of its watcher about its own steps."""
         queries = {}
         for face, watcher in self._watchers.items():
-            step_ids = [one.step.step_id for one in attempts if one.handler.face == face]
+            step_ids = [attempt.step.step_id for attempt in attempts if attempt.handler.face == face]
             if step_ids and (query := watcher.query(self._worker, step_ids)) is not None:
                 queries[face] = query
         return queries

@@ -246,7 +246,7 @@ class Worker:
     async def _error_wait(self, error: Exception) -> None:
         self.states.enter("error_wait")
         self.is_ready = False
-        self.meters.erred()
+        self.meters.errors.inc()
         self.meters.stands("error_wait", in_flight=self.in_flight, beat=time.time())
         wait = self.options.error_wait.total_seconds()
         self.log.warning("worker.error_wait", error=str(error), kind=type(error).__name__, wait=wait)
@@ -270,7 +270,7 @@ class Worker:
         interval = self.options.poll_interval(max(1, self._empty_polls)).total_seconds()
         if self.claimer.is_backed_up:
             interval = min(interval, FULL_LOOK)
-        self.meters.polls(interval)
+        self.meters.poll_interval.set(interval)
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         left = None if self._next_due is None else self._next_due - time.monotonic()
         if left is None or left > interval:
@@ -289,5 +289,5 @@ class Worker:
         return about(self.options, state, self.in_flight)
 
     def _moved(self, come: State, to: State, count: int) -> None:
-        self.meters.moved(come, to, count)
+        self.meters.moves.labels(come, to).inc(count)
         self.log.debug("worker.moved", come=come, to=to, count=count)
