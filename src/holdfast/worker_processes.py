@@ -100,7 +100,7 @@ class WorkerGroup:
                 raise error
 
     def pause(self, worker: WorkerProcess) -> None:
-        """Stop it where it is: from here on it says nothing new to the database."""
+        """Stop it where it is: from here on it sends nothing new to the database."""
         worker.process.send_signal(signal.SIGSTOP)
 
     def resume(self, worker: WorkerProcess) -> None:
@@ -108,13 +108,13 @@ class WorkerGroup:
         worker.process.send_signal(signal.SIGCONT)
 
     def kill(self, worker: WorkerProcess) -> None:
-        """Kill it with -9: it has no say in it, and tells nobody."""
+        """Kill it with -9."""
         self._expected_to_end.append(worker)
         worker.process.kill()
         worker.process.wait()
 
     def end(self) -> None:
-        """Have them drain, and wait for it."""
+        """Let them drain, and wait for it."""
         for worker in self.workers:
             if worker.process.stdin is not None:
                 worker.process.stdin.close()

@@ -28,7 +28,7 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # escaped as JSON has it; Postgre
 
 
 class ResultRefused(Exception):
-    """A result that is no JSON, or not what the handler's annotation says."""
+    """A result that is not JSON, or not of the handler's return type."""
 
 
 class Signature:
@@ -77,7 +77,7 @@ class Signature:
         return Json(text)
 
     def write_result(self, result: Any) -> Json:
-        """Write what a handler gave as JSON, checked against what it says it gives."""
+        """Write a handler's result as JSON, checked against its return type."""
         if result is None and self._result is None:
             return NULL
         if self._result is None:
@@ -168,6 +168,6 @@ def _check(function: Callable[..., Any]) -> None:
 
 
 def validation_text(error: ValidationError) -> str:
-    """Say what does not fit, by name, and without the values: they may be secrets."""
+    """Name what does not fit, without the values: they may be secrets."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in errors[:5]).replace("; ", ", ")

@@ -177,7 +177,7 @@ def rescue_steps(*, batch: int | None = 100) -> Call[SettledStep]:
 
 
 def upkeep(*, batch: int = 1000, worker: str | None = None, about: dict[str, Any] | None = None) -> Call[Upkeep]:
-    """Do what every worker does now and then, and say how it is."""
+    """Do what every worker does now and then, and return what it did."""
     description = None if about is None else Jsonb(about)
     return Call("upkeep", Upkeep, {"batch": batch, "worker": worker, "about": description})
 

@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """What a start may say beside the arguments."""
+    """Options of a start beside the arguments."""
 
     key: str | None = None
     unique_key: str | None = None
@@ -93,7 +93,7 @@ class Task(Generic[P, R]):
         return self._handle(step_id)
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
-        """Start one task for each set of named arguments, by COPY, all or none; tell how many."""
+        """Start one task for each set of named arguments, by COPY, all or none, and return their number."""
         signature, options = self.handler.signature, self._options
         for option in ("key", "unique_key", "due_at"):
             if getattr(options, option) is not None:

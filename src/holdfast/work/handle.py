@@ -1,4 +1,4 @@
-"""What a caller holds of a task that was started: its number, and ways to wait for it, read it and steer it."""
+"""The handle of a task that was started: its number, and ways to wait for it, read it and control it."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Handle(Generic[R]):
         raise AssertionError("not reached")
 
     def cancel(self, reason: str | None = None) -> None:
-        """Cancel it; a handler that runs is told."""
+        """Cancel it; a running handler is told to stop."""
         self._executor.make(calls.cancel(str(self.id), reason))
 
     async def acancel(self, reason: str | None = None) -> None:
-        """Cancel it; a handler that runs is told."""
+        """Cancel it; a running handler is told to stop."""
         await self._executor.amake(calls.cancel(str(self.id), reason))
 
     def retry(self, reason: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Takes steps in: as many as there is room for, each to the lane of its handler."""
+"""Claims steps, as many as there is room for, and hands each to the lane of its handler."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Claimer:
         return self._batch_size.room(self.unfinished)
 
     async def claim(self, connection: WorkerConnection) -> Counter[str]:
-        """Claim from one queue after the other until there is no room, and tell how many of which kind."""
+        """Claim from one queue after the other until there is no room, and count the steps by kind."""
         counts: Counter[str] = Counter()
         in_runs = False
         room = self.room()

@@ -41,7 +41,7 @@ class Interrupted(BaseException):
 
 
 class Unfit(Exception):
-    """The step's own input or cursor is not what its handler takes; what to do about it is for a person to say."""
+    """The step's own input or cursor is not what its handler takes; a person has to decide what to do about it."""
 
 
 def run_handler(attempt: Attempt) -> Outcome | None:
@@ -142,7 +142,7 @@ def _outcome(attempt: Attempt, result: Any) -> Outcome:
 
 
 def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
-    """Turn what a handler raised into an outcome; the step's policy, in SQL, says when it is tried again, if at all."""
+    """Turn what a handler raised into an outcome; the step's policy, in SQL, decides whether and when it is retried."""
     match error:
         case Retry() | Fail() | Snooze() | Continue():
             return _checked(attempt, error)
@@ -222,7 +222,7 @@ def _error(given: Any, kind: str) -> Any:
 
 
 def _checked_json(given: Any) -> Any:
-    """Refuse what is no JSON here, where it costs its own step and no other."""
+    """Refuse a value that is not JSON here, where it fails its own step and no other."""
     try:
         json.dumps(given, allow_nan=False).encode()
     except ValueError as error:

@@ -27,7 +27,7 @@ class Watcher(Protocol):
         """The face whose steps it follows."""
 
     def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
-        """Give the call to make with a settle of steps, in its transaction; None where there is nothing to ask."""
+        """Return the query to run in the transaction of a settle; None where there is nothing to ask."""
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
         """Take note of steps that were claimed."""
@@ -36,10 +36,10 @@ class Watcher(Protocol):
         """Take note of a handler that is about to be called."""
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
-        """Take note of what became of steps; `answers` to the question, None where the database gave none."""
+        """Take note of what became of steps; `answers` are the rows of its query, None if the database refused it."""
 
     def flush(self, seconds: float) -> None:
-        """Wait until what was noted is told, but not for ever."""
+        """Wait until what was noted is delivered, but no longer than that."""
 
 
 class Hooks:

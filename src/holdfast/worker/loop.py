@@ -46,7 +46,7 @@ class Worker:
         self.is_probed = False  # somebody may read its metrics
         self.stop_signals = 0
         self._registry = registry
-        self._definitions = list(registry.definitions())  # here: what makes no sense is told before the worker begins
+        self._definitions = list(registry.definitions())  # here, so that a bad one raises before the worker begins
         self.hooks = WorkerHooks(hooks or Hooks(), options.identity, registry, self.meters)
         self.held: Held = {}
         self._wake = asyncio.Event()
@@ -73,7 +73,7 @@ class Worker:
         self._wake.set()
 
     def stop(self) -> None:
-        """Ask it to drain; asked twice, to stop now."""
+        """Drain; a second call stops it now."""
         self.stop_signals += 1
         self._wake.set()
 
@@ -88,9 +88,9 @@ class Worker:
         return self.states.shown(is_full=self.claimer.room() == 0)
 
     async def run(self) -> int:
-        """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code.
+        """Work until it is stopped (or, in a burst, until nothing is due), and return the exit code.
 
-        Whatever goes wrong is waited for, but for a definition that the database refuses: that is raised.
+        It waits after every error, except a definition that the database refuses: that is raised.
         """
         with forks.guarded():
             return await self._run()

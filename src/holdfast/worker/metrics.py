@@ -41,7 +41,7 @@ class Durations(Collector):
 
 
 class Meters:
-    """The worker's meters. A name is said once, here; docs/reference/metrics.md lists them."""
+    """The worker's meters. docs/reference/metrics.md lists them."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()

@@ -123,7 +123,7 @@ class Settler:
         self._states.pass_tasks(len(ended) - good, "processing", "reporting_failure", "polling")
 
     async def close(self) -> None:
-        """Close its connection; a handler that ends after this has nobody to tell."""
+        """Close its connection; the outcome of a handler that ends after this is dropped."""
         self._loop = None
         await self._connection.close()
 

@@ -25,7 +25,7 @@ SHOWN = 80  # characters of a name that is refused
 
 
 class RegistrationRefused(Exception):
-    """The database will not have a definition, now or later; `error` says which, and is what the worker ends with."""
+    """The database refuses a definition for good; `error` names it, and the worker ends with it."""
 
     def __init__(self, error: HoldfastError) -> None:
         super().__init__(str(error))

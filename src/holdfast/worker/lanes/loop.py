@@ -46,7 +46,7 @@ class Loop:
             _call_soon(loop, loop.stop)
 
     def ping(self, answered: Callable[[], None]) -> None:
-        """Have something called on the loop: a loop that is blocked does not answer."""
+        """Call `answered` on the loop; a loop that is blocked does not."""
         if (loop := self._loop) is not None:
             _call_soon(loop, answered)
 

@@ -86,7 +86,7 @@ class Child:
                 self.process.kill()
 
     def run(self, attempt: Attempt) -> Outcome | None:
-        """Have an attempt run, and wait for what came of it."""
+        """Run an attempt in the process, and return its outcome."""
         if isinstance(attempt.step.cursor, Unreadable):
             raise Unfit(f"the cursor cannot be read: {attempt.step.cursor.reason}")
         attempt.begin()
@@ -150,7 +150,7 @@ def _pidfd(pid: int) -> int | None:
 
 @atexit.register  # later than multiprocessing's own, and so before it
 def _end_children() -> None:
-    """Kill what waits for work: asked by SIGTERM, which they leave to us, they would be waited for without end."""
+    """Kill children that wait for work: they leave SIGTERM to us, so ending them by it would never end."""
     for process in multiprocessing.active_children():
         if process.name == NAME:
             process.kill()
@@ -195,7 +195,7 @@ def _serve(pipe: Connection, dsn: str) -> None:
 
 
 def _answer(attempt: Attempt) -> dict[str, Any]:
-    """Run an attempt, and give what came of it."""
+    """Run an attempt, and return what to send back."""
     failpoint("before_attempt_apart")
     outcome = run_handler(attempt)
     failpoint("after_attempt_apart")
