@@ -187,7 +187,11 @@ def events() -> str:
 
 def _events(face: faces.Face) -> str:
     rows = [
-        (f"`{name}`", entry.tells, ", ".join(f"`{field}`: {_typed(kind)}" for field, kind in entry.fields.items()))
+        (
+            f"`{name}`",
+            entry.published_when,
+            ", ".join(f"`{field}`: {_typed(kind)}" for field, kind in entry.fields.items()),
+        )
         for name, entry in face.load("events").items()
     ]
     return f"\n## `{face.name}`\n\n" + _table(("event", "published when", "payload"), rows)
