@@ -948,10 +948,10 @@ $$;
 
 
 --
--- Name: safe_transition_to(anycompatible, text, text); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: safe_transition_to(anycompatible, text, text, text); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text DEFAULT NULL::text) RETURNS boolean
+CREATE FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -968,7 +968,7 @@ begin
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before, safe_transition_to.state),
                             'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
   end if;
-  perform holdfast.wish(subject, event, safe_transition_to.reason);
+  perform holdfast.wish(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
 end
 $$;
@@ -1554,15 +1554,15 @@ $$;
 
 
 --
--- Name: cancel(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: cancel(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(cancel.id, 'cancelled', cancel.reason);
+  return holdfast.wish(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
 end
 $$;
 
@@ -2855,13 +2855,14 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
 begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
      from n
      left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
     where s.is_initial is not true or n.finished_at is not null;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
-  select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
+  select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;
   return null;
 end
@@ -2886,16 +2887,17 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
 begin
   if announced is null then
     perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false, n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
-         coalesce(announced, 'user'), actor, n.id, reason
+         coalesce(announced, 'user'), actor, n.id, reason, login
     from o
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
@@ -2923,13 +2925,14 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null, n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
-                                step_id, run_id, attempt, lease_id, reason, error)
+                                step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: what is not found is not equal.
          case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
@@ -2939,7 +2942,8 @@ begin
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
          -- Each failed attempt has its error, also one that failed as the attempt before it did.
          case when n.error is distinct from o.error
-                or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end
+                or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end,
+         login
     from o
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
@@ -4092,15 +4096,15 @@ $$;
 
 
 --
--- Name: resolve(text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: resolve(text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text, result jsonb DEFAULT NULL::jsonb) RETURNS text
+CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text, result jsonb DEFAULT NULL::jsonb, actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(resolve.id, 'resolved', resolve.reason, resolve.result);
+  return holdfast.wish(resolve.id, 'resolved', resolve.reason, resolve.result, resolve.actor);
 end
 $$;
 
@@ -4144,15 +4148,15 @@ $$;
 
 
 --
--- Name: retry(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: retry(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.retry(id text, reason text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION holdfast.retry(id text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(retry.id, 'reopened', retry.reason);
+  return holdfast.wish(retry.id, 'reopened', retry.reason, actor => retry.actor);
 end
 $$;
 
@@ -4913,10 +4917,10 @@ $$;
 
 
 --
--- Name: wish(text, text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: wish(text, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.wish(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb) RETURNS text
+CREATE FUNCTION holdfast.wish(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb, actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
@@ -4928,6 +4932,7 @@ declare
 begin
   perform holdfast.check_reason(wish.reason);
   perform holdfast.check_size('a result', wish.result);
+  perform holdfast.check_name('actor', wish.actor);
   if wish.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
      where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
@@ -4935,7 +4940,7 @@ begin
     select r.* into run from holdfast.runs r
      where r.id = wish.id::uuid and (allowed is null or r.tenant = any (allowed));
   end if;
-  perform holdfast.act('user', session_user::text, wish.reason);
+  perform holdfast.act('user', coalesce(wish.actor, session_user), wish.reason);
   if step.id is not null then
     answer := holdfast.wish_for_step(step, wish.event, wish.result);
   elsif run.id is not null and wish.result is not null then
@@ -5056,7 +5061,8 @@ CREATE TABLE holdfast.journal (
     attempt integer,
     lease_id bigint,
     reason text,
-    error jsonb
+    error jsonb,
+    login text
 )
 PARTITION BY RANGE (at);
 
@@ -5285,7 +5291,7 @@ CREATE VIEW flow.step_transitions WITH (security_invoker='true') AS
     j.step_id,
     j.from_state,
     j.to_state,
-    jsonb_strip_nulls(jsonb_build_object('event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'reason', j.reason, 'attempt', j.attempt, 'lease_id', j.lease_id, 'error', j.error)) AS metadata,
+    jsonb_strip_nulls(jsonb_build_object('event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'login', j.login, 'reason', j.reason, 'attempt', j.attempt, 'lease_id', j.lease_id, 'error', j.error)) AS metadata,
     j.id AS sort_key,
     (NOT (EXISTS ( SELECT
            FROM holdfast.journal l
@@ -5391,7 +5397,7 @@ CREATE VIEW flow.task_transitions WITH (security_invoker='true') AS
     run_id AS task_id,
     NULLIF(from_state, 'new'::text) AS from_state,
     to_state,
-    jsonb_strip_nulls(jsonb_build_object('event', event, 'actor_kind', actor_kind, 'actor', actor, 'reason', reason, 'attempt', attempt, 'lease_id', lease_id, 'error', error)) AS metadata,
+    jsonb_strip_nulls(jsonb_build_object('event', event, 'actor_kind', actor_kind, 'actor', actor, 'login', login, 'reason', reason, 'attempt', attempt, 'lease_id', lease_id, 'error', error)) AS metadata,
     id AS sort_key,
     (NOT (EXISTS ( SELECT
            FROM holdfast.journal l
@@ -5662,7 +5668,8 @@ CREATE VIEW holdfast.step_story WITH (security_invoker='true') AS
     j.actor_kind,
     j.actor,
     j.reason AS said,
-    j.error AS payload
+    j.error AS payload,
+    j.login
    FROM holdfast.journal j
   WHERE (j.step_id IS NOT NULL)
 UNION ALL
@@ -5677,7 +5684,8 @@ UNION ALL
     NULL::text AS actor_kind,
     NULL::text AS actor,
     n.message AS said,
-    n.payload
+    n.payload,
+    NULL::text AS login
    FROM holdfast.notes n;
 
 
@@ -5771,7 +5779,7 @@ CREATE VIEW work.audit_logs WITH (security_invoker='true') AS
     actor,
     actor_kind,
     tenant,
-    jsonb_strip_nulls(jsonb_build_object('from_status', from_state, 'to_status', to_state, 'try_count', attempt, 'lease_id', lease_id, 'reason', reason, 'error', error)) AS metadata
+    jsonb_strip_nulls(jsonb_build_object('from_status', from_state, 'to_status', to_state, 'try_count', attempt, 'lease_id', lease_id, 'reason', reason, 'error', error, 'login', login)) AS metadata
    FROM holdfast.journal j
   WHERE ((machine = 'work.task'::text) AND (step_id IS NOT NULL));
 
@@ -6686,11 +6694,11 @@ GRANT ALL ON FUNCTION flow.retry_from(step_id bigint, reason text) TO hf_operato
 
 
 --
--- Name: FUNCTION safe_transition_to(id anycompatible, state text, reason text); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION safe_transition_to(id anycompatible, state text, reason text, actor text); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -6856,12 +6864,12 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 
 
 --
--- Name: FUNCTION cancel(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION cancel(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.cancel(id text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.cancel(id text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7559,11 +7567,11 @@ GRANT ALL ON FUNCTION holdfast.reserve_step_ids(amount integer) TO hf_operator;
 
 
 --
--- Name: FUNCTION resolve(id text, reason text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION resolve(id text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb, actor text) TO hf_operator;
 
 
 --
@@ -7583,11 +7591,11 @@ GRANT ALL ON FUNCTION holdfast.retire_worker(worker text) TO hf_worker;
 
 
 --
--- Name: FUNCTION retry(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION retry(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.retry(id text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7765,10 +7773,10 @@ REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION wish(id text, event text, reason text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION wish(id text, event text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text, result jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text, result jsonb, actor text) FROM PUBLIC;
 
 
 --

@@ -140,6 +140,7 @@ class JournalEntry:
     lease_id: int | None
     reason: str | None
     error: Any
+    login: str | None = None  # the login that named the actor, where it acted for somebody
 
 
 DEFAULT_LEASE = timedelta(seconds=300)  # where neither worker, kind nor claim names one
