@@ -2692,7 +2692,8 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
   select 'trigger_fires', w.table_name || '.' || w.name, 'the trigger is missing or disabled; run `holdfast db migrate`'
     from (values ('steps', 'journaled'), ('steps', 'begins'), ('steps', 'keeps_its_id'), ('runs', 'journaled'),
                  ('runs', 'begins'), ('runs', 'keeps_its_id'), ('edges', 'acyclic'), ('journal', 'stays'),
-                 ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole')) w (table_name, name)
+                 ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
+                 ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled in ('O', 'A'))
   union all
@@ -3516,23 +3517,30 @@ $$;
 
 
 --
--- Name: pause_queue(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pause_queue(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text) RETURNS void
+CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
 begin
   perform holdfast.check_name('queue', pause_queue.queue);
   perform holdfast.check_reason(pause_queue.reason);
+  perform holdfast.check_name('actor', pause_queue.actor);
   perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
   update holdfast.queues q
-     set paused_at = coalesce(q.paused_at, holdfast.clock()), paused_by = session_user, pause_reason = pause_queue.reason
+     set paused_at = coalesce(q.paused_at, clock), paused_by = coalesce(pause_queue.actor, session_user),
+         pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
   if not found then
     perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue), 'a queue is made on first use');
   end if;
+  insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
+  values (clock, pause_queue.queue, 'paused', coalesce(pause_queue.actor, session_user),
+          case when pause_queue.actor <> session_user then session_user end, pause_queue.reason);
 end
 $$;
 
@@ -4110,21 +4118,31 @@ $$;
 
 
 --
--- Name: resume_queue(text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: resume_queue(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.resume_queue(queue text) RETURNS void
+CREATE FUNCTION holdfast.resume_queue(queue text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  was_paused boolean;
 begin
   perform holdfast.check_name('queue', resume_queue.queue);
+  perform holdfast.check_reason(resume_queue.reason);
+  perform holdfast.check_name('actor', resume_queue.actor);
   perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
-  update holdfast.queues q
-     set paused_at = null, paused_by = null, pause_reason = null
-   where q.queue = resume_queue.queue;
-  if not found then
+  select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
+  if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue), 'a queue is made on first use');
+  end if;
+  if was_paused then
+    update holdfast.queues q
+       set paused_at = null, paused_by = null, pause_reason = null
+     where q.queue = resume_queue.queue;
+    insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
+    values (holdfast.clock(), resume_queue.queue, 'resumed', coalesce(resume_queue.actor, session_user),
+            case when resume_queue.actor <> session_user then session_user end, resume_queue.reason);
   end if;
   perform holdfast.wake(array[resume_queue.queue]);
 end
@@ -5568,6 +5586,22 @@ CREATE VIEW holdfast.queue_list WITH (security_invoker='true') AS
 
 
 --
+-- Name: queue_pauses; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.queue_pauses (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    queue text NOT NULL,
+    event text NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    CONSTRAINT known_pause_event CHECK ((event = ANY (ARRAY['paused'::text, 'resumed'::text])))
+);
+
+
+--
 -- Name: reserved_ids; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -5873,6 +5907,14 @@ ALTER TABLE ONLY holdfast.policies
 
 
 --
+-- Name: queue_pauses queue_pauses_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.queue_pauses
+    ADD CONSTRAINT queue_pauses_pkey PRIMARY KEY (id);
+
+
+--
 -- Name: queues queues_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -5961,6 +6003,13 @@ CREATE INDEX kinds_of_tenants ON holdfast.kinds USING btree (tenant) WHERE (tena
 --
 
 CREATE INDEX notes_of_step ON ONLY holdfast.notes USING btree (step_id, id);
+
+
+--
+-- Name: pauses_of_queue; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX pauses_of_queue ON holdfast.queue_pauses USING btree (queue, id);
 
 
 --
@@ -6111,6 +6160,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.notes FOR EACH ROW EXEC
 
 
 --
+-- Name: queue_pauses stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.queue_pauses FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: journal stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -6122,6 +6178,13 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.journal FOR EACH STATEMEN
 --
 
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.notes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: queue_pauses stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.queue_pauses FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
 
 
 --
@@ -7393,11 +7456,11 @@ GRANT ALL ON FUNCTION holdfast.partitions_ahead() TO hf_operator;
 
 
 --
--- Name: FUNCTION pause_queue(queue text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pause_queue(queue text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pause_queue(queue text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7575,11 +7638,11 @@ GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb, actor
 
 
 --
--- Name: FUNCTION resume_queue(queue text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION resume_queue(queue text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.resume_queue(queue text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.resume_queue(queue text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.resume_queue(queue text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resume_queue(queue text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7984,6 +8047,16 @@ GRANT SELECT ON TABLE holdfast.queue_list TO hf_producer;
 GRANT SELECT ON TABLE holdfast.queue_list TO hf_worker;
 GRANT SELECT ON TABLE holdfast.queue_list TO hf_reader;
 GRANT SELECT ON TABLE holdfast.queue_list TO hf_operator;
+
+
+--
+-- Name: TABLE queue_pauses; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_producer;
+GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_worker;
+GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_reader;
+GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_operator;
 
 
 --

@@ -88,3 +88,34 @@ def test_there_is_one_function_of_each_name(db: DB) -> None:
     rows = db.execute("select proname from pg_proc where proname = any (%s) order by 1", [names]).fetchall()
 
     assert [name for (name,) in rows] == sorted(names)
+
+
+@pytest.mark.one_server
+def test_pauses_keep_a_history(db: DB, login: Login) -> None:
+    """Who paused and resumed a queue, when and why, is read by everybody after it goes on."""
+    run(db, calls.start_task("x"))
+    operator = login("hf_operator")
+    name = operator.info.user
+
+    run(operator, calls.pause_queue("default", "the shop is closed"))
+    run(operator, calls.resume_queue("default"))
+    run(operator, calls.resume_queue("default", "it goes on already"))
+    run(operator, calls.pause_queue("default", "a look", actor="ann"))
+    run(operator, calls.resume_queue("default", "seen", actor="bob"))
+
+    query = "select event, actor, login, reason from holdfast.queue_pauses where queue = 'default' order by at, id"
+    assert login("hf_reader", tenants=["a"]).execute(query).fetchall() == [
+        ("paused", name, None, "the shop is closed"),
+        ("resumed", name, None, None),
+        ("paused", "ann", name, "a look"),
+        ("resumed", "bob", name, "seen"),
+    ]
+
+
+@pytest.mark.one_server
+def test_a_pause_tells_for_whom_it_was_made(db: DB) -> None:
+    run(db, calls.start_task("x"))
+
+    run(db, calls.pause_queue("default", "a look", actor="ann"))
+
+    assert db.execute("select paused_by from holdfast.queue_list").fetchall() == [("ann",)]

@@ -60,7 +60,7 @@ MANIFEST = {
 # Tables that a runtime role reads; the others it does not even see.
 READABLE = {
     "edges", "installed", "journal", "kinds", "machine_moves", "machine_states", "machines", "migrations",
-    "note_keys", "notes", "policies", "queues", "run_steps", "runs", "steps", "workers",
+    "note_keys", "notes", "policies", "queue_pauses", "queues", "run_steps", "runs", "steps", "workers",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
     "audit_logs", "tasks",
     "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",

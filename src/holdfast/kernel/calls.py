@@ -215,14 +215,14 @@ def resolve(id: str, reason: str | None = None, result: Any = None, actor: str |
     return Call("resolve", str, {"id": id, "reason": reason, "result": given, "actor": actor})
 
 
-def pause_queue(queue: str, reason: str | None = None) -> Call[None]:
+def pause_queue(queue: str, reason: str | None = None, actor: str | None = None) -> Call[None]:
     """Stop claims from a queue."""
-    return Call("pause_queue", type(None), {"queue": queue, "reason": reason})
+    return Call("pause_queue", type(None), {"queue": queue, "reason": reason, "actor": actor})
 
 
-def resume_queue(queue: str) -> Call[None]:
+def resume_queue(queue: str, reason: str | None = None, actor: str | None = None) -> Call[None]:
     """Let claims from a queue go on."""
-    return Call("resume_queue", type(None), {"queue": queue})
+    return Call("resume_queue", type(None), {"queue": queue, "reason": reason, "actor": actor})
 
 
 def enlist_worker(

@@ -18,3 +18,5 @@ drop function if exists holdfast.cancel(text, text);
 drop function if exists holdfast.retry(text, text);
 drop function if exists holdfast.resolve(text, text, jsonb);
 drop function if exists holdfast.wish(text, text, text, jsonb);
+drop function if exists holdfast.pause_queue(text, text);
+drop function if exists holdfast.resume_queue(text);
