@@ -272,6 +272,7 @@ begin
   with recursive reached (id, level) as (
     select n.step_id, 0 from holdfast.run_steps n
      where n.run_id = calculate_dependency_levels.task_id
+       and exists (select from holdfast.run_list r where r.id = n.run_id)
        and not exists (select from holdfast.edges e where e.next_id = n.step_id)
     union  -- not all: a step is met once at each level, not once on each way
     select e.next_id, r.level + 1 from reached r join holdfast.edges e on e.step_id = r.id)
@@ -611,6 +612,7 @@ CREATE FUNCTION flow.get_system_health_counts() RETURNS TABLE(total_tasks bigint
     SET jit TO 'off'
     AS $$
 declare
+  allowed constant text[] := holdfast.allowed_tenants();
   clock constant timestamptz := holdfast.clock();
   -- Only a cancelled task whose steps are still being moved has due ones.
   ended constant uuid[] := array(select r.id from holdfast.runs r where r.moving = 'cancelled');
@@ -623,18 +625,21 @@ begin
            count(*) filter (where r.state = 'resolved_manually') as resolved, coalesce(sum(r.total), 0)::bigint as steps,
            coalesce(sum(r.succeeded), 0)::bigint as succeeded, coalesce(sum(r.failed), 0)::bigint as failed,
            coalesce(sum(r.cancelled), 0)::bigint as dropped
-      from holdfast.runs r where r.machine = 'flow.task'),
+      from holdfast.runs r where r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed))),
   due as (
     select count(*) filter (where s.state = 'error') as retryable,
            count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and s.run_id <> all (ended)) as ready
       from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
-     where s.due_at is not null and s.machine = 'flow.step'),
+     where s.due_at is not null and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed))),
   parked as (
     select count(*) filter (where s.state = 'error') as retryable
-      from holdfast.steps s where s.parked_for is not null and s.parked_due_at is not null and s.machine = 'flow.step'),
+      from holdfast.steps s
+     where s.parked_for is not null and s.parked_due_at is not null and s.machine = 'flow.step'
+       and (allowed is null or s.tenant = any (allowed))),
   held as (
-    select count(*) as total from holdfast.steps s where s.lease_until is not null and s.machine = 'flow.step')
+    select count(*) as total from holdfast.steps s
+     where s.lease_until is not null and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed)))
   select t.total, t.pending, t.in_progress, t.complete, t.error, t.cancelled, t.resolved, t.steps,
          t.steps - t.succeeded - t.failed - t.dropped - h.total - d.retryable - p.retryable, h.total, t.succeeded,
          t.failed + d.retryable + p.retryable, t.dropped, d.ready, d.retryable + p.retryable, t.failed, d.in_backoff,
@@ -885,6 +890,33 @@ $$;
 
 
 --
+-- Name: allowed_tenants(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.allowed_tenants() RETURNS text[]
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  narrowed constant text := current_setting('holdfast.tenants', true);
+  tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
+begin
+  if tenants = '{}' then
+    tenants := array(select t.tenant from holdfast.role_tenants t
+                      where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
+  end if;
+  if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
+    tenants := null;
+  end if;
+  if narrowed <> '' then  -- '' is what a transaction that had it leaves behind
+    return holdfast.narrow_to_setting(tenants, narrowed);
+  end if;
+  return tenants;
+end
+$$;
+
+
+--
 -- Name: result_in_run(uuid, text); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -902,7 +934,7 @@ CREATE FUNCTION flow.result_in_run(run_id uuid, name text) RETURNS jsonb
          END AS "coalesce"
     FROM (holdfast.run_steps n
       JOIN holdfast.steps s ON ((s.id = n.step_id)))
-   WHERE ((n.run_id = result_in_run.run_id) AND (n.name = result_in_run.name));
+   WHERE ((n.run_id = result_in_run.run_id) AND (n.name = result_in_run.name) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 END;
 
 
@@ -1089,6 +1121,8 @@ CREATE FUNCTION flow.states_from_history(task_id uuid) RETURNS TABLE(step_id big
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select null::bigint, t.name, last.to_state, h.moves, last.at
@@ -1097,7 +1131,7 @@ begin
      select count(*) as moves, max(j.id) as id from holdfast.journal j where j.run_id = t.id and j.step_id is null) h
     left join lateral (
      select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null and j.id = h.id) last on true
-   where t.id = states_from_history.task_id and t.machine = 'flow.task'
+   where t.id = states_from_history.task_id and t.machine = 'flow.task' and (allowed is null or t.tenant = any (allowed))
   union all
   select s.id, n.name, coalesce(last.to_state, case when s.last_event is null then b.state end), h.moves, last.at
     from holdfast.run_steps n
@@ -1105,7 +1139,7 @@ begin
     join holdfast.machine_states b on b.machine = s.machine and b.is_initial
    cross join lateral (select count(*) as moves, max(j.id) as id from holdfast.journal j where j.step_id = s.id) h
     left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id and j.id = h.id) last on true
-   where n.run_id = states_from_history.task_id;
+   where n.run_id = states_from_history.task_id and (allowed is null or s.tenant = any (allowed));
 end
 $$;
 
@@ -1120,6 +1154,8 @@ CREATE FUNCTION flow.step_outcomes(task_id uuid, names text[] DEFAULT NULL::text
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
@@ -1128,6 +1164,7 @@ begin
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
    where n.run_id = step_outcomes.task_id and (step_outcomes.names is null or n.name = any (step_outcomes.names))
+     and (allowed is null or s.tenant = any (allowed))
    order by s.id;
 end
 $$;
@@ -1146,6 +1183,8 @@ CREATE FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arg
     SET jit TO 'off'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select w.step_id, min(p.opening ->> 'version'),
@@ -1154,7 +1193,9 @@ begin
           union all
           select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id, argument, name, source)
    -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
-   cross join lateral (select s.id, s.run_id, s.input as own from holdfast.steps s where s.id = w.step_id offset 0) h
+   cross join lateral (
+     select s.id, s.run_id, s.input as own from holdfast.steps s
+      where s.id = w.step_id and (allowed is null or s.tenant = any (allowed)) offset 0) h
    cross join lateral (
      select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
        from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
@@ -1451,29 +1492,6 @@ $$;
 
 
 --
--- Name: allowed_tenants(); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.allowed_tenants() RETURNS text[]
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
-begin
-  if tenants = '{}' then
-    tenants := array(select t.tenant from holdfast.role_tenants t
-                      where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
-  end if;
-  if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
-    return null;
-  end if;
-  return tenants;
-end
-$$;
-
-
---
 -- Name: backlog(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1652,7 +1670,8 @@ begin
   if holdfast.allowed_tenants() is not null then
     perform holdfast.refuse('RN009', format('%s needs a login for all tenants, and %s has some', check_all_tenants.what,
                                             session_user),
-                            'an owner of the database can add tenant * to holdfast.role_tenants');
+                            'an owner of the database can add tenant * to holdfast.role_tenants; the setting '
+                            'holdfast.tenants narrows a transaction');
   end if;
 end
 $$;
@@ -2157,7 +2176,8 @@ begin
   end if;
   if allowed is not null and check_tenant.tenant <> all (allowed) then
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
-                            'an owner of the database can add it to holdfast.role_tenants');
+                            'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
+                            'narrows a transaction');
   end if;
 end
 $$;
@@ -3408,6 +3428,36 @@ $$;
 
 
 --
+-- Name: narrow_to_setting(text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.narrow_to_setting(tenants text[], setting text) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  named text[];
+begin
+  begin
+    named := narrow_to_setting.setting::text[];
+  exception when invalid_text_representation then
+    named := array[null];
+  end;
+  if array_ndims(named) > 1
+     or exists (select from unnest(named) n (name) where holdfast.is_name(n.name) is not true or n.name = '*') then
+    perform holdfast.refuse(
+      'RN005', format('holdfast.tenants must be an array of tenants, got %s', to_json(left(narrow_to_setting.setting, 50))),
+      'write it as in {a,b}: select set_config(''holdfast.tenants'', array[''a'', ''b'']::text, true)');
+  end if;
+  if narrow_to_setting.tenants is null then
+    return named;
+  end if;
+  return array(select unnest(named) intersect select unnest(narrow_to_setting.tenants));
+end
+$$;
+
+
+--
 -- Name: note(bigint, bigint, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4189,12 +4239,14 @@ CREATE FUNCTION holdfast.run_results(run_ids uuid[]) RETURNS TABLE(run_id uuid, 
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select r.id, r.state, case when r.finished_at is not null then t.outcome end
     from holdfast.runs r
     join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
-   where r.id = any (run_results.run_ids);
+   where r.id = any (run_results.run_ids) and (allowed is null or r.tenant = any (allowed));
 end
 $$;
 
@@ -4556,12 +4608,14 @@ CREATE FUNCTION holdfast.step_results(step_ids bigint[]) RETURNS TABLE(step_id b
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select s.id, s.state, case when s.finished_at is not null then t.outcome end, s.result, s.error
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where s.id = any (step_results.step_ids);
+   where s.id = any (step_results.step_ids) and (allowed is null or s.tenant = any (allowed));
 end
 $$;
 
@@ -5170,7 +5224,7 @@ CREATE VIEW work.tasks WITH (security_invoker='true') AS
     COALESCE(due_at, parked_due_at) AS due_at,
     NULLIF(split_part(((input -> '$trace'::text) ->> 'traceparent'::text), '-'::text, 2), ''::text) AS trace_id
    FROM holdfast.steps s
-  WHERE (machine = 'work.task'::text);
+  WHERE ((machine = 'work.task'::text) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5263,7 +5317,7 @@ CREATE VIEW flow.step_dag WITH (security_invoker='true') AS
     (p.ids = '{}'::bigint[]) AS is_root_step,
     (c.ids = '{}'::bigint[]) AS is_leaf_step
    FROM (((holdfast.run_steps n
-     JOIN holdfast.runs r ON (((r.id = n.run_id) AND (r.machine = 'flow.task'::text))))
+     JOIN holdfast.runs r ON (((r.id = n.run_id) AND (r.machine = 'flow.task'::text) AND COALESCE((r.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))))
      CROSS JOIN LATERAL ( SELECT COALESCE(array_agg(e.step_id ORDER BY e.step_id), '{}'::bigint[]) AS ids,
             COALESCE(array_agg(m.name ORDER BY e.step_id), '{}'::text[]) AS names
            FROM (holdfast.edges e
@@ -5297,7 +5351,8 @@ CREATE VIEW flow.step_templates WITH (security_invoker='true') AS
     (t.step ->> 'description'::text) AS description,
     d.tenant
    FROM flow.definitions d,
-    LATERAL jsonb_array_elements(d.steps) WITH ORDINALITY t(step, no);
+    LATERAL jsonb_array_elements(d.steps) WITH ORDINALITY t(step, no)
+  WHERE ((d.tenant = '*'::text) OR COALESCE((d.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5317,7 +5372,7 @@ CREATE VIEW flow.step_transitions WITH (security_invoker='true') AS
     j.at AS created_at,
     j.tenant
    FROM holdfast.journal j
-  WHERE ((j.machine = 'flow.step'::text) AND (j.step_id IS NOT NULL))
+  WHERE ((j.machine = 'flow.step'::text) AND (j.step_id IS NOT NULL) AND COALESCE((j.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
 UNION ALL
  SELECT NULL::bigint AS id,
     s.id AS step_id,
@@ -5332,7 +5387,7 @@ UNION ALL
     s.tenant
    FROM (holdfast.steps s
      JOIN holdfast.machine_states b ON (((b.machine = s.machine) AND b.is_initial)))
-  WHERE (s.machine = 'flow.step'::text);
+  WHERE ((s.machine = 'flow.step'::text) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5403,7 +5458,7 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
                     ELSE NULL::timestamp with time zone
                 END AS next_retry_at) w)
      LEFT JOIN LATERAL holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant, retryable) ON (true))
-  WHERE (s.machine = 'flow.step'::text);
+  WHERE ((s.machine = 'flow.step'::text) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5423,7 +5478,7 @@ CREATE VIEW flow.task_transitions WITH (security_invoker='true') AS
     at AS created_at,
     tenant
    FROM holdfast.journal j
-  WHERE ((machine = 'flow.task'::text) AND (step_id IS NULL));
+  WHERE ((machine = 'flow.task'::text) AND (step_id IS NULL) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5457,7 +5512,7 @@ CREATE VIEW flow.tasks WITH (security_invoker='true') AS
     cancelled AS cancelled_steps,
     tenant
    FROM holdfast.runs r
-  WHERE (machine = 'flow.task'::text);
+  WHERE ((machine = 'flow.task'::text) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5479,7 +5534,7 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
     s.input
    FROM (holdfast.steps s
      JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
-  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])));
+  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5579,10 +5634,10 @@ CREATE VIEW holdfast.queue_list WITH (security_invoker='true') AS
             count(*) FILTER (WHERE (s.due_at > holdfast.clock())) AS later,
             min(s.due_at) AS oldest_due_at
            FROM holdfast.steps s
-          WHERE ((s.queue = q.queue) AND (s.due_at IS NOT NULL))) d,
+          WHERE ((s.queue = q.queue) AND (s.due_at IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))) d,
     LATERAL ( SELECT count(*) AS parked
            FROM holdfast.steps s
-          WHERE ((s.queue = q.queue) AND (s.parked_for IS NOT NULL))) p;
+          WHERE ((s.queue = q.queue) AND (s.parked_for IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))) p;
 
 
 --
@@ -5644,7 +5699,8 @@ CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
     finished_at,
     of_run,
     moving
-   FROM holdfast.runs r;
+   FROM holdfast.runs r
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
 
 
 --
@@ -5683,7 +5739,8 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
     cursor,
     result,
     error
-   FROM holdfast.steps s;
+   FROM holdfast.steps s
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
 
 
 --
@@ -5705,7 +5762,7 @@ CREATE VIEW holdfast.step_story WITH (security_invoker='true') AS
     j.error AS payload,
     j.login
    FROM holdfast.journal j
-  WHERE (j.step_id IS NOT NULL)
+  WHERE ((j.step_id IS NOT NULL) AND COALESCE((j.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
 UNION ALL
  SELECT n.step_id,
     n.id,
@@ -5720,7 +5777,8 @@ UNION ALL
     n.message AS said,
     n.payload,
     NULL::text AS login
-   FROM holdfast.notes n;
+   FROM holdfast.notes n
+  WHERE COALESCE((n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
 
 
 --
@@ -5755,7 +5813,7 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
             WHEN (NOT w.takes_any_kind) THEN ARRAY( SELECT DISTINCT u.kind
                FROM holdfast.workers o,
                 LATERAL unnest(o.kinds) u(kind)
-              WHERE (o.worker = w.worker)
+              WHERE ((o.worker = w.worker) AND holdfast.is_own_worker(o.tenants, ( SELECT holdfast.allowed_tenants() AS allowed_tenants)))
               ORDER BY u.kind)
             ELSE NULL::text[]
         END AS kinds,
@@ -5763,7 +5821,7 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
             WHEN (NOT w.takes_any_tenant) THEN ARRAY( SELECT DISTINCT u.tenant
                FROM holdfast.workers o,
                 LATERAL unnest(o.tenants) u(tenant)
-              WHERE (o.worker = w.worker)
+              WHERE ((o.worker = w.worker) AND holdfast.is_own_worker(o.tenants, ( SELECT holdfast.allowed_tenants() AS allowed_tenants)))
               ORDER BY u.tenant)
             ELSE NULL::text[]
         END AS tenants,
@@ -5792,12 +5850,13 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
             min(o.started_at) AS started_at,
             max(o.seen_at) AS seen_at
            FROM holdfast.workers o
+          WHERE holdfast.is_own_worker(o.tenants, ( SELECT holdfast.allowed_tenants() AS allowed_tenants))
           GROUP BY o.worker) w
      LEFT JOIN ( SELECT s.lease_owner,
             count(*) AS held,
             min(s.claimed_at) AS oldest_claimed_at
            FROM holdfast.steps s
-          WHERE (s.lease_until IS NOT NULL)
+          WHERE ((s.lease_until IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
           GROUP BY s.lease_owner) h ON ((h.lease_owner = w.worker)));
 
 
@@ -5815,7 +5874,7 @@ CREATE VIEW work.audit_logs WITH (security_invoker='true') AS
     tenant,
     jsonb_strip_nulls(jsonb_build_object('from_status', from_state, 'to_status', to_state, 'try_count', attempt, 'lease_id', lease_id, 'reason', reason, 'error', error, 'login', login)) AS metadata
    FROM holdfast.journal j
-  WHERE ((machine = 'work.task'::text) AND (step_id IS NOT NULL));
+  WHERE ((machine = 'work.task'::text) AND (step_id IS NOT NULL) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -6738,6 +6797,17 @@ REVOKE ALL ON FUNCTION flow.refuse_write() FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION allowed_tenants(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.allowed_tenants() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_operator;
+
+
+--
 -- Name: FUNCTION result_in_run(run_id uuid, name text); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -6884,17 +6954,6 @@ GRANT ALL ON FUNCTION holdfast.add_awaited(step_id bigint, lease_id bigint, step
 --
 
 REVOKE ALL ON FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) FROM PUBLIC;
-
-
---
--- Name: FUNCTION allowed_tenants(); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.allowed_tenants() FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_reader;
-GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_operator;
 
 
 --
@@ -7283,6 +7342,10 @@ REVOKE ALL ON FUNCTION holdfast.is_name(name text, longest integer) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO hf_operator;
 
 
 --
@@ -7420,6 +7483,13 @@ GRANT ALL ON FUNCTION holdfast.namesakes(worker text) TO hf_worker;
 --
 
 REVOKE ALL ON FUNCTION holdfast.narrow_tenants(asked text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION narrow_to_setting(tenants text[], setting text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.narrow_to_setting(tenants text[], setting text) FROM PUBLIC;
 
 
 --

@@ -154,7 +154,7 @@ select s.id::text, 'task' as what, s.kind as name, s.state, s.standing, s.queue,
 RUNS: LiteralString = """
 select r.id::text, 'run' as what, r.name, r.state, p.standing, null::text as queue, r.tenant, null::int as attempt,
        r.total, r.succeeded, r.failed, r.created_at, r.finished_at, null::text as error
-  from holdfast.runs r
+  from holdfast.run_list r
   join holdfast.machine_states t on t.machine = r.machine and t.state = r.state,
   lateral (select case when r.moving is not null then 'being ' || r.moving
                        when r.finished_at is not null then 'over' when t.phase = 'shut' then 'not let in'

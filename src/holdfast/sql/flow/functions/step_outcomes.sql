@@ -7,6 +7,8 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- the steps of one run, whatever the statistics say
 set jit = off
 as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
@@ -15,6 +17,7 @@ begin
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
    where n.run_id = step_outcomes.task_id and (step_outcomes.names is null or n.name = any (step_outcomes.names))
+     and (allowed is null or s.tenant = any (allowed))
    order by s.id;
 end
 $$;

@@ -10,6 +10,7 @@ select j.id, j.step_id, j.from_state, j.to_state,
        j.at as created_at, j.tenant
   from holdfast.journal j
  where j.machine = 'flow.step' and j.step_id is not null
+   and coalesce(j.tenant = any ((select holdfast.allowed_tenants())::text[]), true)
 union all
 select null, s.id, null, b.state, '{"event": "created"}'::jsonb, 0,
        -- A step that has moved may have lost its journal to retention.
@@ -17,5 +18,5 @@ select null, s.id, null, b.state, '{"event": "created"}'::jsonb, 0,
        s.created_at, s.tenant
   from holdfast.steps s
   join holdfast.machine_states b on b.machine = s.machine and b.is_initial
- where s.machine = 'flow.step';
+ where s.machine = 'flow.step' and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 grant select, insert, update, delete on flow.step_transitions to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -11,5 +11,6 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
             else 'not let in' end as standing,
        coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at, s.claimed_at, s.finished_at,
        s.input, s.cursor, s.result, s.error
-  from holdfast.steps s;
+  from holdfast.steps s
+ where coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 grant select on holdfast.step_list to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -13,7 +13,8 @@ begin
   end if;
   if allowed is not null and check_tenant.tenant <> all (allowed) then
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
-                            'an owner of the database can add it to holdfast.role_tenants');
+                            'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
+                            'narrows a transaction');
   end if;
 end
 $$;
