@@ -1459,7 +1459,7 @@ begin
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+    select s.id, u.name, holdfast.is_success(t.outcome) and s.finished_at is not null
       from unnest(outside, outside_ids) u (name, id)
      cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
       join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)
@@ -2360,6 +2360,17 @@ END;
 
 
 --
+-- Name: is_success(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_success(outcome text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (outcome = ANY (ARRAY['succeeded'::text, 'undone'::text]));
+END;
+
+
+--
 -- Name: machine_states; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -2370,7 +2381,7 @@ CREATE TABLE holdfast.machine_states (
     outcome text,
     is_initial boolean DEFAULT false NOT NULL,
     CONSTRAINT begins_open CHECK (((NOT is_initial) OR (phase = ANY (ARRAY['shut'::text, 'open'::text])))),
-    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'partial'::text, 'undone'::text]))),
     CONSTRAINT known_phase CHECK ((phase = ANY (ARRAY['shut'::text, 'open'::text, 'held'::text, 'over'::text, 'open_or_over'::text]))),
     CONSTRAINT over_has_an_outcome CHECK (((phase = ANY (ARRAY['over'::text, 'open_or_over'::text])) = (outcome IS NOT NULL)))
 );
@@ -2385,7 +2396,7 @@ CREATE FUNCTION holdfast.count_steps(run_id uuid) RETURNS TABLE(total integer, l
     BEGIN ATOMIC
  SELECT (count(*))::integer AS count,
      (count(*) FILTER (WHERE holdfast.is_live(s.*)))::integer AS count,
-     (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'succeeded'::text))))::integer AS count,
+     (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND holdfast.is_success(t.outcome))))::integer AS count,
      (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text))))::integer AS count,
      (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'cancelled'::text))))::integer AS count
     FROM ((holdfast.run_steps r
@@ -3367,9 +3378,11 @@ begin
      where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
     returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
-         array_agg(a.id) filter (where a.is_over and a.outcome = 'succeeded' and a.run_id is not null),
+         array_agg(a.id) filter (
+           where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
+             and a.run_id is not null),
          array_agg((a.run_id, 0, a.is_live::int - a.was_live::int,
-                    (a.is_over and a.outcome = 'succeeded')::int - coalesce(a.was_outcome = 'succeeded', false)::int,
+                    (a.is_over and holdfast.is_success(a.outcome))::int - coalesce(holdfast.is_success(a.was_outcome), false)::int,
                     (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
                     (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
                    )::holdfast.run_delta) filter (where a.run_id is not null)
@@ -4688,7 +4701,7 @@ begin
       from pg_temp.staged_edges e
       left join holdfast.steps p on p.id = e.step_id and p.finished_at is not null
       left join holdfast.machine_states t on t.machine = p.machine and t.state = p.state
-     where t.outcome is distinct from 'succeeded'
+     where holdfast.is_success(t.outcome) is not true
      group by e.next_id),
   started as (
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
@@ -4916,7 +4929,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select 'waits_for_parents', 'step ' || s.id, format('waits is %s, parents not done %s', s.waits, p.open)
     from known s,
-         lateral (select count(*) filter (where q.finished_at is null or q.outcome <> 'succeeded') as open
+         lateral (select count(*) filter (where q.finished_at is null or not holdfast.is_success(q.outcome)) as open
                     from holdfast.edges e join known q on q.id = e.step_id where e.next_id = s.id) p
    where s.run_id is not null and s.waits <> p.open
   union all
@@ -7197,6 +7210,17 @@ GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_success(outcome text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_success(outcome text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_success(outcome text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_success(outcome text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_success(outcome text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_success(outcome text) TO hf_operator;
 
 
 --

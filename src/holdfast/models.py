@@ -18,7 +18,7 @@ Event = Literal[
 ]  # fmt: skip
 ActorKind = Literal["worker", "api", "user", "scheduler", "system"]
 Level = Literal["debug", "info", "warn", "error"]
-RunOutcome = Literal["succeeded", "failed", "cancelled"]
+RunOutcome = Literal["succeeded", "failed", "cancelled", "partial", "undone"]  # partial: a run that ended with both
 Law = Literal["exponential", "power"]  # of waits that no list names
 
 

@@ -17,7 +17,7 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 
 # The manifest: what each role may call. A function that is not named here is for the kernel alone.
 READING = {
-    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "is_own_worker", "live_workers",
+    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "is_own_worker", "is_success", "live_workers",
     "partitions_ahead", "policy_of", "run_results", "step_policy", "step_results",
     "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",

@@ -41,7 +41,8 @@ select p.pronamespace::regnamespace || '.' || p.proname, p.proname, p.proargname
  order by 1
 """
 OF_NO_TENANT = {
-    "backoff", "chance", "clock", "is_due", "is_live", "is_own_worker", "judge_counts", "partitions_ahead",
+    "backoff", "chance", "clock", "is_due", "is_live", "is_own_worker", "is_success", "judge_counts",
+    "partitions_ahead",
     "reserve_step_ids", "policy_of", "step_policy",  # the last two: of any tenant's steps, for those who know the name
 }  # fmt: skip
 NEW = "'{lease_id,connections}'::text[]"

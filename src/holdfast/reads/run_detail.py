@@ -175,7 +175,7 @@ select s.id::text, n.name, s.kind, s.state
   join holdfast.steps s on s.id = e.step_id
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
- where e.next_id = %(id)s and (s.finished_at is null or t.outcome is distinct from 'succeeded')
+ where e.next_id = %(id)s and (s.finished_at is null or holdfast.is_success(t.outcome) is not true)
  order by s.id limit %(limit)s
 """
 WISHES: LiteralString = """

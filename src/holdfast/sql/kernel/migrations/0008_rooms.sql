@@ -17,3 +17,11 @@ create table holdfast.queue_pauses (
   constraint known_pause_event check (event in ('paused', 'resumed'))
 );
 create index pauses_of_queue on holdfast.queue_pauses (queue, id);
+
+-- Two more outcomes. partial: a run that ended with successes and failures. undone: a step or a run that was rolled back;
+-- in the run's counts such a step still succeeded.
+-- squawk-ignore ban-drop-constraint
+alter table holdfast.machine_states drop constraint known_outcome;
+-- squawk-ignore constraint-missing-not-valid
+alter table holdfast.machine_states add constraint known_outcome check (
+  outcome in ('succeeded', 'failed', 'cancelled', 'partial', 'undone'));
