@@ -19,7 +19,7 @@ from holdfast.flow.finalize import Decision
 from holdfast.testing import Clock, drain, recorded
 from worker.running import DB, until, working
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.own_database]  # it reads how often functions were called
 DIES = """
 import os, signal, sys
 from holdfast import Holdfast

@@ -16,7 +16,7 @@ from holdfast.flow.events import CATALOGUE, Event
 from holdfast.testing import drain
 from worker.running import DB, burst, metric, until, working
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.own_database]  # it reads how often functions were called
 
 
 @pytest.fixture
