@@ -439,7 +439,7 @@ begin
          r.succeeded::bigint, r.failed::bigint, holdfast.clock(), flow.moves_by(r, closed_tasks.worker)
     from holdfast.runs r
    where r.id = any (array(select distinct s.run_id from holdfast.steps s where s.id = any (closed_tasks.step_ids)))
-     and r.machine = 'flow.task' and r.finished_at is not null and (allowed is null or r.tenant = any (allowed))
+     and r.machine = 'flow.task' and r.finished_at is not null and holdfast.matches_any(allowed, r.tenant)
    order by r.id;
 end
 $$;
@@ -523,7 +523,7 @@ declare
 begin
   select r.* into task
     from holdfast.steps s join holdfast.runs r on r.id = s.run_id
-   where s.id = finished_task_of.step_id and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed))
+   where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id), 'flow.steps lists them');
@@ -625,21 +625,21 @@ begin
            count(*) filter (where r.state = 'resolved_manually') as resolved, coalesce(sum(r.total), 0)::bigint as steps,
            coalesce(sum(r.succeeded), 0)::bigint as succeeded, coalesce(sum(r.failed), 0)::bigint as failed,
            coalesce(sum(r.cancelled), 0)::bigint as dropped
-      from holdfast.runs r where r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed))),
+      from holdfast.runs r where r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)),
   due as (
     select count(*) filter (where s.state = 'error') as retryable,
            count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and s.run_id <> all (ended)) as ready
       from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
-     where s.due_at is not null and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed))),
+     where s.due_at is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)),
   parked as (
     select count(*) filter (where s.state = 'error') as retryable
       from holdfast.steps s
      where s.parked_for is not null and s.parked_due_at is not null and s.machine = 'flow.step'
-       and (allowed is null or s.tenant = any (allowed))),
+       and holdfast.matches_any(allowed, s.tenant)),
   held as (
     select count(*) as total from holdfast.steps s
-     where s.lease_until is not null and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed)))
+     where s.lease_until is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant))
   select t.total, t.pending, t.in_progress, t.complete, t.error, t.cancelled, t.resolved, t.steps,
          t.steps - t.succeeded - t.failed - t.dropped - h.total - d.retryable - p.retryable, h.total, t.succeeded,
          t.failed + d.retryable + p.retryable, t.dropped, d.ready, d.retryable + p.retryable, t.failed, d.in_backoff,
@@ -1060,7 +1060,7 @@ declare
 begin
   select d.* into definition from flow.definitions d
    where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
-     and (start_task.version is null or d.version = start_task.version)
+     and holdfast.matches(start_task.version, d.version)
    order by d.tenant = '*', d.defined_at desc
    limit 1;
   if definition.name is null then
@@ -1100,7 +1100,7 @@ begin
   end if;
   if state_to_change.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.state into state from holdfast.runs r
-     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed));
+     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant);
   end if;
   if state is null then
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
@@ -1131,7 +1131,7 @@ begin
      select count(*) as moves, max(j.id) as id from holdfast.journal j where j.run_id = t.id and j.step_id is null) h
     left join lateral (
      select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null and j.id = h.id) last on true
-   where t.id = states_from_history.task_id and t.machine = 'flow.task' and (allowed is null or t.tenant = any (allowed))
+   where t.id = states_from_history.task_id and t.machine = 'flow.task' and holdfast.matches_any(allowed, t.tenant)
   union all
   select s.id, n.name, coalesce(last.to_state, case when s.last_event is null then b.state end), h.moves, last.at
     from holdfast.run_steps n
@@ -1139,7 +1139,7 @@ begin
     join holdfast.machine_states b on b.machine = s.machine and b.is_initial
    cross join lateral (select count(*) as moves, max(j.id) as id from holdfast.journal j where j.step_id = s.id) h
     left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id and j.id = h.id) last on true
-   where n.run_id = states_from_history.task_id and (allowed is null or s.tenant = any (allowed));
+   where n.run_id = states_from_history.task_id and holdfast.matches_any(allowed, s.tenant);
 end
 $$;
 
@@ -1163,8 +1163,8 @@ begin
     from holdfast.run_steps n
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where n.run_id = step_outcomes.task_id and (step_outcomes.names is null or n.name = any (step_outcomes.names))
-     and (allowed is null or s.tenant = any (allowed))
+   where n.run_id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
+     and holdfast.matches_any(allowed, s.tenant)
    order by s.id;
 end
 $$;
@@ -1195,7 +1195,7 @@ begin
    -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
-      where s.id = w.step_id and (allowed is null or s.tenant = any (allowed)) offset 0) h
+      where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h
    cross join lateral (
      select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
        from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
@@ -1238,7 +1238,7 @@ declare
   step holdfast.steps;
 begin
   select s.* into step from holdfast.steps s
-   where s.id = step_to_change.step_id and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed)) for update;
+   where s.id = step_to_change.step_id and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id), 'flow.steps lists them');
   end if;
@@ -1343,7 +1343,7 @@ begin
       from holdfast.steps s
       join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
       left join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p on true
-     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed))
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)
      group by s.run_id)
   select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
          flow.moves_by(r, touched_tasks.worker)
@@ -1410,7 +1410,7 @@ declare
   ids bigint[];
 begin
   select s.* into step from holdfast.steps s where s.id = add_awaited.step_id and s.lease_id = add_awaited.lease_id for update;
-  if step.id is null or step.run_id is null or (allowed is not null and step.tenant <> all (allowed)) then
+  if step.id is null or step.run_id is null or not holdfast.matches_any(allowed, step.tenant) then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', add_awaited.step_id, add_awaited.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
@@ -1511,7 +1511,7 @@ declare
   own bigint;
 begin
   for level in 0 .. 9 loop
-    select count(*), count(*) filter (where allowed is null or d.tenant = any (allowed)) into seen, own
+    select count(*), count(*) filter (where holdfast.matches_any(allowed, d.tenant)) into seen, own
       from (select s.tenant
               from holdfast.steps s
              where s.queue = backlog.queue and s.priority = level and s.due_at <= clock
@@ -1996,7 +1996,7 @@ declare
       from unnest(check_policies.policies) u (policy)
      where not exists (select from holdfast.policies p
                         where (p.policy = u.policy or p.policy = holdfast.policy_name(u.policy, p.tenant))
-                          and (p.tenant = '*' or allowed is null or p.tenant = any (allowed))));
+                          and (p.tenant = '*' or holdfast.matches_any(allowed, p.tenant))));
 begin
   if unknown is not null then
     perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');
@@ -2174,7 +2174,7 @@ begin
     perform holdfast.check_name('tenant', check_tenant.tenant);
     perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
-  if allowed is not null and check_tenant.tenant <> all (allowed) then
+  if not holdfast.matches_any(allowed, check_tenant.tenant) then
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
                             'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
                             'narrows a transaction');
@@ -2543,6 +2543,17 @@ $$;
 
 
 --
+-- Name: error_text(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.error_text(error jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE((error ->> 'message'::text), (error #>> '{}'::text[])) AS "coalesce";
+END;
+
+
+--
 -- Name: expire_leases(integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2853,6 +2864,17 @@ END;
 
 
 --
+-- Name: is_live_worker(timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (seen_at > (clock - '00:02:30'::interval));
+END;
+
+
+--
 -- Name: is_name(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3077,9 +3099,9 @@ begin
   return (
     select count(*)
       from holdfast.workers w
-     where w.queue = live_workers.queue and w.seen_at > clock - interval '150 s'
-       and (live_workers.kind is null or w.kinds is null or live_workers.kind = any (w.kinds))
-       and (live_workers.tenant is null or w.tenants is null or live_workers.tenant = any (w.tenants))
+     where w.queue = live_workers.queue and holdfast.is_live_worker(w.seen_at, clock)
+       and (live_workers.kind is null or holdfast.matches_any(w.kinds, live_workers.kind))
+       and (live_workers.tenant is null or holdfast.matches_any(w.tenants, live_workers.tenant))
        and (allowed is null or w.tenants is null or w.tenants && allowed));
 end
 $$;
@@ -3107,7 +3129,7 @@ begin
   return query
   select u.lease_id, s.state
     from unnest(lost_leases.step_ids, lost_leases.lease_ids) u (step_id, lease_id)
-    left join holdfast.steps s on s.id = u.step_id and (allowed is null or s.tenant = any (allowed))
+    left join holdfast.steps s on s.id = u.step_id and holdfast.matches_any(allowed, s.tenant)
    where s.id is null or s.lease_id is distinct from u.lease_id;
 end
 $$;
@@ -3201,6 +3223,28 @@ $$;
 
 
 --
+-- Name: matches(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.matches(wanted text, value text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((wanted IS NULL) OR (value = wanted));
+END;
+
+
+--
+-- Name: matches_any(text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.matches_any(wanted text[], value text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((wanted IS NULL) OR (value = ANY (wanted)));
+END;
+
+
+--
 -- Name: measured_upkeep(text, jsonb, integer, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3241,7 +3285,7 @@ begin
     (select jsonb_object_agg(k.kind, k.steps)
        from (select s.kind, count(*) as steps
                from holdfast.steps s
-              where s.id = any (given_up) and (allowed is null or s.tenant = any (allowed))
+              where s.id = any (given_up) and holdfast.matches_any(allowed, s.tenant)
               group by s.kind) k), '{}');
   measured_upkeep.backlog := coalesce(
     (select jsonb_object_agg(w.queue, holdfast.backlog(w.queue, measured_upkeep.most))
@@ -3408,6 +3452,7 @@ CREATE FUNCTION holdfast.namesakes(worker text) RETURNS SETOF text
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 declare
+  clock constant timestamptz := holdfast.clock();
   allowed constant text[] := holdfast.allowed_tenants();
 begin
   perform holdfast.check_name('worker', namesakes.worker);
@@ -3415,7 +3460,7 @@ begin
   select distinct w.worker
     from holdfast.workers w
    where regexp_replace(w.worker, '/[^/]*$', '') = regexp_replace(namesakes.worker, '/[^/]*$', '')
-     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s'
+     and w.worker <> namesakes.worker and holdfast.worker_standing(w.seen_at, clock) = 'alive'
      and holdfast.is_own_worker(w.tenants, allowed);
 end
 $_$;
@@ -3492,7 +3537,7 @@ begin
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
   select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
-  if step.id is null or (allowed is not null and step.tenant <> all (allowed)) then
+  if step.id is null or not holdfast.matches_any(allowed, step.tenant) then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
@@ -3554,10 +3599,10 @@ begin
             where c.id = any (park_unserved.candidates)
               and c.due_at + interval '0' is not null  -- not `due_at is not null`: the index of due steps would answer it
               and not exists (select from holdfast.workers w
-                               where w.queue = park_unserved.queue and w.seen_at > park_unserved.clock - interval '150 s'
-                                 and (w.kinds is null or c.kind = any (w.kinds))
-                                 and (w.tenants is null or c.tenant = any (w.tenants))
-                                 and (w.machine is null or c.machine = w.machine))
+                               where w.queue = park_unserved.queue and holdfast.is_live_worker(w.seen_at, park_unserved.clock)
+                                 and holdfast.matches_any(w.kinds, c.kind)
+                                 and holdfast.matches_any(w.tenants, c.tenant)
+                                 and holdfast.matches(w.machine, c.machine))
               for update skip locked));
   get diagnostics parked = row_count;
   return parked;
@@ -3638,9 +3683,9 @@ begin
         from holdfast.steps d
        where d.id = any (seen)
          and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
-         and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
-         and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
-         and (pick_served.machine is null or d.machine = pick_served.machine)
+         and holdfast.matches_any(pick_served.kinds, d.kind)
+         and holdfast.matches_any(pick_served.tenants, d.tenant)
+         and holdfast.matches(pick_served.machine, d.machine)
        order by d.due_at, d.id
        limit pick_served.wanted - cardinality(picked)
          for update skip locked);
@@ -3676,9 +3721,9 @@ begin
            count(*), max(p.due_at), (array_agg(p.id))[count(*)]
       into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
       from (select d.id, d.run_id, d.due_at,
-                   (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
-                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants))
-                   and (pick_steps.machine is null or d.machine = pick_steps.machine) as is_served
+                   holdfast.matches_any(pick_steps.kinds, d.kind)
+                   and holdfast.matches_any(pick_steps.tenants, d.tenant)
+                   and holdfast.matches(pick_steps.machine, d.machine) as is_served
               from holdfast.steps d
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
                and (d.due_at, d.id) > (after.due_at, after.id)
@@ -4032,7 +4077,7 @@ begin
      where s.id = any (held)
        and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and (allowed is null or s.tenant = any (allowed))
+       and holdfast.matches_any(allowed, s.tenant)
        for no key update skip locked);
   return query
   update holdfast.steps s
@@ -4046,7 +4091,7 @@ begin
     select s.lease_id from holdfast.steps s
      where s.id = any (held) and s.id <> all (free) and s.lease_owner = renew_leases.worker
        and s.lease_id = any (renew_leases.lease_ids)
-       and (s.tenant = any (allowed) or allowed is null);
+       and holdfast.matches_any(allowed, s.tenant);
   end if;
   perform holdfast.act();
 end
@@ -4259,7 +4304,7 @@ begin
   select r.id, r.state, case when r.finished_at is not null then t.outcome end
     from holdfast.runs r
     join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
-   where r.id = any (run_results.run_ids) and (allowed is null or r.tenant = any (allowed));
+   where r.id = any (run_results.run_ids) and holdfast.matches_any(allowed, r.tenant);
 end
 $$;
 
@@ -4367,7 +4412,7 @@ begin
                when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
-   where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
+   where holdfast.matches_any(settle_others.allowed, s.tenant)
      -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
   if moves is null then
@@ -4628,7 +4673,7 @@ begin
   select s.id, s.state, case when s.finished_at is not null then t.outcome end, s.result, s.error
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where s.id = any (step_results.step_ids) and (allowed is null or s.tenant = any (allowed));
+   where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant);
 end
 $$;
 
@@ -4662,7 +4707,7 @@ begin
          moves m
    where s.id = any (succeed_steps.step_ids) and s.id = o.step_id and s.lease_id = o.lease_id
      and coalesce(pg_column_size(o.result), 0) <= 1048576
-     and (succeed_steps.allowed is null or s.tenant = any (succeed_steps.allowed))
+     and holdfast.matches_any(succeed_steps.allowed, s.tenant)
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
 end
@@ -4848,9 +4893,9 @@ declare
         where p.queue = unpark_served.queue and p.parked_for = 'handler' and p.kind = b.kind and p.tenant = b.tenant
         limit 5000
           for update skip locked) s
-     where (unpark_served.kinds is null or b.kind = any (unpark_served.kinds))
-       and (unpark_served.tenants is null or b.tenant = any (unpark_served.tenants))
-       and (unpark_served.machine is null or b.machine = unpark_served.machine)
+     where holdfast.matches_any(unpark_served.kinds, b.kind)
+       and holdfast.matches_any(unpark_served.tenants, b.tenant)
+       and holdfast.matches(unpark_served.machine, b.machine)
      limit 5000);
 begin
   if served <> '{}' then
@@ -4996,7 +5041,7 @@ declare
 begin
   perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
      from holdfast.workers s
-    where s.is_asleep and s.queue = any (wake.queues) and s.seen_at > clock - interval '150 s';
+    where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
 end
 $$;
 
@@ -5020,10 +5065,10 @@ begin
   perform holdfast.check_name('actor', wish.actor);
   if wish.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
-     where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
+     where s.id = wish.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
   elsif wish.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.* into run from holdfast.runs r
-     where r.id = wish.id::uuid and (allowed is null or r.tenant = any (allowed));
+     where r.id = wish.id::uuid and holdfast.matches_any(allowed, r.tenant);
   end if;
   perform holdfast.act('user', coalesce(wish.actor, session_user), wish.reason);
   if step.id is not null then
@@ -5113,6 +5158,22 @@ begin
   return moved.state;
 end
 $$;
+
+
+--
+-- Name: worker_standing(timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (seen_at > (clock - '00:00:45'::interval)) THEN 'alive'::text
+             WHEN holdfast.is_live_worker(seen_at, clock) THEN 'late'::text
+             ELSE 'gone'::text
+         END AS "case";
+END;
 
 
 --
@@ -5842,11 +5903,7 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
             WHEN ((h.held > 0) AND (w.state = ANY (ARRAY['connecting'::text, 'recovery'::text, 'polling'::text, 'idle'::text]))) THEN 'processing'::text
             ELSE w.state
         END AS state,
-        CASE
-            WHEN (w.seen_at > (holdfast.clock() - '00:00:45'::interval)) THEN 'alive'::text
-            WHEN (w.seen_at > (holdfast.clock() - '00:02:30'::interval)) THEN 'late'::text
-            ELSE 'gone'::text
-        END AS standing,
+    holdfast.worker_standing(w.seen_at, ( SELECT holdfast.clock() AS clock)) AS standing,
     w.is_asleep,
     COALESCE(h.held, (0)::bigint) AS held,
     h.oldest_claimed_at,
@@ -7267,6 +7324,17 @@ GRANT ALL ON FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds t
 
 
 --
+-- Name: FUNCTION error_text(error jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.error_text(error jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.error_text(error jsonb) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.error_text(error jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.error_text(error jsonb) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.error_text(error jsonb) TO hf_operator;
+
+
+--
 -- Name: FUNCTION expire_leases(batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7352,6 +7420,17 @@ GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with 
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_operator;
 
 
 --
@@ -7463,6 +7542,28 @@ REVOKE ALL ON FUNCTION holdfast.make_run(id uuid, machine text, name text, step_
 
 REVOKE ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION matches(wanted text, value text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.matches(wanted text, value text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.matches(wanted text, value text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.matches(wanted text, value text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.matches(wanted text, value text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.matches(wanted text, value text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION matches_any(wanted text[], value text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) TO hf_operator;
 
 
 --
@@ -7948,6 +8049,17 @@ REVOKE ALL ON FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) FROM
 --
 
 REVOKE ALL ON FUNCTION holdfast.wish_for_step(step holdfast.steps, event text, result jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION worker_standing(seen_at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_operator;
 
 
 --

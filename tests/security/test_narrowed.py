@@ -41,9 +41,9 @@ select p.pronamespace::regnamespace || '.' || p.proname, p.proname, p.proargname
  order by 1
 """
 OF_NO_TENANT = {
-    "backoff", "chance", "clock", "is_due", "is_live", "is_own_worker", "is_success", "judge_counts",
-    "partitions_ahead",
-    "reserve_step_ids", "policy_of", "step_policy",  # the last two: of any tenant's steps, for those who know the name
+    "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker", "is_own_worker", "is_success",
+    "judge_counts", "matches", "matches_any", "partitions_ahead", "reserve_step_ids", "worker_standing",
+    "policy_of", "step_policy",  # of any tenant's steps, for those who know the name
 }  # fmt: skip
 NEW = "'{lease_id,connections}'::text[]"
 ANSWER = f"case jsonb_typeof(to_jsonb(t)) when 'object' then to_jsonb(t) - {NEW} else to_jsonb(t) end"

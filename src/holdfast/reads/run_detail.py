@@ -149,7 +149,7 @@ RUN_STEPS: LiteralString = """
 select g.id, g.name, g.kind, g.state, g.standing, g.outcome, g.attempt, g.finished_at, g.error, g.in_group from (
   select s.id::text, n.name, s.kind, s.state, s.standing,
          case when s.finished_at is not null then t.outcome end as outcome, s.attempt, s.finished_at,
-         left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as error,
+         left(holdfast.error_text(s.error), 300) as error,
          count(*) over (partition by s.state, s.finished_at is null) as in_group,
          row_number() over (partition by s.state, s.finished_at is null order by s.id) as no
     from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(run)s

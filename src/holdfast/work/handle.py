@@ -11,7 +11,7 @@ from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.kernel import calls
 from holdfast.kernel.door import Door
 from holdfast.kernel.waiting import pauses
-from holdfast.models import Span, StepResult
+from holdfast.models import Span, StepResult, error_line
 
 R = TypeVar("R")
 
@@ -86,8 +86,7 @@ class Handle(Generic[R]):
             case "cancelled":
                 raise RunCancelled(f"step {self.id} was cancelled; see why: holdfast runs show {self.id}")
             case _:
-                error = found.error if isinstance(found.error, dict) else {}
-                said = f"{error.get('type', 'error')}: {error.get('message', '')}"
+                said = error_line(found.error)
                 raise RunFailed(f"step {self.id} failed: {said}; see its story: holdfast runs show {self.id}")
 
 

@@ -17,7 +17,7 @@ begin
      select count(*) as moves, max(j.id) as id from holdfast.journal j where j.run_id = t.id and j.step_id is null) h
     left join lateral (
      select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null and j.id = h.id) last on true
-   where t.id = states_from_history.task_id and t.machine = 'flow.task' and (allowed is null or t.tenant = any (allowed))
+   where t.id = states_from_history.task_id and t.machine = 'flow.task' and holdfast.matches_any(allowed, t.tenant)
   union all
   select s.id, n.name, coalesce(last.to_state, case when s.last_event is null then b.state end), h.moves, last.at
     from holdfast.run_steps n
@@ -25,7 +25,7 @@ begin
     join holdfast.machine_states b on b.machine = s.machine and b.is_initial
    cross join lateral (select count(*) as moves, max(j.id) as id from holdfast.journal j where j.step_id = s.id) h
     left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id and j.id = h.id) last on true
-   where n.run_id = states_from_history.task_id and (allowed is null or s.tenant = any (allowed));
+   where n.run_id = states_from_history.task_id and holdfast.matches_any(allowed, s.tenant);
 end
 $$;
 grant execute on function flow.states_from_history to hf_producer, hf_worker, hf_reader, hf_operator;

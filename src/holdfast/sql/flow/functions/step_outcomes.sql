@@ -16,8 +16,8 @@ begin
     from holdfast.run_steps n
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where n.run_id = step_outcomes.task_id and (step_outcomes.names is null or n.name = any (step_outcomes.names))
-     and (allowed is null or s.tenant = any (allowed))
+   where n.run_id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
+     and holdfast.matches_any(allowed, s.tenant)
    order by s.id;
 end
 $$;

@@ -25,7 +25,7 @@ begin
    -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
-      where s.id = w.step_id and (allowed is null or s.tenant = any (allowed)) offset 0) h
+      where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h
    cross join lateral (
      select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
        from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n

@@ -13,9 +13,7 @@ select w.worker, w.queues,
        -- What it said last may be from before a claim: who holds steps is at work.
        case when h.held > 0 and w.state in ('connecting', 'recovery', 'polling', 'idle') then 'processing'
             else w.state end as state,
-       case when w.seen_at > holdfast.clock() - interval '45 s' then 'alive'
-            when w.seen_at > holdfast.clock() - interval '150 s' then 'late'
-            else 'gone' end as standing,
+       holdfast.worker_standing(w.seen_at, (select holdfast.clock())) as standing,
        w.is_asleep, coalesce(h.held, 0) as held, h.oldest_claimed_at, w.started_at, w.seen_at, w.about
   from (select o.worker, array_agg(o.queue order by o.queue) as queues,
                bool_or(o.kinds is null) as takes_any_kind, bool_or(o.tenants is null) as takes_any_tenant,

@@ -18,10 +18,10 @@ begin
   perform holdfast.check_name('actor', wish.actor);
   if wish.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
-     where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
+     where s.id = wish.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
   elsif wish.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.* into run from holdfast.runs r
-     where r.id = wish.id::uuid and (allowed is null or r.tenant = any (allowed));
+     where r.id = wish.id::uuid and holdfast.matches_any(allowed, r.tenant);
   end if;
   perform holdfast.act('user', coalesce(wish.actor, session_user), wish.reason);
   if step.id is not null then

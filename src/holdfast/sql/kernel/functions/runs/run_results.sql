@@ -13,7 +13,7 @@ begin
   select r.id, r.state, case when r.finished_at is not null then t.outcome end
     from holdfast.runs r
     join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
-   where r.id = any (run_results.run_ids) and (allowed is null or r.tenant = any (allowed));
+   where r.id = any (run_results.run_ids) and holdfast.matches_any(allowed, r.tenant);
 end
 $$;
 grant execute on function holdfast.run_results to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -13,7 +13,7 @@ begin
   select s.id, s.state, case when s.finished_at is not null then t.outcome end, s.result, s.error
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where s.id = any (step_results.step_ids) and (allowed is null or s.tenant = any (allowed));
+   where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant);
 end
 $$;
 grant execute on function holdfast.step_results to hf_producer, hf_worker, hf_reader, hf_operator;
