@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.kernel import calls
 from holdfast.kernel.call import Executor, pauses
-from holdfast.models import Span, StepResult
+from holdfast.models import Span, StepResult, error_line
 
 R = TypeVar("R")
 
@@ -85,8 +85,7 @@ class Handle(Generic[R]):
             case "cancelled":
                 raise RunCancelled(f"step {self.id} was cancelled; see why: holdfast runs show {self.id}")
             case _:
-                error = result.error if isinstance(result.error, dict) else {}
-                message = f"{error.get('type', 'error')}: {error.get('message', '')}"
+                message = error_line(result.error)
                 raise RunFailed(f"step {self.id} failed: {message}; see its story: holdfast runs show {self.id}")
 
 
