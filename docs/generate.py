@@ -204,13 +204,13 @@ def _typed(kind: Any) -> str:
 def _used() -> Meters:
     meters = Meters()
     meters.claimed({"kind": 1})
-    meters.settled("kind", "succeeded", 1)
-    meters.took("kind", [1.0])
-    meters.timed_out("kind")
-    meters.exhausted("kind", 1)
+    meters.settled.labels("kind", "succeeded").inc()
+    meters.durations.add("kind", [1.0])
+    meters.timed_out.labels("kind").inc()
+    meters.exhausted.labels("kind").inc()
     meters.waiting({"queue": 1})
     meters.notified(ok=True)
-    meters.moved("startup", "connecting", 1)
+    meters.moves.labels("startup", "connecting").inc()
     return meters
 
 

@@ -26,9 +26,9 @@ LAST_WORDS = 1.0  # seconds that a process which ends leaves to what was not tol
 
 
 class BackgroundNotifier(Generic[T]):
-    """A function, plain or async, and what it is yet to be told. One that raises or hangs harms nobody else.
+    """Calls a function, plain or async, with what is passed to `tell`. One that raises or hangs harms nobody else.
 
-    The thread is made with the first thing to tell. `sort` is what the function is called in the log.
+    The thread starts with the first call. `sort` is what the function is called in the log.
     """
 
     def __init__(self, function: Callable[[T], Any], sort: str) -> None:
@@ -82,7 +82,7 @@ class BackgroundNotifier(Generic[T]):
 
 
 class Flushed(Protocol):
-    """Something that has things to tell."""
+    """Something with deliveries under way."""
 
     def flush(self, seconds: float) -> None: ...
 

@@ -18,8 +18,9 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 
 # The manifest: what each role may call. A function that is not named here is for the kernel alone.
 READING = {
-    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "live_workers", "partitions_ahead",
-    "policy_of", "run_results", "step_policy", "step_results",
+    "allowed_tenants", "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker",
+    "is_own_worker", "is_success", "live_workers", "matches", "matches_any", "partitions_ahead", "policy_of",
+    "run_results", "step_policy", "step_results", "worker_standing",
     "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
     "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",
@@ -61,7 +62,7 @@ MANIFEST = {
 # Tables that a runtime role reads; the others it does not even see.
 READABLE = {
     "edges", "installed", "journal", "kinds", "machine_moves", "machine_states", "machines", "migrations",
-    "note_keys", "notes", "policies", "queues", "run_steps", "runs", "steps", "workers",
+    "note_keys", "notes", "policies", "queue_pauses", "queues", "run_steps", "runs", "steps", "workers",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
     "audit_logs", "tasks",
     "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",

@@ -19,7 +19,7 @@ from psycopg import Connection
 from holdfast import faces
 from holdfast.kernel import calls, sources
 from holdfast.kernel.call import Call
-from holdfast.models import ActorKind, Event, JournalEntry, Json, Level
+from holdfast.models import ActorKind, Event, JournalEntry, Json, Level, RunOutcome
 from holdfast.testing import Template
 
 DB = Connection[Any]
@@ -110,6 +110,7 @@ def test_a_journal_entry_has_the_columns_of_the_journal(catalog: DB) -> None:
         (Event, "machine_moves", "known_event", {"by_hand", "created"}),
         (ActorKind, "machine_moves", "known_actors", set()),
         (Level, "notes", "known_level", set()),
+        (RunOutcome, "machine_states", "known_outcome", set()),
     ],
 )
 def test_python_knows_the_words_that_sql_knows(

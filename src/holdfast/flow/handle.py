@@ -15,7 +15,7 @@ from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
 from holdfast.flow.events import FlowExecutor
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import pauses
-from holdfast.models import RunResult, Span
+from holdfast.models import RunResult, Span, error_line
 
 Row = TypeVar("Row")
 ReadResult = Callable[[str, Any, str], Any]
@@ -197,15 +197,10 @@ def _name(step: Any) -> str:
 
 def _causes(steps: list[StepOutcome]) -> str:
     """List the steps that ended a task, the failed first."""
-    causes = [f"step {step.name}: {_error_text(step.error)}" for step in steps if step.outcome == "failed"]
+    causes = [f"step {step.name}: {error_line(step.error)}" for step in steps if step.outcome == "failed"]
     causes += [f"step {step.name} was cancelled" for step in steps if step.outcome == "cancelled"]
     more = f"; and {len(causes) - MOST_NAMED} more" if len(causes) > MOST_NAMED else ""
     return "; ".join(causes[:MOST_NAMED]) + more
-
-
-def _error_text(error: Any) -> str:
-    fields = error if isinstance(error, dict) else {}
-    return f"{fields.get('type', 'error')}: {fields.get('message', '')}"
 
 
 def by_id(executor: FlowExecutor, task_id: str) -> FlowRun:

@@ -104,12 +104,12 @@ LIST: LiteralString = """
 select d.id::text, d.kind, d.queue, d.tenant, d.state, 'over' as phase, 'failed' as outcome, d.run_id,
        d.attempt, d.finished_at,
        coalesce(d.error ->> 'type', '') as error_type,
-       left(coalesce(d.error ->> 'message', d.error #>> '{}', ''), 300) as message, d.error::text
+       left(coalesce(holdfast.error_text(d.error), ''), 300) as message, d.error::text
   from holdfast.dead_steps d
  where d.id < %(below)s
-   and (%(kind)s::text is null or d.kind = %(kind)s)
-   and (%(queue)s::text is null or d.queue = %(queue)s)
-   and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+   and holdfast.matches(%(kind)s, d.kind)
+   and holdfast.matches(%(queue)s, d.queue)
+   and holdfast.matches(%(tenant)s, d.tenant)
    and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
  order by d.id desc limit %(limit)s
 """
@@ -120,13 +120,13 @@ select g.kind, g.error_type, g.fingerprint, count(*) as count, min(g.finished_at
   from (select d.id, d.kind, d.finished_at, left(coalesce(d.error ->> 'type', ''), 200) as error_type,
                regexp_replace(
                  regexp_replace(
-                   left(split_part(coalesce(d.error ->> 'message', d.error #>> '{}', ''), E'\n', 1), 300),
+                   left(split_part(coalesce(holdfast.error_text(d.error), ''), E'\n', 1), 300),
                    '"[^"]*"|''[^'']*''', '…', 'g'),
                  '\m[0-9a-f-]*[0-9][0-9a-f-]*\M', 'N', 'g') as fingerprint
           from holdfast.dead_steps d
-         where (%(kind)s::text is null or d.kind = %(kind)s)
-           and (%(queue)s::text is null or d.queue = %(queue)s)
-           and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+         where holdfast.matches(%(kind)s, d.kind)
+           and holdfast.matches(%(queue)s, d.queue)
+           and holdfast.matches(%(tenant)s, d.tenant)
            and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
          order by d.id desc limit %(limit)s) g
  group by g.kind, g.error_type, g.fingerprint
@@ -134,9 +134,9 @@ select g.kind, g.error_type, g.fingerprint, count(*) as count, min(g.finished_at
 """
 SNAPSHOT: LiteralString = """
 select d.id from holdfast.dead_steps d
- where (%(kind)s::text is null or d.kind = %(kind)s)
-   and (%(queue)s::text is null or d.queue = %(queue)s)
-   and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+ where holdfast.matches(%(kind)s, d.kind)
+   and holdfast.matches(%(queue)s, d.queue)
+   and holdfast.matches(%(tenant)s, d.tenant)
    and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
  order by d.id
 """
