@@ -16,9 +16,9 @@ from psycopg.conninfo import make_conninfo
 import elder
 from cluster import FAST, Cluster
 from holdfast import Holdfast
+from holdfast.connections.deadline import why_not_connected
 from holdfast.errors import DatabaseError, TooManyConnections, Unreachable
 from holdfast.kernel import db as kernel
-from holdfast.kernel.lost import why_not_connected
 from kernel.steps import DB
 
 pytestmark = pytest.mark.one_server

@@ -6,7 +6,9 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +16,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from holdfast.flow import calls as flow
+from holdfast import faces
 from holdfast.kernel import calls, sources
 from holdfast.kernel.call import Call
 from holdfast.models import ActorKind, Event, JournalEntry, Json, Level, RunOutcome
@@ -22,9 +24,10 @@ from holdfast.testing import Template
 
 DB = Connection[Any]
 
+FACES = [f"holdfast.{name}.calls" for name in faces.FACES]
 MADE = [
     make
-    for module in (calls, flow)
+    for module in (calls, *(import_module(name) for name in FACES if find_spec(name) is not None))
     for name, make in inspect.getmembers(module, inspect.isfunction)
     if make.__module__ == module.__name__ and str(make.__annotations__.get("return")).startswith("Call[")
 ]

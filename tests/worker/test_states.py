@@ -152,7 +152,7 @@ def test_with_failures_in_every_state_the_trace_is_accepted(
 
     worker, trace = traced(hf, listens=False, recovery_interval=seconds(0.001))
     for place, name in (
-        (worker, "_connect"), (worker._recovery, "run_if_due"), (worker.intake, "claim"), (worker, "_interval"),
+        (worker, "_connect"), (worker._recovery, "run_if_due"), (worker.claimer, "claim"), (worker, "_interval"),
         (worker.settler, "_make"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, _failing(getattr(place, name), chance), raising=True)

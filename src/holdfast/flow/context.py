@@ -12,8 +12,8 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
 from holdfast.errors import BadInput, BadTask, InputRefused
-from holdfast.flow.yaml.extra import needs_extra
-from holdfast.handlers.signature import told
+from holdfast.flow.yaml import needs_extra
+from holdfast.handlers.signature import validation_text
 from holdfast.kernel import finite
 from holdfast.models import Json
 
@@ -56,8 +56,9 @@ class Fields:
             return
         if hint is not Any and hint != other.hint:
             raise BadTask(
-                f"{self._flow}: {name} of the context is {_words(other.hint)} in step {other.step} and {_words(hint)} "
-                f"in step {step}; take one type, or another name if it is the result of a step that {step} waits for"
+                f"{self._flow}: {name} of the context is {_type_name(other.hint)} in step {other.step} "
+                f"and {_type_name(hint)} in step {step}; take one type, or another name if it is the "
+                f"result of a step that {step} waits for"
             )
         if is_required and not other.is_required:
             self._fields[name] = replace(other, is_required=True)
@@ -90,7 +91,7 @@ class Typed:
             text = self._adapter.dump_json(checked).decode()
         except ValidationError as error:
             raise InputRefused(
-                f"flow {self._flow} cannot be started with that: {told(error)}; {self._usage()}"
+                f"flow {self._flow} cannot be started with that: {validation_text(error)}; {self._usage()}"
             ) from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise InputRefused(f"flow {self._flow}: the context is no JSON: {error}; {self._usage()}") from None
@@ -134,5 +135,5 @@ def given_as(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return args[0] if args else dict(kwargs)
 
 
-def _words(hint: Any) -> str:
+def _type_name(hint: Any) -> str:
     return getattr(hint, "__name__", None) or str(hint)

@@ -4,38 +4,43 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from psycopg import AsyncConnection, Connection
+from psycopg.pq import TransactionStatus
 
+from holdfast import tracing
 from holdfast.errors import BadTask
-from holdfast.flow import calls, graph
+from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
-from holdfast.flow.context import Context, Typed, read_context
+from holdfast.flow.context import Context, Typed, given_as, read_context
+from holdfast.flow.events import FlowExecutor
 from holdfast.flow.handle import FlowRun
 from holdfast.flow.handlers import Declared, Maker
-from holdfast.flow.hub import Hub
-from holdfast.flow.node import After, Node, Step, limit_of, name_of, names_of, read_options
-from holdfast.flow.options import Title, check_step_name
-from holdfast.flow.start import Starter
+from holdfast.flow.step import After, Node, Step, Title, check_step_name, limit_of, name_of, names_of, read_options
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
-from holdfast.kernel.call import Call
+from holdfast.kernel import calls as kernel
+from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
 from holdfast.models import Json, Span
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
 
 class Flow:
     """Steps that wait for steps; a start makes a task of them, which workers carry out."""
 
-    def __init__(self, title: Title, hub: Hub, context: Any = None, backoff: Backoff | None = None) -> None:
+    def __init__(
+        self, title: Title, executor: FlowExecutor, context: Any = None, backoff: Backoff | None = None
+    ) -> None:
         self.title = title
         self.nodes: dict[str, Node] = {}
-        self._hub = hub
+        self._executor = executor
         self.backoff = backoff or Backoff()
         self._declared = None if context is None else read_context(title.name, context)
         self._maker = Maker(title, self.nodes, Declared(context, self._declared), self.backoff)
@@ -111,11 +116,11 @@ class Flow:
         inside your own transaction. `tags`, `initiator`, `source_system` and `reason` are for those who read.
         """
         told = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
-        return Starter(self, self._hub, key=key, tenant=tenant, skip=skip, about=told, conn=conn)
+        return Starter(self, self._executor, key=key, tenant=tenant, skip=skip, about=told, conn=conn)
 
     def started(self, task_id: UUID | str) -> FlowRun:
         """Take hold of a task that was started elsewhere, by its id."""
-        return FlowRun(UUID(str(task_id)), self._hub, self.read_result)
+        return FlowRun(UUID(str(task_id)), self._executor, self.read_result)
 
     @functools.cached_property
     def context(self) -> Context:
@@ -187,7 +192,82 @@ class Flow:
         signature = Signature(function)  # before anything is kept: what cannot be called is no step
         handlers = self._maker.handlers(node, function)
         for handler in handlers:
-            self._hub.registry.add(handler)
+            self._executor.registry.add(handler)
         self.nodes[name] = node
         self._signatures[name] = signature
         return Step(name, handlers[-1], function)
+
+
+class Starter:
+    """A flow with options for its start."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        executor: FlowExecutor,
+        *,
+        key: str | None = None,
+        tenant: str = "default",
+        skip: Sequence[str] = (),
+        about: Mapping[str, Any] | None = None,
+        conn: Any = None,
+    ) -> None:
+        check_names([("key", key)], LONGEST_KEY)
+        check_tenant(tenant)
+        self._flow = flow
+        self._executor = executor
+        self._key = key
+        self._tenant = tenant
+        self._skip = list(skip)
+        self._about = {name: value for name, value in (about or {}).items() if value}
+        self._conn = conn
+
+    def start(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a task, with the whole context or with its fields by name."""
+        asked_at = self._executor.make(kernel.clock()) if self._may_be_old else []
+        (task_id,) = self._executor.make(self._call(given_as(context, fields)), self._conn)
+        return self._run(task_id, asked_at)
+
+    async def astart(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a task, as `start` does."""
+        asked_at = await self._executor.amake(kernel.clock()) if self._may_be_old else []
+        (task_id,) = await self._executor.amake(self._call(given_as(context, fields)), self._conn)
+        return self._run(task_id, asked_at)
+
+    def _call(self, given: Any) -> Call[UUID]:
+        title = self._flow.title
+        return calls.initialize_task(
+            title.name,
+            self._flow.written_plan,
+            self._flow.context.write(given),
+            namespace=title.namespace,
+            version=title.version,
+            key=self._key,
+            tenant=self._tenant,
+            skip=self._skip,
+            about=self._about | self._traced(),
+        )
+
+    def _traced(self) -> dict[str, Any]:
+        """Let the trace go on in the handlers; not under a key, whose input has to be the same each time."""
+        carrier = None if self._key else tracing.carrier()
+        return {} if carrier is None else {"trace": carrier}
+
+    @property
+    def _may_be_old(self) -> bool:
+        """Whether the task may have been there before, and somebody wants to be told of new ones."""
+        return self._key is not None and self._executor.subscribers.are_there
+
+    def _run(self, task_id: UUID, asked_at: list[datetime]) -> FlowRun:
+        if self._executor.subscribers.are_there and self._is_committed() and _is_new(task_id, asked_at):
+            events.initialized(self._executor, task_id, self._flow.title, len(self._flow.plan))
+        return FlowRun(task_id, self._executor, self._flow.read_result)
+
+    def _is_committed(self) -> bool:
+        """Whether the start is stored already: a caller's open transaction may still be rolled back."""
+        return self._conn is None or self._conn.info.transaction_status == TransactionStatus.IDLE
+
+
+def _is_new(task_id: UUID, asked_at: Sequence[datetime]) -> bool:
+    """Whether a start made the task; under a key it may have found one that is older than `asked_at`."""
+    return all(task_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)

@@ -1,35 +1,36 @@
-"""What subscribers may be told of: the catalogue, as data. docs/reference/events.md is written from it."""
+"""The events of flows: their catalogue, and those of what people do to tasks through Python.
+
+docs/reference/events.md is written from the catalogue. Events of manual actions are published in the process where
+they happen, and only to subscribers. What has to be looked up for them is looked up in a thread, so the caller does
+not wait.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import UnionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-Fields = Mapping[str, type | UnionType]
+from holdfast.flow import calls
+from holdfast.handlers.registry import Registry
+from holdfast.kernel.call import Executor
+from holdfast.notify import Entry, Event, Fields, Subscribers
 
+if TYPE_CHECKING:
+    from holdfast.flow.step import Title
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened to a task or to one of its steps."""
-
-    name: str
-    at: datetime
-    task_id: UUID
-    step_id: int | None
-    payload: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An event as the catalogue has it: when it is told, and what its payload holds."""
-
-    tells: str
-    fields: Fields
-
+__all__ = [
+    "CATALOGUE",
+    "Event",
+    "FlowExecutor",
+    "cancelled",
+    "done_again",
+    "initialized",
+    "resolved",
+    "retried",
+    "title_of",
+]
 
 _TITLE: Fields = {"flow": str, "namespace": str, "version": str}
 _WHY: Fields = {"reason": str | None}
@@ -85,3 +86,63 @@ CATALOGUE: dict[str, Entry] = {
         "The strategy raised. The task goes on all the same: its rows say when.", {**_STATUS, "error": str}
     ),
 }
+
+
+class FlowExecutor(Executor, Protocol):
+    """The app, as flows see it: it runs their calls, serves their steps and delivers their events."""
+
+    registry: Registry
+    subscribers: Subscribers
+
+
+def title_of(task: Any) -> Mapping[str, str]:
+    """Name a task's flow, as payloads do."""
+    return {"flow": task.name, "namespace": task.namespace, "version": task.version}
+
+
+def initialized(executor: FlowExecutor, task_id: UUID, title: Title, total_steps: int) -> None:
+    """Publish that a task was started."""
+    payload = {**title_of(title), "total_steps": total_steps, "retry_of": None}
+    executor.subscribers.tell("task.initialized", task_id, **payload)
+
+
+def done_again(executor: FlowExecutor, task_id: UUID, retry_of: UUID) -> None:
+    """Publish that a task was started which repeats steps of another."""
+
+    def publish() -> None:
+        for task in executor.make(calls.task_context(task_id)):
+            payload = {**title_of(task), "total_steps": task.total_steps, "retry_of": retry_of}
+            executor.subscribers.tell("task.initialized", task_id, **payload)
+
+    executor.subscribers.tell_later(publish)
+
+
+def retried(executor: FlowExecutor, task_id: UUID, reason: str | None) -> None:
+    """Publish that a person retried a task."""
+    executor.subscribers.tell("task.retry_requested", task_id, reason=reason)
+
+
+def cancelled(executor: FlowExecutor, task_id: UUID, reason: str | None, step: str | None = None) -> None:
+    """Publish that a task and its steps were cancelled, or only one of its steps."""
+
+    def publish() -> None:
+        if step is None:
+            executor.subscribers.tell("task.cancelled", task_id, reason=reason)
+        for row in executor.make(calls.step_outcomes(task_id, None if step is None else [step])):
+            if row.state == "cancelled":
+                executor.subscribers.tell("step.cancelled", task_id, row.step_id, step=row.name, reason=reason)
+
+    executor.subscribers.tell_later(publish)
+
+
+def resolved(executor: FlowExecutor, task_id: UUID, step_id: int, step: str, reason: str | None) -> None:
+    """Publish that a person resolved a step, and that the task is complete if that was the last one."""
+
+    def publish() -> None:
+        executor.subscribers.tell("step.resolved_manually", task_id, step_id, step=step, reason=reason)
+        for task in executor.make(calls.task_context(task_id)):
+            if task.state == "complete":
+                payload = {**title_of(task), "completed_steps": task.completed_steps}
+                executor.subscribers.tell("task.completed", task_id, **payload)
+
+    executor.subscribers.tell_later(publish)

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed
-from holdfast.flow import calls, manual_events
+from holdfast.flow import calls, events
 from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
-from holdfast.flow.hub import Hub
+from holdfast.flow.events import FlowExecutor
 from holdfast.kernel import calls as kernel
-from holdfast.kernel.waiting import pauses
+from holdfast.kernel.call import pauses
 from holdfast.models import RunResult, Span, error_line
 
 Row = TypeVar("Row")
@@ -27,9 +27,9 @@ class FlowRun:
     name would be a keyword, is `await_over`.
     """
 
-    def __init__(self, task_id: UUID, door: Hub, read_result: ReadResult) -> None:
+    def __init__(self, task_id: UUID, executor: FlowExecutor, read_result: ReadResult) -> None:
         self.id = task_id
-        self._door = door
+        self._executor = executor
         self._read_result = read_result
 
     def __repr__(self) -> str:
@@ -37,12 +37,12 @@ class FlowRun:
 
     def look(self) -> RunResult:
         """See how it stands now."""
-        found: RunResult = self._there(self._door.make(kernel.run_results([self.id])))
+        found: RunResult = self._there(self._executor.make(kernel.run_results([self.id])))
         return found
 
     async def alook(self) -> RunResult:
         """See how it stands now."""
-        found: RunResult = self._there(await self._door.amake(kernel.run_results([self.id])))
+        found: RunResult = self._there(await self._executor.amake(kernel.run_results([self.id])))
         return found
 
     def wait(self, timeout: Span | None = None) -> dict[str, Any]:
@@ -66,94 +66,94 @@ class FlowRun:
 
     def steps(self) -> list[StepOutcome]:
         """See how its steps stand, in the order of the plan."""
-        return self._door.make(calls.step_outcomes(self.id))
+        return self._executor.make(calls.step_outcomes(self.id))
 
     async def asteps(self) -> list[StepOutcome]:
         """See how its steps stand, in the order of the plan."""
-        return await self._door.amake(calls.step_outcomes(self.id))
+        return await self._executor.amake(calls.step_outcomes(self.id))
 
     def result(self, step: Any) -> Any:
         """Give what one of its steps gave, as its function types it; None while that is not over."""
-        return self._result(step, self._door.make(calls.step_outcomes(self.id, [_name(step)])))
+        return self._result(step, self._executor.make(calls.step_outcomes(self.id, [_name(step)])))
 
     async def aresult(self, step: Any) -> Any:
         """Give what one of its steps gave, as `result` does."""
-        return self._result(step, await self._door.amake(calls.step_outcomes(self.id, [_name(step)])))
+        return self._result(step, await self._executor.amake(calls.step_outcomes(self.id, [_name(step)])))
 
     def context(self) -> TaskContext:
         """See where it stands: its steps counted, what that comes to and what is to be done."""
-        found: TaskContext = self._there(self._door.make(calls.task_context(self.id)))
+        found: TaskContext = self._there(self._executor.make(calls.task_context(self.id)))
         return found
 
     async def acontext(self) -> TaskContext:
         """See where it stands, as `context` does."""
-        found: TaskContext = self._there(await self._door.amake(calls.task_context(self.id)))
+        found: TaskContext = self._there(await self._executor.amake(calls.task_context(self.id)))
         return found
 
     def readiness(self) -> list[StepReadiness]:
         """See which of its steps are ready, and what the others wait for, as the database says."""
-        return self._door.make(calls.step_readiness(self.id))
+        return self._executor.make(calls.step_readiness(self.id))
 
     async def areadiness(self) -> list[StepReadiness]:
         """See which of its steps are ready, as `readiness` does."""
-        return await self._door.amake(calls.step_readiness(self.id))
+        return await self._executor.amake(calls.step_readiness(self.id))
 
     def cancel(self, reason: str | None = None, *, step: Any = None) -> None:
         """Cancel it and all its steps, or one of them; handlers that run are told."""
-        self._door.make(kernel.cancel(self._target(step), reason))
-        manual_events.cancelled(self._door, self.id, reason, None if step is None else _name(step))
+        self._executor.make(kernel.cancel(self._target(step), reason))
+        events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
 
     async def acancel(self, reason: str | None = None, *, step: Any = None) -> None:
         """Cancel it and all its steps, or one of them; handlers that run are told."""
-        await self._door.amake(kernel.cancel(await self._atarget(step), reason))
-        manual_events.cancelled(self._door, self.id, reason, None if step is None else _name(step))
+        await self._executor.amake(kernel.cancel(await self._atarget(step), reason))
+        events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
 
     def retry(self, reason: str | None = None, *, step: Any = None) -> None:
         """Try its failed steps again, or one of them, with a fresh budget."""
-        self._door.make(kernel.retry(self._target(step), reason))
-        manual_events.retried(self._door, self.id, reason)
+        self._executor.make(kernel.retry(self._target(step), reason))
+        events.retried(self._executor, self.id, reason)
 
     async def aretry(self, reason: str | None = None, *, step: Any = None) -> None:
         """Try its failed steps again, or one of them, with a fresh budget."""
-        await self._door.amake(kernel.retry(await self._atarget(step), reason))
-        manual_events.retried(self._door, self.id, reason)
+        await self._executor.amake(kernel.retry(await self._atarget(step), reason))
+        events.retried(self._executor, self.id, reason)
 
     def resolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
         """Say that a person has dealt with one of its steps, and what that is to have given."""
         step_id = self._target(step)
-        self._door.make(kernel.resolve(step_id, reason, result))
-        manual_events.resolved(self._door, self.id, int(step_id), _name(step), reason)
+        self._executor.make(kernel.resolve(step_id, reason, result))
+        events.resolved(self._executor, self.id, int(step_id), _name(step), reason)
 
     async def aresolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
         """Say that a person has dealt with one of its steps, as `resolve` does."""
         step_id = await self._atarget(step)
-        await self._door.amake(kernel.resolve(step_id, reason, result))
-        manual_events.resolved(self._door, self.id, int(step_id), _name(step), reason)
+        await self._executor.amake(kernel.resolve(step_id, reason, result))
+        events.resolved(self._executor, self.id, int(step_id), _name(step), reason)
 
     def retry_from(self, step: Any, reason: str | None = None) -> FlowRun:
         """Do a step again, now that the task is over, and all that waits for it: in a new task, which this gives."""
-        (task_id,) = self._door.make(calls.retry_from(int(self._target(step)), reason))
+        (task_id,) = self._executor.make(calls.retry_from(int(self._target(step)), reason))
         return self._again(task_id)
 
     async def aretry_from(self, step: Any, reason: str | None = None) -> FlowRun:
         """Do a step again, as `retry_from` does."""
-        (task_id,) = await self._door.amake(calls.retry_from(int(await self._atarget(step)), reason))
+        (task_id,) = await self._executor.amake(calls.retry_from(int(await self._atarget(step)), reason))
         return self._again(task_id)
 
     def _again(self, task_id: UUID) -> FlowRun:
-        manual_events.done_again(self._door, task_id, self.id)
-        return FlowRun(task_id, self._door, self._read_result)
+        events.done_again(self._executor, task_id, self.id)
+        return FlowRun(task_id, self._executor, self._read_result)
 
     def _target(self, step: Any) -> str:
         """Name what is wished for: the task, or one of its steps by number."""
         if step is None:
             return str(self.id)
-        return str(self._step(step, self._door.make(calls.step_outcomes(self.id, [_name(step)]))).step_id)
+        return str(self._step(step, self._executor.make(calls.step_outcomes(self.id, [_name(step)]))).step_id)
 
     async def _atarget(self, step: Any) -> str:
         if step is None:
             return str(self.id)
-        return str(self._step(step, await self._door.amake(calls.step_outcomes(self.id, [_name(step)]))).step_id)
+        return str(self._step(step, await self._executor.amake(calls.step_outcomes(self.id, [_name(step)]))).step_id)
 
     def _result(self, step: Any, found: list[StepOutcome]) -> Any:
         one = self._step(step, found)
@@ -201,6 +201,6 @@ def _causes(steps: list[StepOutcome]) -> str:
     return "; ".join(causes[:MOST_NAMED]) + more
 
 
-def found(hub: Hub, task_id: str) -> FlowRun:
+def found(executor: FlowExecutor, task_id: str) -> FlowRun:
     """Take hold of a run by its id; results are given as they are stored."""
-    return FlowRun(UUID(task_id), hub, lambda _step, stored, _place: stored)
+    return FlowRun(UUID(task_id), executor, lambda _step, stored, _place: stored)

@@ -37,7 +37,7 @@ Completes = Callable[[Sequence[int], Sequence[Wish]], Call[CompletedInput]]
 Versions = tuple["Handler", ...]
 
 
-def questions(
+def queries(
     steps: Sequence[ClaimedStep], versions: Callable[[str], Versions], *, is_traced: bool = False
 ) -> list[Call[CompletedInput]]:
     """Ask each face once for what the handlers of its own steps want, and for their trace."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
 from typing import Any, Protocol
@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from holdfast.errors import BadTask
 from holdfast.handlers.inputs import Completes, Want
 from holdfast.handlers.signature import Signature
-from holdfast.kernel import calls, names
-from holdfast.kernel.call import Call
+from holdfast.kernel import calls
+from holdfast.kernel.call import Call, problem
 from holdfast.models import Json
 
 LONGEST_LEASE = timedelta(days=365)
@@ -25,6 +25,9 @@ class RetryLaw(Protocol):
 
     def definition(self, policy: str) -> Call[None]:
         """Say it to the database under a name."""
+
+    def without_waits(self) -> RetryLaw:
+        """Return the same law, by which a failure is retried at once: for tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,10 @@ class RetryPolicy:
             jitter=self.jitter,
             retryable=self.retryable,
         )
+
+    def without_waits(self) -> RetryPolicy:
+        """Return the same policy, by which a failure is retried at once."""
+        return replace(self, base=timedelta(0), waits=(), jitter=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, dict[str | None, Handler]] = {}
-        self._sayings: list[Callable[[], Call[None]]] = []
+        self._definitions: list[Callable[[], Call[None]]] = []
 
     def add(self, handler: Handler) -> None:
         """Register a handler; a kind has one for each version."""
@@ -108,20 +115,20 @@ class Registry:
     def changed(self, change: Callable[[Handler], Handler]) -> Registry:
         """Give a registry of the same handlers, each with something about it changed."""
         made = Registry()
-        made._sayings = list(self._sayings)
+        made._definitions = list(self._definitions)
         for versions in self._handlers.values():
             for handler in versions.values():
                 made.add(change(handler))
         return made
 
-    def also_say(self, saying: Callable[[], Call[None]]) -> None:
+    def add_definition(self, definition: Callable[[], Call[None]]) -> None:
         """Have one more thing said to the database by each worker that connects."""
-        self._sayings.append(saying)
+        self._definitions.append(definition)
 
-    def sayings(self) -> Iterator[Call[None]]:
+    def definitions(self) -> Iterator[Call[None]]:
         """All that a worker says to the database about what it serves."""
         yield from chain.from_iterable(handler.definitions() for handler in self)
-        yield from (say() for say in self._sayings)
+        yield from (say() for say in self._definitions)
 
     def find(self, kind: str) -> Handler | None:
         """Give the handler of a kind."""
@@ -161,7 +168,7 @@ def _check(handler: Handler) -> None:
 
 def check_name(what: str, name: Any) -> None:
     """Refuse a name that the database would refuse each time a worker connects."""
-    if reason := names.problem(what, name):
+    if reason := problem(what, name):
         raise BadTask(reason)
 
 

@@ -59,7 +59,9 @@ class Signature:
         try:
             checked: dict[str, Any] = self._arguments.validate_python({**given, **kwargs})
         except ValidationError as error:
-            raise InputRefused(f"{self._name} cannot be started with that: {told(error)}; {self.usage()}") from None
+            raise InputRefused(
+                f"{self._name} cannot be started with that: {validation_text(error)}; {self.usage()}"
+            ) from None
         return checked
 
     def write(self, checked: Mapping[str, Any]) -> Json:
@@ -84,7 +86,9 @@ class Signature:
             checked = self._result.validate_python(result)
             text = self._result.dump_json(checked).decode()
         except ValidationError as error:
-            raise ResultRefused(f"{self._name} gave what its annotation does not say: {told(error)}") from None
+            raise ResultRefused(
+                f"{self._name} gave what its annotation does not say: {validation_text(error)}"
+            ) from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError, RecursionError) as error:
             raise ResultRefused(f"{self._name} gave what is no JSON: {error}") from None
         if checked is not None and (said := finite.complaint(self._result, checked, text, "the result")):
@@ -105,7 +109,7 @@ class Signature:
             return self._result.validate_json(json.dumps(stored))  # a strict type takes dates as text from JSON only
         except ValidationError as error:
             raise ResultMismatch(
-                f"the stored result of {place} does not fit the return type of {self._name}: {told(error)}; "
+                f"the stored result of {place} does not fit the return type of {self._name}: {validation_text(error)}; "
                 "other code or a person stored it: mend the annotation, or resolve the step with a result that fits"
             ) from error
 
@@ -163,7 +167,7 @@ def _check(function: Callable[..., Any]) -> None:
         raise BadTask(f"{function.__qualname__} is a generator; return a value instead of yielding several")
 
 
-def told(error: ValidationError) -> str:
+def validation_text(error: ValidationError) -> str:
     """Say what does not fit, by name, and without the values: they may be secrets."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in found[:5]).replace("; ", ", ")

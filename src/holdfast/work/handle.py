@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.kernel import calls
-from holdfast.kernel.door import Door
-from holdfast.kernel.waiting import pauses
+from holdfast.kernel.call import Executor, pauses
 from holdfast.models import Span, StepResult, error_line
 
 R = TypeVar("R")
@@ -21,21 +20,21 @@ class Handle(Generic[R]):
     name would be a keyword, is `await_over`.
     """
 
-    def __init__(self, step_id: int, read_result: Callable[[Any, str], R], door: Door) -> None:
+    def __init__(self, step_id: int, read_result: Callable[[Any, str], R], executor: Executor) -> None:
         self.id = step_id
         self._read_result = read_result
-        self._door = door
+        self._executor = executor
 
     def __repr__(self) -> str:
         return f"<started {self.id}>"
 
     def look(self) -> StepResult:
         """See how it stands now."""
-        return self._found(self._door.make(calls.step_results([self.id])))
+        return self._found(self._executor.make(calls.step_results([self.id])))
 
     async def alook(self) -> StepResult:
         """See how it stands now."""
-        return self._found(await self._door.amake(calls.step_results([self.id])))
+        return self._found(await self._executor.amake(calls.step_results([self.id])))
 
     def wait(self, timeout: Span | None = None) -> R:
         """Wait until it is over, and give its result.
@@ -60,19 +59,19 @@ class Handle(Generic[R]):
 
     def cancel(self, reason: str | None = None) -> None:
         """Cancel it; a handler that runs is told."""
-        self._door.make(calls.cancel(str(self.id), reason))
+        self._executor.make(calls.cancel(str(self.id), reason))
 
     async def acancel(self, reason: str | None = None) -> None:
         """Cancel it; a handler that runs is told."""
-        await self._door.amake(calls.cancel(str(self.id), reason))
+        await self._executor.amake(calls.cancel(str(self.id), reason))
 
     def retry(self, reason: str | None = None) -> None:
         """Try it again, now that it failed."""
-        self._door.make(calls.retry(str(self.id), reason))
+        self._executor.make(calls.retry(str(self.id), reason))
 
     async def aretry(self, reason: str | None = None) -> None:
         """Try it again, now that it failed."""
-        await self._door.amake(calls.retry(str(self.id), reason))
+        await self._executor.amake(calls.retry(str(self.id), reason))
 
     def _found(self, rows: list[StepResult]) -> StepResult:
         if not rows:
@@ -90,6 +89,6 @@ class Handle(Generic[R]):
                 raise RunFailed(f"step {self.id} failed: {said}; see its story: holdfast runs show {self.id}")
 
 
-def found(door: Door, step_id: str) -> Handle[Any]:
+def found(executor: Executor, step_id: str) -> Handle[Any]:
     """Take hold of a task by its number."""
-    return Handle(int(step_id), lambda result, _place: result, door)
+    return Handle(int(step_id), lambda result, _place: result, executor)

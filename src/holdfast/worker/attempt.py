@@ -10,12 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast import tracing
-from holdfast.handlers.context import Ctx, Desk
+from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
 from holdfast.models import ClaimedStep, Outcome, Settlement, Unreadable
 
 if TYPE_CHECKING:
+    from holdfast.connections.handler_tx import HandlerExecutor
     from holdfast.models import SettledStep
 
 
@@ -48,10 +49,12 @@ class Attempt:
         "renewed_at", "settled", "step",
     )  # fmt: skip
 
-    def __init__(self, step: ClaimedStep, handler: Handler, desk: Desk, lease: float, batch: Batch) -> None:
+    def __init__(
+        self, step: ClaimedStep, handler: Handler, executor: HandlerExecutor, lease: float, batch: Batch
+    ) -> None:
         self.step = step if step.cursor is None else step._replace(cursor=_read(step.cursor))
         self.handler = handler
-        self.ctx = Ctx(self.step, desk)
+        self.ctx = Ctx(self.step, executor)
         self.batch = batch
         self.lease = lease
         self.renewed_at = batch.claimed_at  # when the request was sent that was granted: the lease began no earlier

@@ -24,7 +24,7 @@ from holdfast.errors import (
     Unavailable,
     Unreachable,
 )
-from holdfast.handlers.signature import TRACE, ResultRefused, told
+from holdfast.handlers.signature import TRACE, ResultRefused, validation_text
 from holdfast.handlers.transaction import ResultTooLarge
 from holdfast.kernel import finite
 from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable, span
@@ -121,7 +121,7 @@ def _arguments(one: Attempt) -> dict[str, Any]:
     try:
         arguments = cast("dict[str, Any]", signature.read(one.step.input))
     except ValidationError as error:
-        raise Unfit(f"the input is not what {one.step.kind} takes: {told(error)}") from None
+        raise Unfit(f"the input is not what {one.step.kind} takes: {validation_text(error)}") from None
     if TRACE in arguments:
         came_with = arguments.pop(TRACE)
         one.ctx.trace = came_with if isinstance(came_with, dict) else None
@@ -235,10 +235,10 @@ def described(error: BaseException) -> dict[str, Any]:
     """Write an exception down: type, message and trace, without the values of variables, which may be secrets."""
     lines = "".join(traceback.format_exception(error)).splitlines()
     kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
-    return {"type": type(error).__name__, "message": clean(_words(error)), "trace": clean("\n".join(kept))}
+    return {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
 
 
-def _words(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as other:  # noqa: BLE001 - an exception of a handler's own may have no words

@@ -13,15 +13,17 @@ import time
 from datetime import timedelta
 
 from holdfast import log
-from holdfast.connections.worker import Link
+from holdfast.connections.worker import WorkerConnection
 from holdfast.errors import HoldfastError
 from holdfast.kernel import calls
 from holdfast.worker.attempt import Attempt, Held, lease_clock
-from holdfast.worker.lanes import new_loop
+from holdfast.worker.lanes.loop import new_loop
 from holdfast.worker.metrics import Meters
+from holdfast.worker.options import Options
 
 RENEW_AT = 1 / 3
 LOOK_EACH = 2.0  # seconds between looks for steps that were cancelled or taken away
+LONGEST_CALL = timedelta(seconds=10)
 FASTEST = 0.05
 SLOWEST = 0.5
 
@@ -29,15 +31,15 @@ SLOWEST = 0.5
 class Leases:
     """The thread that keeps the leases of one worker."""
 
-    def __init__(self, dsn: str, worker: str, held: Held, meters: Meters, deadline: timedelta) -> None:
-        self._worker = worker
+    def __init__(self, dsn: str, options: Options, held: Held, meters: Meters) -> None:
+        self._worker = options.identity
         self._held = held
         self._meters = meters
-        self._link = Link(dsn, min(10.0, deadline.total_seconds()))
+        self._connection = WorkerConnection(dsn, min(LONGEST_CALL, options.call_deadline))
         self._loop = new_loop()
         self._looked_at = 0.0
         self._closing = asyncio.Event()
-        self._log = log.get("lease").bind(worker=worker)
+        self._log = log.get("lease").bind(worker=options.identity)
         self._thread = threading.Thread(target=self._run, name="holdfast-lease", daemon=True)
 
     def start(self) -> None:
@@ -64,7 +66,7 @@ class Leases:
                 self._log.warning("lease.round_failed", error=str(error))
             await self._wait()
         await watching
-        await self._link.close()
+        await self._connection.close()
 
     async def _watch_all(self) -> None:
         """Beside the renewals: one that nobody answers may take longer than the lease has left."""
@@ -113,7 +115,7 @@ class Leases:
             some = [one for one in due if one.lease == lease]
             sent_at = lease_clock()
             try:
-                kept = await self._link.make(
+                kept = await self._connection.make(
                     calls.renew_leases(
                         self._worker,
                         [one.step.lease_id for one in some],
@@ -136,7 +138,7 @@ class Leases:
         """Learn of cancels and takeovers long before the next renewal would."""
         if not held:
             return
-        found = await self._link.make(
+        found = await self._connection.make(
             calls.lost_leases([one.step.step_id for one in held], [one.step.lease_id for one in held])
         )
         states = {lost.lease_id: lost.state for lost in found}

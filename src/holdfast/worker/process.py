@@ -20,7 +20,7 @@ from holdfast.handlers.registry import Registry
 from holdfast.worker import forks
 from holdfast.worker.exit_codes import REFUSED, STOPS
 from holdfast.worker.hooks import Hooks
-from holdfast.worker.lanes import new_loop
+from holdfast.worker.lanes.loop import new_loop
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options
 from holdfast.worker.probe import Probe

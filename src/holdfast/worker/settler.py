@@ -13,13 +13,15 @@ from typing import Any
 import psycopg
 
 from holdfast import log
-from holdfast.connections.worker import Answers, Link
+from holdfast.connections.worker import Answers, WorkerConnection
 from holdfast.errors import HoldfastError, RefusedError
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, Done, Ending, Fail, Release, Retry, SettledStep, StepResult
 from holdfast.worker.attempt import Attempt, Held
+from holdfast.worker.hooks import WorkerHooks
 from holdfast.worker.metrics import Meters
+from holdfast.worker.options import Options
 from holdfast.worker.states import States
 
 LARGEST = 1000
@@ -32,31 +34,39 @@ LINGER = 0.001  # seconds: while quick handlers still run, a fuller batch is che
 
 
 TOO_LARGE = {"type": "TooLarge", "message": "the result or cursor has more than 1048576 bytes"}
-Asks = Callable[[list[Attempt]], dict[str, Call[Any]]]  # what each face asks about its own steps
-Told = Callable[[list[Ending], Answers], None]
 
 
 class Settler:
-    """Takes ended attempts from any thread, and settles them on a connection of its own."""
+    """Takes ended attempts from any thread, and settles them on a connection of its own.
 
-    def __init__(self, link: Link, held: Held, states: States, meters: Meters, worker: str) -> None:
-        self._link = link
+    It calls `woken` when a settle may have made a step due.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        options: Options,
+        held: Held,
+        states: States,
+        hooks: WorkerHooks,
+        *,
+        meters: Meters,
+        woken: Callable[[], None],
+    ) -> None:
+        self._connection = WorkerConnection(dsn, options.call_deadline)
         self._held = held
         self._states = states
+        self._hooks = hooks
         self._meters = meters
+        self._woken = woken
         self._ended: deque[Attempt] = deque()
         self._left: list[Attempt] = []  # taken, and not yet settled
-        self._questions: dict[str, Call[Any]] = {}  # to be asked with the settle, and what was answered
+        self._queries: dict[str, Call[Any]] = {}  # to be asked with the settle, and what was answered
         self._answers: Answers = {}
         self._ready = asyncio.Event()
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._log = log.get("settle").bind(worker=worker)
-        self.asks: Asks | None = None
-        self.told: Told | None = None
-        self.woken: Callable[[], None] = lambda: None
-        self.freed: Callable[[], None] = lambda: None
-        self.is_lingering: Callable[[], bool] = lambda: False
+        self._log = log.get("settle").bind(worker=options.identity)
 
     def begin(self) -> None:
         """Belong to the loop that is running."""
@@ -77,16 +87,19 @@ class Settler:
         """How many have ended and are not settled."""
         return len(self._ended) + len(self._left)
 
-    async def next(self) -> list[Attempt]:
-        """Wait for ended attempts, settle them, and give them back."""
+    async def take(self) -> None:
+        """Wait for ended attempts and take them, unless those of a settle that failed are left."""
         if not self._left:
             await self._ready.wait()
-            if self.is_lingering():
+            if len(self._held) > self.waiting:
                 await asyncio.sleep(LINGER)
             self._ready.clear()
             self._is_signalled = False
-            self._left = self._take()
-            self.freed()
+            popped = self._ended.popleft
+            self._left = [popped() for _ in range(min(len(self._ended), LARGEST))]
+
+    async def settle_taken(self) -> list[Attempt]:
+        """Settle the attempts that were taken, and return them."""
         taken = self._left
         await self.settle(taken)
         self._left = []
@@ -97,11 +110,11 @@ class Settler:
     async def settle(self, ended: list[Attempt]) -> None:
         """Say what became of them. Those whose outcome is none of ours to say are only let go of."""
         said = [one for one in ended if one.outcome is not None and not one.is_lost]
-        self._questions = {} if self.asks is None else self.asks(ended)
-        self._answers = dict.fromkeys(self._questions)
+        self._queries = self._hooks.queries(ended)
+        self._answers = dict.fromkeys(self._queries)
         settled = await self._make(said) if said else []
-        if self._questions and not said:  # all were settled by their handlers' own transactions
-            self._answers = await self._link.ask_all(self._questions)
+        if self._queries and not said:  # all were settled by their handlers' own transactions
+            self._answers = await self._connection.query_all(self._queries)
         await self._learn_failures(said, settled)
         settled += [one.settled for one in ended if one.settled is not None]
         self._account(ended, settled)
@@ -112,11 +125,7 @@ class Settler:
     async def close(self) -> None:
         """Close its connection; a handler that ends after this has nobody to tell."""
         self._loop = None
-        await self._link.close()
-
-    def _take(self) -> list[Attempt]:
-        take = self._ended.popleft
-        return [take() for _ in range(min(len(self._ended), LARGEST))]
+        await self._connection.close()
 
     async def _make(self, said: list[Attempt]) -> list[SettledStep]:
         try:
@@ -132,9 +141,9 @@ class Settler:
         return await self._send(calls.settle_steps([one.settlement(one.outcome)]))
 
     async def _send(self, call: Call[SettledStep]) -> list[SettledStep]:
-        if not self._questions:
-            return await self._link.make(call)
-        settled, self._answers = await self._link.make_and_ask(call, self._questions)
+        if not self._queries:
+            return await self._connection.make(call)
+        settled, self._answers = await self._connection.make_and_query(call, self._queries)
         return settled
 
     async def _learn_failures(self, said: list[Attempt], settled: list[SettledStep]) -> None:
@@ -147,7 +156,7 @@ class Settler:
             return
         results: list[StepResult] | None = None
         with suppress(HoldfastError, psycopg.Error, OSError):  # they are settled; the next call finds the outage
-            results = await self._link.ask(calls.step_results([one.step.step_id for one in overruled]))
+            results = await self._connection.query(calls.step_results([one.step.step_id for one in overruled]))
         errors = {result.step_id: result.error for result in results or ()}
         for one in overruled:
             one.outcome = Fail(errors.get(one.step.step_id) or TOO_LARGE)
@@ -158,6 +167,7 @@ class Settler:
         endings: list[Ending] = []
         accepted: list[tuple[str, str]] = []
         release = self._held.pop
+        wants_endings = self._hooks.wants_endings
         for one in ended:
             step = one.step
             kind = step.kind
@@ -171,17 +181,17 @@ class Settler:
             accepted.append((kind, row.event))
             if row.event != "succeeded":
                 self._tell(one, row)
-            if self.told is not None:
+            if wants_endings:
                 endings.append(_ending(one, row))
         events = Counter(accepted)
         for (kind, event), count in events.items():
             self._meters.settled(kind, event, count)
         for kind, times in took.items():
             self._meters.took(kind, times)
-        if self.told is not None:
-            self.told(endings, self._answers)
+        if endings:
+            self._hooks.ended(endings, self._answers)
         if any(event in WAKING for _, event in events) or any(one.step.run_id is not None for one in ended):
-            self.woken()  # the same step may be due at once, or one that waited for it
+            self._woken()  # the same step may be due at once, or one that waited for it
 
     def _refused(self, one: Attempt) -> None:
         self._meters.refused(1)

@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import BadTask
 from holdfast.flow import graph
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
 from holdfast.flow.define import Flow
-from holdfast.flow.flows import Flows
-from holdfast.flow.node import did_you_mean
+from holdfast.flow.step import did_you_mean
 from holdfast.flow.yaml import document, parse
 from holdfast.flow.yaml.document import StepPart
+
+if TYPE_CHECKING:
+    from holdfast.flow.api import Flows
 
 Handlers = Mapping[str, Callable[..., Any]]
 Source = str | Path | Mapping[str, Any]
@@ -25,22 +27,11 @@ _OPTIONS = ("after", "each", "retry", "retryable", "skippable", "queue", "timeou
             "description", "config")  # fmt: skip
 
 
-class Definer(Protocol):
-    """The app, as a document sees it."""
-
-    flows: Flows
-
-    def flow(
-        self, name: str, *, namespace: str, version: str, context: Any, backoff: Backoff | None, description: str | None
-    ) -> Flow:
-        """Define a flow."""
-
-
 @dataclass(frozen=True)
 class Loading:
     """One document on its way to a flow."""
 
-    app: Definer
+    flows: Flows
     handlers: Handlers
     environment: str | None
     where: str = "the document"
@@ -61,7 +52,7 @@ class Loading:
             circle = " → ".join(each.name for each in [*self.above[self.above.index(whole) :], whole])
             raise BadTask(f"{path}: flows would stand inside themselves: {circle}; take one of these steps away")
         told = (whole, self.environment, tuple(self.handlers.items()))
-        if (known := self.app.flows.from_file(told)) is not None:
+        if (known := self.flows.from_document(told)) is not None:
             return known
         try:
             text = path.read_text("utf-8")
@@ -69,7 +60,7 @@ class Loading:
             raise BadTask(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
         inside = replace(self, where=str(path), folder=path.parent, above=(*self.above, whole))
         flow = inside._define(parse.read(text, str(path)))
-        self.app.flows.remember_file(told, flow)
+        self.flows.remember_document(told, flow)
         return flow
 
     def _define(self, values: Any) -> Flow:
@@ -84,7 +75,7 @@ class Loading:
                 if step.when is not None
             }
             inner = {step.name: self._inner(step.flow) for step in told.steps if step.flow is not None}
-            flow = self.app.flow(
+            flow = self.flows(
                 told.name, namespace=told.namespace, version=told.version, context=told.context,
                 backoff=_backoff(told.backoff), description=told.description,
             )  # fmt: skip
@@ -97,7 +88,7 @@ class Loading:
     def _inner(self, named: str) -> Flow:
         if named.endswith(_SUFFIXES):
             return self._from_file(self.folder / named)
-        return self.app.flows.find(named)
+        return self.flows.find(named)
 
     def _function(self, place: int, step: StepPart) -> Callable[..., Any]:
         if step.cpu and (step.when or step.flow):

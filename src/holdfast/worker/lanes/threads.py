@@ -1,0 +1,118 @@
+"""The lane of plain handlers, which run in threads; each thread of the `cpu=True` lane has a process (processes.py)."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections import deque
+from queue import SimpleQueue
+from typing import Literal
+
+from holdfast.failpoints import failpoint
+from holdfast.worker.attempt import Attempt
+from holdfast.worker.execute import Interrupted, attempt, outcome_of
+from holdfast.worker.lanes.waiting import Ended, Run, emptied, taken_back
+
+Wake = Literal["work", "end"]
+
+
+class Threads:
+    """A fixed number of threads, made as they are needed.
+
+    Each takes the next attempt without a lock; only one that finds none goes to sleep. One is woken at a time, and
+    wakes the next before its first handler if there is more to do: where handlers wait, all are up at once; where they
+    are quick, a few do the work and do not fight for the interpreter.
+    """
+
+    def __init__(self, name: str, size: int, ended: Ended, run: Run = attempt) -> None:
+        self._name = name
+        self._size = size
+        self._ended = ended
+        self._run = run
+        self._waiting: deque[Attempt] = deque()
+        self._wakes: SimpleQueue[Wake] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._sleeping = 0
+        self._made = 0
+
+    def add(self, attempts: list[Attempt]) -> None:
+        """Take attempts to be run."""
+        self._waiting.extend(attempts)
+        self._summon()
+
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back those that were not begun, or of them those that were claimed before a time."""
+        return taken_back(self._waiting, claimed_before)
+
+    def close(self) -> None:
+        """Let the threads end; one that is inside a handler ends after it."""
+        with self._lock:
+            self._size = 0
+            for _ in range(self._made):
+                self._wakes.put("end")
+
+    def _summon(self) -> None:
+        """Wake one that sleeps, or make one."""
+        with self._lock:
+            if self._sleeping:
+                self._sleeping -= 1
+                self._wakes.put("work")
+                return
+            if self._made >= self._size:
+                return
+            self._made += 1
+        threading.Thread(target=self._work, name=f"holdfast-{self._name}", daemon=True).start()
+
+    def _work(self) -> None:
+        slot = Slot(self._run)
+        while True:
+            is_first = True
+            for one in emptied(self._waiting):
+                if is_first and self._waiting:
+                    self._summon()
+                is_first = False
+                slot.take(one)
+                self._ended(one)
+            with self._lock:
+                if self._waiting:  # came between the last look and the lock
+                    continue
+                if self._size == 0:
+                    return
+                self._sleeping += 1
+            if self._wakes.get() == "end":
+                return
+
+
+class Slot:
+    """One thread's place: who interrupts an attempt must not hit the one after it."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._thread = ctypes.c_ulong(threading.get_ident())
+        self._lock = threading.Lock()
+        self._current: Attempt | None = None
+
+    def take(self, one: Attempt) -> None:
+        """Run an attempt to its outcome."""
+        one.interrupt = self.interrupt
+        try:
+            self._current = one
+            failpoint("before_handler")
+            one.conclude(self._run(one))
+            failpoint("after_handler")
+            with self._lock:
+                self._current = None
+        except BaseException as error:  # noqa: BLE001 - Interrupted when the handler had just ended, or a child lost
+            self._current = None
+            one.conclude(outcome_of(one, error))
+
+    def interrupt(self, one: Attempt) -> None:
+        """Raise Interrupted in the thread, if it still runs that attempt; it comes when C code returns."""
+        if not self._lock.acquire(timeout=1):
+            return
+        try:
+            if self._current is one:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, ctypes.py_object(Interrupted))
+        finally:
+            self._lock.release()
