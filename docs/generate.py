@@ -187,7 +187,11 @@ def events() -> str:
 
 def _events(face: faces.Face) -> str:
     rows = [
-        (f"`{name}`", entry.tells, ", ".join(f"`{field}`: {_typed(kind)}" for field, kind in entry.fields.items()))
+        (
+            f"`{name}`",
+            entry.published_when,
+            ", ".join(f"`{field}`: {_typed(kind)}" for field, kind in entry.fields.items()),
+        )
         for name, entry in face.load("events").items()
     ]
     return f"\n## `{face.name}`\n\n" + _table(("event", "published when", "payload"), rows)
@@ -200,13 +204,13 @@ def _typed(kind: Any) -> str:
 def _used() -> Meters:
     meters = Meters()
     meters.claimed({"kind": 1})
-    meters.settled("kind", "succeeded", 1)
-    meters.took("kind", [1.0])
-    meters.timed_out("kind")
-    meters.exhausted("kind", 1)
+    meters.settled.labels("kind", "succeeded").inc()
+    meters.durations.add("kind", [1.0])
+    meters.timed_out.labels("kind").inc()
+    meters.exhausted.labels("kind").inc()
     meters.waiting({"queue": 1})
     meters.notified(ok=True)
-    meters.moved("startup", "connecting", 1)
+    meters.moves.labels("startup", "connecting").inc()
     return meters
 
 

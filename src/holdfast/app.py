@@ -1,4 +1,4 @@
-"""Holdfast: registers handlers, starts what they serve, and lends connections; the one place that wires."""
+"""Holdfast, the app: registers handlers, loads the APIs of faces, and lends connections."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ class Holdfast:
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=RetryPolicy(limit=5))`.
 
-        A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. Its name is the
-        function's unless given. Without a policy an exception is final; a dead worker is forgiven up to three tries.
+        A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. The task's name is the
+        function's by default. Without a policy an exception is final, but a dead worker is retried up to three times.
         """
         for function in functions:
             return self.work.task(function)
         return lambda function: self.work.task(function, **options)
 
     def on_ending(self, hook: Hook) -> Hook:
-        """Have a function told what became of each step that a worker of this app settles; best effort."""
+        """Call `hook` with the outcome of every step that a worker of this app settles; best effort."""
         self.hooks.add(hook)
         return hook
 
@@ -154,7 +154,7 @@ class Holdfast:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def face(self, name: str) -> Any:
-        """Give the Python API of a face by its name; the same one each time."""
+        """Return the Python API of a face by its name, the same object each time."""
         with self._lock:
             if name not in self._faces:
                 make = faces.face(name).load("api")
@@ -164,7 +164,7 @@ class Holdfast:
             return self._faces[name]
 
     def handle(self, id: int | UUID | str) -> Any:  # noqa: A002 - the word is the same in SQL
-        """Take hold of what was started elsewhere, by its id; the form of the id says which face it is of."""
+        """Return the handle of what was started elsewhere, by its id; the form of the id tells its face."""
         for face in faces.all_faces():
             if face.id_form is not None and re.fullmatch(face.id_form, str(id)):
                 return face.load("handle")(self, str(id))
@@ -172,7 +172,7 @@ class Holdfast:
 
     @property
     def dsn(self) -> str:
-        """The address of the database; the embedded one is started, and its schema brought up to date."""
+        """The address of the database; starts the embedded one and migrates it."""
         with self._lock:
             if self._dsn is None:
                 settings = config.load()
@@ -182,16 +182,16 @@ class Holdfast:
             return self._dsn
 
     def use(self, dsn: str | None) -> None:
-        """Work on another database from now on, or on that of the settings; connections to the last one are closed.
+        """Use another database from now on, or that of the settings; close the connections to the last one.
 
-        Those of an event loop are closed by `aclose`, which an async caller awaits before.
+        `aclose` closes those of an event loop: an async caller awaits it first.
         """
         self.close()
         with self._lock:
             self._dsn = None if dsn is None else config.to_writer(dsn)
 
     def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
-        """Make a call, on a connection of ours or in the transaction of yours."""
+        """Make a call, on a connection of the app or in your transaction."""
         return self.executor.make(call, conn)
 
     async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:

@@ -1,6 +1,6 @@
-"""The faces of the kernel: one entry each, under one name in SQL, Python, the command line, metrics and docs.
+"""The list of faces: each has one entry, and one name in SQL, Python, the command line, metrics and docs.
 
-The list holds dotted names that are loaded on use, so that every layer can read it and none imports a face.
+The entries are dotted names that are loaded on use, so that every layer can read the list and none imports a face.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FACES: dict[str, str] = {  # each module holds its FACE
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What generic code knows of a face. Values that are dotted names (`module:attribute`) are loaded on use."""
+    """All that generic code knows of a face. Dotted names (`module:attribute`) are loaded on use."""
 
     name: str  # of its schema, its package, its commands and its page
     summary: str  # one line for people
@@ -49,7 +49,7 @@ class Face:
         return files(package) / folder
 
     def load(self, attribute: str) -> Any:
-        """Load what one of its dotted names stands for; None where it has none."""
+        """Load the object of one of its dotted names; None where it has none."""
         dotted = getattr(self, attribute)
         return None if dotted is None else load(dotted)
 

@@ -26,9 +26,9 @@ LAST_WORDS = 1.0  # seconds that a process which ends leaves to what was not tol
 
 
 class BackgroundNotifier(Generic[T]):
-    """A function, plain or async, and what it is yet to be told. One that raises or hangs harms nobody else.
+    """Calls a function, plain or async, with what is passed to `tell`. One that raises or hangs harms nobody else.
 
-    The thread is made with the first thing to tell. `sort` is what the function is called in the log.
+    The thread starts with the first call. `sort` is what the function is called in the log.
     """
 
     def __init__(self, function: Callable[[T], Any], sort: str) -> None:
@@ -82,7 +82,7 @@ class BackgroundNotifier(Generic[T]):
 
 
 class Flushed(Protocol):
-    """Something that has things to tell."""
+    """Something with deliveries under way."""
 
     def flush(self, seconds: float) -> None: ...
 
@@ -122,7 +122,7 @@ class Event:
 class Entry:
     """An event in a face's catalogue: when it is published, and the fields of its payload."""
 
-    tells: str
+    published_when: str
     fields: Fields
 
 
@@ -134,15 +134,15 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._by_name: dict[str, list[BackgroundNotifier[Event]]] = {}
-        self._later: BackgroundNotifier[Callable[[], None]] = BackgroundNotifier(lambda tell: tell(), "telling")
+        self._later: BackgroundNotifier[Callable[[], None]] = BackgroundNotifier(lambda publish: publish(), "telling")
 
     @property
     def are_there(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there is a subscriber."""
         return bool(self._by_name)
 
     def want(self, names: Collection[str]) -> bool:
-        """Whether anybody listens to one of these events."""
+        """Whether one of these events has a subscriber."""
         return not self._by_name.keys().isdisjoint(names)
 
     def add(self, names: Iterable[str], function: Subscriber) -> Callable[[], None]:
@@ -157,14 +157,14 @@ class Subscribers:
         for each in self._by_name.get(event.name, ()):
             each.tell(event, count)
 
-    def tell(self, name: str, task_id: UUID, step_id: int | None = None, /, **payload: Any) -> None:
-        """Publish an event that happened here and now."""
+    def publish_now(self, name: str, task_id: UUID, step_id: int | None = None, /, **payload: Any) -> None:
+        """Publish an event that has just happened in this process."""
         self.publish(Event(name, datetime.now(UTC), task_id, step_id, payload))
 
-    def tell_later(self, tell: Callable[[], None]) -> None:
-        """Publish from a thread what has to be looked up first; do nothing where nobody listens."""
+    def call_later(self, publish: Callable[[], None]) -> None:
+        """Call a function in a thread, because it has to look up what it publishes; do nothing without subscribers."""
         if self.are_there:
-            self._later.tell(tell, uncounted)
+            self._later.tell(publish, uncounted)
 
     def flush(self, seconds: float) -> None:
         """Wait until all is delivered, at most that long."""

@@ -240,4 +240,4 @@ def asked(db: DB) -> dict[str, int]:
 
 def test_every_name_says_what_it_tells() -> None:
     """T-147."""
-    assert all(entry.tells.endswith(".") and entry.fields for entry in CATALOGUE.values())
+    assert all(entry.published_when.endswith(".") and entry.fields for entry in CATALOGUE.values())

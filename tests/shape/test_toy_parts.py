@@ -15,10 +15,9 @@ from holdfast import Fail, Holdfast, faces
 from holdfast.connections.deadline import connect
 from holdfast.errors import BadTask
 from holdfast.faces import Face
-from holdfast.kernel import calls, migrate, self_test_schema
+from holdfast.kernel import calls, migrate, self_test_place, self_test_schema
 from holdfast.kernel.db import run
 from holdfast.reads import dead_letter
-from holdfast.selftest import place
 from worker.running import burst
 
 pytestmark = pytest.mark.one_server
@@ -106,7 +105,7 @@ def test_its_violations_are_found_in_the_schema_of_a_self_test(hf: Holdfast, dsn
     """A self-test judges its own rows by the copy of the face's function, not by the original's."""
     name = "holdfast_selftest_0123abcd"
     with connect(dsn) as connection:
-        place.make(connection, name)
+        self_test_place.make(connection, name)
         try:
             with self_test_schema.renamed(name):
                 migrate.run(dsn)
@@ -115,7 +114,7 @@ def test_its_violations_are_found_in_the_schema_of_a_self_test(hf: Holdfast, dsn
                     (run_id,) = run(copy, call)
                     violations = run(copy, calls.violations())
         finally:
-            place.sweep(connection)
+            self_test_place.sweep(connection)
 
     assert [(v.invariant, v.subject) for v in violations] == [("toy_has_an_asker", f"run {run_id}")]
     assert hf.make(calls.violations()) == []

@@ -31,7 +31,7 @@ class WorkerConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is there, as far as one can tell without using it."""
+        """Whether the connection is open, as far as can be known without using it."""
         return self._connection is not None and not self._connection.closed
 
     async def open(self) -> AsyncConnection[Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_SHAPE = ("name", "after", "each")  # what else a step may say, of its place in the flow
+_SHAPE = ("name", "after", "each")  # the options that place a step in its flow
 LIMIT = 3  # executions of a step, the first included
 NAMESPACE = "default"
 VERSION = "0.1.0"
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[^\W\d][\w-]*")  # letters of any script, as Python has the
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """What a flow is called."""
+    """The name, namespace and version of a flow."""
 
     name: str
     namespace: str = NAMESPACE
@@ -51,14 +51,14 @@ class Title:
         check_name(f"flow {self.name}: version", self.version)
 
     def kind(self, step: str) -> str:
-        """Name what its handlers serve. The version is not in it: who serves the flow serves older runs of it too."""
+        """Return the kind of a step. It has no version: handlers of a flow also serve its older runs."""
         prefix = "" if self.namespace == NAMESPACE else f"{self.namespace}."
         return f"{prefix}{self.name}.{step}"
 
 
 @dataclass(frozen=True, slots=True)
 class StepOptions:
-    """What a step says of itself."""
+    """The options of a step beside its place in the flow."""
 
     retry: int | RetryPolicy | StepRetry | None = None
     retryable: bool = True
@@ -85,7 +85,7 @@ _OPTIONS = tuple(each.name for each in fields(StepOptions))
 
 
 class Step(Generic[P, R]):
-    """A step of a flow. Calling it runs its function here and now, as any function."""
+    """A step of a flow. Calling it runs its function here and now."""
 
     def __init__(self, name: str, handler: Handler, function: Callable[P, R]) -> None:
         self.name = name
@@ -106,7 +106,7 @@ After = Step[Any, Any] | str | Sequence[Step[Any, Any] | str]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A step as the flow's shape has it."""
+    """A step in the graph of its flow."""
 
     name: str
     after: tuple[str, ...]
@@ -117,9 +117,9 @@ class Node:
     inner: Flow | None = None
 
     def planned(self) -> dict[str, Any]:
-        """Write it down as a plan has it."""
+        """Return the step as an entry of a plan."""
         options = self.options
-        said = {
+        entry = {
             "name": self.name,
             "kind": self.kind,
             "after": list(self.after),
@@ -127,7 +127,7 @@ class Node:
             "retry_limit": self.limit,
             "retryable": options.retryable,
         }
-        told = {
+        optional = {
             "priority": options.priority or None,
             "skippable": options.skippable or None,
             "description": options.description,
@@ -136,18 +136,18 @@ class Node:
             "flow": None if self.inner is None else self.inner.title.name,
             "input": None if self.inner is None else self.inner.pinned(),
         }
-        return said | {name: value for name, value in told.items() if value is not None}
+        return entry | {name: value for name, value in optional.items() if value is not None}
 
     @property
     def may_be_skipped(self) -> bool:
-        """Whether those that wait for it may find that it gave nothing."""
+        """Whether steps that wait for it may receive None instead of its result."""
         return self.options.skippable or self.options.when is not None
 
 
-def read_options(name: str, given: dict[str, Any]) -> StepOptions:
-    """Read what a step says of itself."""
-    spans = {name: span(given[name]) for name in ("timeout", "lease") if given.get(name) is not None}
-    known = {name: value for name, value in given.items() if value is not None}
+def read_options(name: str, options: dict[str, Any]) -> StepOptions:
+    """Check the options of a step."""
+    spans = {name: span(options[name]) for name in ("timeout", "lease") if options.get(name) is not None}
+    known = {name: value for name, value in options.items() if value is not None}
     for option in known.keys() - _OPTIONS:
         raise BadTask(f"step {name} has no option {option}{did_you_mean(option, [*_OPTIONS, *_SHAPE])}")
     try:
@@ -156,10 +156,10 @@ def read_options(name: str, given: dict[str, Any]) -> StepOptions:
         raise BadTask(f"step {name}: {error}") from None
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Name the one that was probably meant, else all."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest the closest known name, or list all."""
     names = list(known)
-    close = difflib.get_close_matches(given, names, n=1)
+    close = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(names)}"
 
 
@@ -178,23 +178,23 @@ def names_of(after: After) -> list[str]:
     return [name_of(after)] if isinstance(after, (str, Step)) else [name_of(each) for each in after]
 
 
-def is_count(given: Any, *, most: int = 2**31 - 1) -> bool:
-    """Whether it is a whole number from 0 up."""
-    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= most
+def is_count(value: Any, *, most: int = 2**31 - 1) -> bool:
+    """Whether it is a whole number from 0 to `most`."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
 def check_step_name(flow: str, name: str) -> None:
-    """Refuse a name that could not be that of a parameter: by its name a step's result is passed on."""
+    """Reject a name that no parameter can have: steps receive results by the names of their parents."""
     _check_form(name, f"a step of flow {flow}")
     if not name.isidentifier() or iskeyword(name):
         raise BadTask(f"{name!r} cannot name a step of flow {flow}; take a name that a parameter could have")
     if name in _TAKEN or name.startswith("holdfast_"):
-        meant = _TAKEN.get(name, "names that begin so are ours")
-        raise BadTask(f"a step of flow {flow} cannot be called {name}: {meant}; take another name")
+        meaning = _TAKEN.get(name, "names that begin so are ours")
+        raise BadTask(f"a step of flow {flow} cannot be called {name}: {meaning}; take another name")
 
 
 def _check_form(name: str, what: str) -> None:
-    """Refuse a name that looks as another does: Python reads the names of parameters in one form, NFKC."""
+    """Reject a name that is not in NFKC, the form in which Python reads the names of parameters."""
     plain = unicodedata.normalize("NFKC", name)
     if name != plain:
         raise BadTask(

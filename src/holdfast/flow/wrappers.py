@@ -24,17 +24,17 @@ from holdfast.models import Continue, Fail
 
 OURS = "holdfast_"  # begins the names of what wrappers take for themselves
 CTX = f"{OURS}ctx"
-ITEM = "item"  # the parameter by which a mapped step takes its own
+ITEM = "item"  # the parameter of a mapped step that receives its item
 PLACE = f"{OURS}place"  # the step's name in its run
 PLAN = f"{OURS}plan"
 VERSION = f"{OURS}version"
-INNER = f"{OURS}inner"  # what the steps gave that a sub-flow ends with
+INNER = f"{OURS}inner"  # results of the last steps of a sub-flow
 
 Planned = dict[str, Any]
 
 
 class Parameters:
-    """What a function takes, by name, its context apart."""
+    """The parameters of a function by name, without its `Ctx`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
@@ -53,16 +53,16 @@ class Parameters:
             if name != self.ctx_name
         }
 
-    def of(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Pick what the function takes out of what its wrapper was given."""
-        taken = {name: value for name, value in given.items() if name in self.named}
-        return taken if self.ctx_name is None else {**taken, self.ctx_name: given[CTX]}
+    def of(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Pick the function's arguments out of those of its wrapper."""
+        own = {name: value for name, value in arguments.items() if name in self.named}
+        return own if self.ctx_name is None else {**own, self.ctx_name: arguments[CTX]}
 
 
 def shaped(
     function: Callable[..., Any], like: Callable[..., Any], parameters: Iterable[inspect.Parameter], returns: Any
 ) -> Any:
-    """Give a function the name and place of another, and parameters and types that are said here."""
+    """Give a function the name and module of another, and these parameters and types."""
     taken = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
     shape: Any = function
     shape.__signature__ = inspect.Signature(taken)
@@ -73,53 +73,53 @@ def shaped(
 
 
 def parameter(name: str, hint: Any = Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    """Make a parameter."""
+    """Return a keyword parameter."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
 
 
 def conditional(function: Callable[..., Any], condition: Callable[..., Any], step: str) -> Any:
-    """Let a function run only when a condition over what it may be given holds; else its step is skipped."""
+    """Run a function only when a condition over its step's arguments holds; otherwise skip the step."""
     if inspect.iscoroutinefunction(condition):
         raise BadTask(
             f"step {step}: `when` is async; a condition only looks at what it is given, so make it a plain def"
         )
     Signature(condition)  # refuses what cannot be called by names
-    own, asked = Parameters(function), Parameters(condition)
-    taken = {**asked.named, **own.named, CTX: parameter(CTX, Ctx)}
+    own, of_condition = Parameters(function), Parameters(condition)
+    taken = {**of_condition.named, **own.named, CTX: parameter(CTX, Ctx)}
 
-    def holds(given: dict[str, Any]) -> bool:
-        ctx: Ctx = given[CTX]
-        if ctx.cursor is not None or condition(**asked.of(given)):  # what has begun is carried through
+    def holds(arguments: dict[str, Any]) -> bool:
+        ctx: Ctx = arguments[CTX]
+        if ctx.cursor is not None or condition(**of_condition.of(arguments)):  # a step that has begun is finished
             return True
         ctx.skipped(f"{getattr(condition, '__name__', 'when')} said no")
         return False
 
-    async def arun(**given: Any) -> Any:
-        return await function(**own.of(given)) if holds(given) else None
+    async def arun(**arguments: Any) -> Any:
+        return await function(**own.of(arguments)) if holds(arguments) else None
 
-    def run(**given: Any) -> Any:
-        return function(**own.of(given)) if holds(given) else None
+    def run(**arguments: Any) -> Any:
+        return function(**own.of(arguments)) if holds(arguments) else None
 
-    made = arun if inspect.iscoroutinefunction(function) else run
-    return shaped(made, function, taken.values(), Any if own.returns is Any else own.returns | None)
+    wrapper = arun if inspect.iscoroutinefunction(function) else run
+    return shaped(wrapper, function, taken.values(), Any if own.returns is Any else own.returns | None)
 
 
 def mapper(item: Planned, parent: str, function: Callable[..., Any], *, may_be_skipped: bool) -> Any:
-    """Give the function of a step that runs `item` once for each item of its parent's list."""
+    """Return the function of a step that plans `item` once per item of its parent's list."""
 
-    def expand(**given: Any) -> Any:
-        ctx: Ctx = given[CTX]
+    def expand(**arguments: Any) -> Any:
+        ctx: Ctx = arguments[CTX]
         if ctx.cursor is not None:
             return ctx.cursor
-        items = [] if given[parent] is None and may_be_skipped else given[parent]
+        items = [] if arguments[parent] is None and may_be_skipped else arguments[parent]
         if not isinstance(items, list):
-            said = f"step {parent} gave {type(items).__name__}, and a map goes over a list; let it give one"
-            raise Fail({"type": "NoList", "message": said})
+            message = f"step {parent} gave {type(items).__name__}, and a map goes over a list; let it give one"
+            raise Fail({"type": "NoList", "message": message})
         if not items:
             return []
-        shared = {"plan": given[PLAN], "version": given[VERSION]} if given.get(PLAN) else {}
+        shared = {"plan": arguments[PLAN], "version": arguments[VERSION]} if arguments.get(PLAN) else {}
         steps = [
-            {**item, "name": f"{given[PLACE]}[{place}]", "input": {**shared, "item": each}}
+            {**item, "name": f"{arguments[PLACE]}[{place}]", "input": {**shared, "item": each}}
             for place, each in enumerate(items)
         ]
         _plan(ctx, calls.add_awaited(ctx.step_id, ctx.lease_id, steps))
@@ -130,70 +130,70 @@ def mapper(item: Planned, parent: str, function: Callable[..., Any], *, may_be_s
 
 
 def opener(function: Callable[..., Any], context: Callable[[], Context]) -> Any:
-    """Give the function of a step that opens a sub-flow, whose context is what the step's own function gives."""
+    """Return the function of a step that opens a sub-flow with the result of the step's own function as its context."""
     own = Parameters(function)
 
-    def planned(given: dict[str, Any], made: Any) -> tuple[Call[int], Continue]:
+    def planned(arguments: dict[str, Any], result: Any) -> tuple[Call[int], Continue]:
         try:
-            written = json.loads(context().write(made))
+            written = json.loads(context().write(result))
         except BadInput as error:
             raise ResultRefused(str(error)) from None
-        place, ctx = given[PLACE], given[CTX]
-        steps = [prefixed(step, place) for step in given[PLAN]]
-        awaited = [f"{place}.{leaf}" for leaf in _leaves(given[PLAN])]
+        place, ctx = arguments[PLACE], arguments[CTX]
+        steps = [prefixed(step, place) for step in arguments[PLAN]]
+        awaited = [f"{place}.{leaf}" for leaf in _leaves(arguments[PLAN])]
         call = calls.add_awaited(ctx.step_id, ctx.lease_id, steps, awaited)
-        return call, Continue({"context": written, "version": given[VERSION]})
+        return call, Continue({"context": written, "version": arguments[VERSION]})
 
-    def joined(given: dict[str, Any]) -> Any:
-        return {leaf: given[INNER].get(leaf) for leaf in _leaves(given[PLAN])}
+    def joined(arguments: dict[str, Any]) -> Any:
+        return {leaf: arguments[INNER].get(leaf) for leaf in _leaves(arguments[PLAN])}
 
-    async def abegin(**given: Any) -> Any:
-        if given[CTX].cursor is not None:
-            return joined(given)
-        with _one_go():
-            made = await function(**own.of(given))
-        call, outcome = planned(given, made)
-        await _aplan(given[CTX], call)
+    async def abegin(**arguments: Any) -> Any:
+        if arguments[CTX].cursor is not None:
+            return joined(arguments)
+        with _no_continue():
+            result = await function(**own.of(arguments))
+        call, outcome = planned(arguments, result)
+        await _aplan(arguments[CTX], call)
         raise outcome
 
-    def begin(**given: Any) -> Any:
-        if given[CTX].cursor is not None:
-            return joined(given)
-        with _one_go():
-            made = function(**own.of(given))
-        call, outcome = planned(given, made)
-        _plan(given[CTX], call)
+    def begin(**arguments: Any) -> Any:
+        if arguments[CTX].cursor is not None:
+            return joined(arguments)
+        with _no_continue():
+            result = function(**own.of(arguments))
+        call, outcome = planned(arguments, result)
+        _plan(arguments[CTX], call)
         raise outcome
 
-    made = abegin if inspect.iscoroutinefunction(function) else begin
+    wrapper = abegin if inspect.iscoroutinefunction(function) else begin
     inner = parameter(INNER, dict[str, Any], None)
     taken = [parameter(CTX, Ctx), parameter(PLACE, str), *_pinned(), inner, *own.named.values()]
-    return shaped(made, function, taken, Any)
+    return shaped(wrapper, function, taken, Any)
 
 
 def prefixed(step: Mapping[str, Any], place: str) -> Planned:
-    """Put a step of a sub-flow's plan under the name of the step that opened it."""
+    """Prefix a step of a sub-flow's plan with the name of the step that opened it."""
     after = [f"{place}.{name}" for name in step.get("after", ())]
     return {**step, "name": f"{place}.{step['name']}", "after": after}
 
 
 def _leaves(plan: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List what a sub-flow ends with, by the plan that the run keeps: the flow may look otherwise by now."""
+    """List the last steps of a sub-flow, by the plan that the run keeps: the definition may have changed since."""
     return graph.leaves({step["name"]: step.get("after", ()) for step in plan})
 
 
 @contextmanager
-def _one_go() -> Iterator[None]:
-    """Refuse a Continue: the cursor says that the sub-flow's steps are planned."""
+def _no_continue() -> Iterator[None]:
+    """Reject a Continue: the cursor marks that the sub-flow's steps are planned."""
     try:
         yield
     except Continue:
-        said = "the function of a sub-flow gives its context, and cannot continue; page in a step before it"
-        raise Fail({"type": "OutcomeRefused", "message": said}) from None
+        message = "the function of a sub-flow gives its context, and cannot continue; page in a step before it"
+        raise Fail({"type": "OutcomeRefused", "message": message}) from None
 
 
 def _pinned() -> list[inspect.Parameter]:
-    """What a run keeps of a sub-flow from its start: the plan, so that it ends on the shape it began with."""
+    """List the parameters for what a run keeps of a sub-flow from its start, so that its shape does not change."""
     return [parameter(PLAN, list[dict[str, Any]], None), parameter(VERSION, str, None)]
 
 

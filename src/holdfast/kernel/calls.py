@@ -177,17 +177,17 @@ def rescue_steps(*, batch: int | None = 100) -> Call[SettledStep]:
 
 
 def upkeep(*, batch: int = 1000, worker: str | None = None, about: dict[str, Any] | None = None) -> Call[Upkeep]:
-    """Do what every worker does now and then, and say how it is."""
-    said = None if about is None else Jsonb(about)
-    return Call("upkeep", Upkeep, {"batch": batch, "worker": worker, "about": said})
+    """Do what every worker does now and then, and return what it did."""
+    description = None if about is None else Jsonb(about)
+    return Call("upkeep", Upkeep, {"batch": batch, "worker": worker, "about": description})
 
 
 def measured_upkeep(
     worker: str, *, about: dict[str, Any] | None = None, batch: int = 1000, most: int = 0
 ) -> Call[MeasuredUpkeep]:
     """Do what upkeep does, and measure: at most so many due steps are counted per queue."""
-    said = None if about is None else Jsonb(about)
-    arguments = {"worker": worker, "about": said, "batch": batch, "most": most}
+    description = None if about is None else Jsonb(about)
+    arguments = {"worker": worker, "about": description, "batch": batch, "most": most}
     return Call("measured_upkeep", MeasuredUpkeep, arguments)
 
 
@@ -235,8 +235,10 @@ def enlist_worker(
 ) -> Call[None]:
     """Say, once connected, what a worker serves and what it is."""
     arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
-    said = Jsonb({} if about is None else about)
-    return Call("enlist_worker", type(None), {"worker": worker, "queues": list(queues), "about": said, **arguments})
+    description = Jsonb({} if about is None else about)
+    return Call(
+        "enlist_worker", type(None), {"worker": worker, "queues": list(queues), "about": description, **arguments}
+    )
 
 
 def retire_worker(worker: str) -> Call[None]:

@@ -1,4 +1,4 @@
-"""What a caller holds of a task that was started: its number, and ways to wait for it, read it and steer it."""
+"""The handle of a task that was started: its number, and ways to wait for it, read it and control it."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ class Handle(Generic[R]):
         Raises RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
         """
         for pause in pauses(timeout, f"step {self.id}"):
-            found = self.look()
-            if found.outcome is not None:
-                return self._result(found)
+            result = self.look()
+            if result.outcome is not None:
+                return self._result(result)
             time.sleep(pause)
         raise AssertionError("not reached")
 
     async def await_over(self, timeout: Span | None = None) -> R:
         """Wait as `wait` does."""
         for pause in pauses(timeout, f"step {self.id}"):
-            found = await self.alook()
-            if found.outcome is not None:
-                return self._result(found)
+            result = await self.alook()
+            if result.outcome is not None:
+                return self._result(result)
             await asyncio.sleep(pause)
         raise AssertionError("not reached")
 
     def cancel(self, reason: str | None = None) -> None:
-        """Cancel it; a handler that runs is told."""
+        """Cancel it; a running handler is told to stop."""
         self._executor.make(calls.cancel(str(self.id), reason))
 
     async def acancel(self, reason: str | None = None) -> None:
-        """Cancel it; a handler that runs is told."""
+        """Cancel it; a running handler is told to stop."""
         await self._executor.amake(calls.cancel(str(self.id), reason))
 
     def retry(self, reason: str | None = None) -> None:
@@ -78,15 +78,15 @@ class Handle(Generic[R]):
             raise NotFound(f"there is no step {self.id}; it was pruned, or is another tenant's")
         return rows[0]
 
-    def _result(self, found: StepResult) -> R:
-        match found.outcome:
+    def _result(self, result: StepResult) -> R:
+        match result.outcome:
             case "succeeded":
-                return self._read_result(found.result, f"step {self.id}")
+                return self._read_result(result.result, f"step {self.id}")
             case "cancelled":
                 raise RunCancelled(f"step {self.id} was cancelled; see why: holdfast runs show {self.id}")
             case _:
-                said = error_line(found.error)
-                raise RunFailed(f"step {self.id} failed: {said}; see its story: holdfast runs show {self.id}")
+                message = error_line(result.error)
+                raise RunFailed(f"step {self.id} failed: {message}; see its story: holdfast runs show {self.id}")
 
 
 def found(executor: Executor, step_id: str) -> Handle[Any]:

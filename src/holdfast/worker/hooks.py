@@ -27,7 +27,7 @@ class Watcher(Protocol):
         """The face whose steps it follows."""
 
     def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
-        """Give the call to make with a settle of steps, in its transaction; None where there is nothing to ask."""
+        """Return the query to run in the transaction of a settle; None where there is nothing to ask."""
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
         """Take note of steps that were claimed."""
@@ -36,10 +36,10 @@ class Watcher(Protocol):
         """Take note of a handler that is about to be called."""
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
-        """Take note of what became of steps; `answers` to the question, None where the database gave none."""
+        """Take note of what became of steps; `answers` are the rows of its query, None if the database refused it."""
 
     def flush(self, seconds: float) -> None:
-        """Wait until what was noted is told, but not for ever."""
+        """Wait until what was noted is delivered, but no longer than that."""
 
 
 class Hooks:
@@ -82,7 +82,7 @@ class WorkerHooks:
         """Return by face the query of its watcher about its own steps."""
         queries = {}
         for face, watcher in self._watchers.items():
-            step_ids = [one.step.step_id for one in attempts if one.handler.face == face]
+            step_ids = [attempt.step.step_id for attempt in attempts if attempt.handler.face == face]
             if step_ids and (query := watcher.query(self._worker, step_ids)) is not None:
                 queries[face] = query
         return queries

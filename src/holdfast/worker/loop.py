@@ -46,7 +46,7 @@ class Worker:
         self.is_probed = False  # somebody may read its metrics
         self.stop_signals = 0
         self._registry = registry
-        self._definitions = list(registry.definitions())  # here: what makes no sense is told before the worker begins
+        self._definitions = list(registry.definitions())  # here, so that a bad one raises before the worker begins
         self.hooks = WorkerHooks(hooks or Hooks(), options.identity, registry, self.meters)
         self.held: Held = {}
         self._wake = asyncio.Event()
@@ -73,7 +73,7 @@ class Worker:
         self._wake.set()
 
     def stop(self) -> None:
-        """Ask it to drain; asked twice, to stop now."""
+        """Drain; a second call stops it now."""
         self.stop_signals += 1
         self._wake.set()
 
@@ -88,9 +88,9 @@ class Worker:
         return self.states.shown(is_full=self.claimer.room() == 0)
 
     async def run(self) -> int:
-        """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code.
+        """Work until it is stopped (or, in a burst, until nothing is due), and return the exit code.
 
-        Whatever goes wrong is waited for, but for a definition that the database refuses: that is raised.
+        It waits after every error, except a definition that the database refuses: that is raised.
         """
         with forks.guarded():
             return await self._run()
@@ -246,7 +246,7 @@ class Worker:
     async def _error_wait(self, error: Exception) -> None:
         self.states.enter("error_wait")
         self.is_ready = False
-        self.meters.erred()
+        self.meters.errors.inc()
         self.meters.stands("error_wait", in_flight=self.in_flight, beat=time.time())
         wait = self.options.error_wait.total_seconds()
         self.log.warning("worker.error_wait", error=str(error), kind=type(error).__name__, wait=wait)
@@ -270,7 +270,7 @@ class Worker:
         interval = self.options.poll_interval(max(1, self._empty_polls)).total_seconds()
         if self.claimer.is_backed_up:
             interval = min(interval, FULL_LOOK)
-        self.meters.polls(interval)
+        self.meters.poll_interval.set(interval)
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         left = None if self._next_due is None else self._next_due - time.monotonic()
         if left is None or left > interval:
@@ -289,5 +289,5 @@ class Worker:
         return about(self.options, state, self.in_flight)
 
     def _moved(self, come: State, to: State, count: int) -> None:
-        self.meters.moved(come, to, count)
+        self.meters.moves.labels(come, to).inc(count)
         self.log.debug("worker.moved", come=come, to=to, count=count)
