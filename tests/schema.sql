@@ -208,9 +208,9 @@ declare
 begin
   perform flow.check_adjustment(step, waits_again, adjust_step.backoff_request_seconds);
   if waits_again and step.finished_at is not null then
-    perform holdfast.act('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
     perform holdfast.reopen_run(step.run_id, clock);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   if waits_again then
     step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
@@ -721,11 +721,11 @@ begin
       'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
   if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
-    perform holdfast.act('api', session_user::text, 'skipped by request');
+    perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(
       select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
         from holdfast.run_steps n where n.run_id = task_id and n.name = any (initialize_task.skip)));
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   return task_id;
 end
@@ -955,7 +955,7 @@ begin
   perform holdfast.check_reason(retry_from.reason);
   task := flow.finished_task_of(retry_from.step_id);
   select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
-  perform holdfast.act('user', session_user::text,
+  perform holdfast.set_actor('user', session_user::text,
                        coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
   perform holdfast.make_run(
     task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
@@ -973,7 +973,7 @@ begin
       join holdfast.steps o on o.id = m.step_id and o.finished_at is not null
       join holdfast.machine_states t on t.machine = o.machine and t.state = o.state and t.outcome = 'succeeded'
      where n.run_id = task_id and o.id <> all (again)));
-  perform holdfast.act();
+  perform holdfast.set_actor();
   return task_id;
 end
 $$;
@@ -1000,7 +1000,7 @@ begin
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before, safe_transition_to.state),
                             'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
   end if;
-  perform holdfast.wish(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
+  perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
 end
 $$;
@@ -1381,17 +1381,116 @@ END;
 
 
 --
--- Name: act(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: act_on(text, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.act(kind text DEFAULT ''::text, name text DEFAULT ''::text, reason text DEFAULT ''::text) RETURNS void
+CREATE FUNCTION holdfast.act_on(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+  run holdfast.runs;
+  answer text;
+begin
+  perform holdfast.check_reason(act_on.reason);
+  perform holdfast.check_size('a result', act_on.result);
+  perform holdfast.check_name('actor', act_on.actor);
+  if act_on.id ~ '^[0-9]{1,18}$' then
+    select s.* into step from holdfast.steps s
+     where s.id = act_on.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
+  elsif act_on.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.* into run from holdfast.runs r
+     where r.id = act_on.id::uuid and holdfast.matches_any(allowed, r.tenant);
+  end if;
+  perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
+  if step.id is not null then
+    answer := holdfast.act_on_step(step, act_on.event, act_on.result);
+  elsif run.id is not null and act_on.result is not null then
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
+  elsif run.id is not null then
+    answer := holdfast.act_on_run(run, act_on.event);
+  else
+    perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id), 'a step is a number, a run a UUID');
+  end if;
+  perform holdfast.set_actor();
+  return answer;
+end
+$_$;
+
+
+--
+-- Name: act_on_run(holdfast.runs, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.act_on_run(run holdfast.runs, event text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
+  perform from holdfast.steps s
+    where s.lease_until is not null and s.run_id = run.id order by s.id for update;
+  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
+  if holdfast.move_runs(array[run.id], act_on_run.event, clock) = 0 then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot be %s', run.id, run.state, act_on_run.event),
+      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
+                                     where m.machine = run.machine and m.from_state = run.state
+                                       and m.event in ('cancelled', 'reopened', 'resolved')
+                                       and (m.event <> 'reopened' or run.failed > 0)),
+               format('%s is final for a %s', run.state, run.machine)));
+  end if;
+  if act_on_run.event = 'reopened' and run.failed = 0 then
+    perform holdfast.refuse(
+      'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
+  end if;
+  if act_on_run.event in ('cancelled', 'reopened') then
+    update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;
+    perform holdfast.move_run_steps(run.id, 10000);
+  end if;
+  return (select r.state from holdfast.runs r where r.id = run.id);
+end
+$$;
+
+
+--
+-- Name: act_on_step(holdfast.steps, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.act_on_step(step holdfast.steps, event text, result jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  moved holdfast.settled_step;
 begin
-  perform set_config('holdfast.actor_kind', act.kind, true),
-          set_config('holdfast.actor', act.name, true),
-          set_config('holdfast.reason', coalesce(act.reason, ''), true);
+  if not exists (select from holdfast.machine_moves m
+                  where m.machine = step.machine and m.from_state = step.state and m.event = act_on_step.event) then
+    perform holdfast.refuse(
+      'RN010', format('step %s is %s and cannot be %s', step.id, step.state, act_on_step.event),
+      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
+                                     where m.machine = step.machine and m.from_state = step.state
+                                       and m.event in ('cancelled', 'reopened', 'resolved')),
+               format('%s is final for a %s', step.state, step.machine)));
+  end if;
+  if step.run_id is not null and act_on_step.event in ('reopened', 'resolved') then
+    perform holdfast.reopen_run(step.run_id, clock);
+  end if;
+  select m.* into moved
+    from holdfast.move_steps(array[
+           (step.id, step.lease_id, act_on_step.event, clock, act_on_step.result, null, null)::holdfast.step_move]) m;
+  if act_on_step.event = 'reopened' then
+    perform holdfast.wake(array[step.queue]);
+  end if;
+  return moved.state;
 end
 $$;
 
@@ -1415,7 +1514,7 @@ begin
                             'stop working on it: another worker has it, or it is over');
   end if;
   perform holdfast.check_open_run(step.run_id, step.tenant);
-  perform holdfast.act('worker', step.lease_owner);
+  perform holdfast.set_actor('worker', step.lease_owner);
   ids := holdfast.add_steps(step.run_id, step.machine, add_awaited.steps);
   if add_awaited.awaited is not null then
     ids := array(select n.step_id from holdfast.run_steps n
@@ -1423,7 +1522,7 @@ begin
   end if;
   update holdfast.steps s set waits = s.waits + cardinality(ids) where s.id = step.id;
   insert into holdfast.edges select u.id, step.id from unnest(ids) u (id);
-  perform holdfast.act();
+  perform holdfast.set_actor();
   return cardinality(ids);
 end
 $$;
@@ -1487,6 +1586,55 @@ begin
   insert into holdfast.edges select * from unnest(parents, children);
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
+end
+$$;
+
+
+--
+-- Name: admit_children(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.admit_children(parents bigint[], clock timestamp with time zone) RETURNS holdfast.run_delta[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  run_ids uuid[];
+  queues text[];
+  machines text[];
+  freed_ids bigint[];
+begin
+  with freed as (
+    update holdfast.steps s
+       set waits = s.waits - c.done,
+           due_at = case when s.waits = c.done and s.finished_at is null then admit_children.clock end
+      from (select e.next_id, count(*)::int as done
+              from unnest(admit_children.parents) p (id)
+             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
+               select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
+             group by e.next_id
+             order by e.next_id) c
+     where s.id = c.next_id
+    returning s.id, s.run_id, s.queue, s.due_at, s.machine)
+  select array_agg(f.id), array_agg(f.run_id), array_agg(distinct f.queue), array_agg(distinct f.machine)
+    into freed_ids, run_ids, queues, machines
+    from freed f
+   where f.due_at is not null;
+  -- A machine may have a state of its own for what is not let in yet; most do not.
+  if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
+    update holdfast.steps s
+       set state = m.to_state, last_event = 'queued'
+      from holdfast.machine_moves m
+     where s.id = any (freed_ids) and m.machine = s.machine and m.from_state = s.state and m.event = 'queued';
+  end if;
+  if queues is not null then
+    perform holdfast.wake(queues);
+  end if;
+  return array(select (r.id, 0, count(*), 0, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id);
 end
 $$;
 
@@ -1580,7 +1728,7 @@ CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text, actor t
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
+  return holdfast.act_on(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
 end
 $$;
 
@@ -1622,8 +1770,8 @@ begin
   if catch_up_by_hand.run_ids = '{}' then
     return;
   end if;
-  perform holdfast.act('system', 'by_hand', format('after a change by %s', session_user));
-  perform holdfast.free_children(
+  perform holdfast.set_actor('system', 'by_hand', format('after a change by %s', session_user));
+  perform holdfast.admit_children(
     array(select s.id from holdfast.steps s
             join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
            where s.id = any (catch_up_by_hand.moved) and s.finished_at is not null and t.outcome = 'succeeded'), clock);
@@ -1636,7 +1784,7 @@ begin
     array(select r.id from holdfast.runs r
            where r.id = any (catch_up_by_hand.run_ids) and r.live > 0 and r.finished_at is not null and r.moving is null),
     'reopened', clock);
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -2215,8 +2363,9 @@ begin
     return;  -- no tenant of those that the login may act for
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
-  perform holdfast.act('worker', claim_steps.worker);
-  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
+  perform holdfast.set_actor('worker', claim_steps.worker);
+  perform holdfast.record_worker(
+    claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
   select (select case when q.paused_at is null then q.top_priority else -1 end
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
@@ -2250,13 +2399,13 @@ begin
       end if;
       exit when rest = 0;
       if holdfast.reopen_failed(pick.ids) = 0 then
-        perform holdfast.set_aside(pick.ids, 'claimed', clock);
+        perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
         exit;
       end if;
     end loop;
     exit when wanted <= 0;
   end loop;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -2533,11 +2682,11 @@ begin
   if written < cardinality(queues) then
     perform holdfast.refuse_worker(enlist_worker.worker);
   end if;
-  perform holdfast.act('worker', enlist_worker.worker);
+  perform holdfast.set_actor('worker', enlist_worker.worker);
   foreach served in array queues loop
-    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
+    perform holdfast.record_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
   end loop;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -2606,10 +2755,10 @@ begin
   if moves = '{}' then
     return;
   end if;
-  perform holdfast.act('system', 'rescue');
+  perform holdfast.set_actor('system', 'rescue');
   return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
-  perform holdfast.hold_back(moves, expire_steps.clock);
-  perform holdfast.act();
+  perform holdfast.park_unmovable_held(moves, expire_steps.clock);
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -2642,90 +2791,6 @@ $$;
 
 
 --
--- Name: free_children(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.free_children(parents bigint[], clock timestamp with time zone) RETURNS holdfast.run_delta[]
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    AS $$
-declare
-  run_ids uuid[];
-  queues text[];
-  machines text[];
-  freed_ids bigint[];
-begin
-  with freed as (
-    update holdfast.steps s
-       set waits = s.waits - c.done,
-           due_at = case when s.waits = c.done and s.finished_at is null then free_children.clock end
-      from (select e.next_id, count(*)::int as done
-              from unnest(free_children.parents) p (id)
-             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
-               select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
-             group by e.next_id
-             order by e.next_id) c
-     where s.id = c.next_id
-    returning s.id, s.run_id, s.queue, s.due_at, s.machine)
-  select array_agg(f.id), array_agg(f.run_id), array_agg(distinct f.queue), array_agg(distinct f.machine)
-    into freed_ids, run_ids, queues, machines
-    from freed f
-   where f.due_at is not null;
-  -- A machine may have a state of its own for what is not let in yet; most do not.
-  if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
-    update holdfast.steps s
-       set state = m.to_state, last_event = 'queued'
-      from holdfast.machine_moves m
-     where s.id = any (freed_ids) and m.machine = s.machine and m.from_state = s.state and m.event = 'queued';
-  end if;
-  if queues is not null then
-    perform holdfast.wake(queues);
-  end if;
-  return array(select (r.id, 0, count(*), 0, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id);
-end
-$$;
-
-
---
--- Name: greet_worker(text, text, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  if not exists (
-    select from holdfast.workers w
-     where w.worker = greet_worker.worker and w.queue = greet_worker.queue
-       and w.seen_at > greet_worker.clock - interval '10 s'
-       and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants
-       and w.machine is not distinct from greet_worker.machine) then
-    perform holdfast.check_name('queue', greet_worker.queue);
-    perform holdfast.check_names('kind', greet_worker.kinds);
-    perform holdfast.check_names('tenant', greet_worker.tenants);
-    insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
-    values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine,
-            greet_worker.clock, greet_worker.clock)
-    on conflict on constraint workers_pkey do update
-      set kinds = excluded.kinds, tenants = excluded.tenants, machine = excluded.machine, seen_at = excluded.seen_at
-      where holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
-    if not found then
-      perform holdfast.refuse_worker(greet_worker.worker);
-    end if;
-  end if;
-  if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
-    perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine);
-  end if;
-end
-$$;
-
-
---
 -- Name: guard_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2748,55 +2813,6 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
   union all
   select 'partitions_are_ahead', 'journal', format('only %s ahead', holdfast.partitions_ahead())
    where holdfast.partitions_ahead() < interval '30 days'
-$$;
-
-
---
--- Name: hold_back(holdfast.step_move[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.hold_back(moves holdfast.step_move[], clock timestamp with time zone) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  with aside as (
-    update holdfast.steps s
-       set lease_until = hold_back.clock + interval '100 years', parked_for = 'move'  -- not infinity: Python has no such time
-      from unnest(hold_back.moves) m
-     where s.id = m.step_id and s.lease_id = m.lease_id
-    returning s.*, m.event as missing)
-  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
-  select hold_back.clock, a.tenant, a.id, a.run_id, a.attempt, a.lease_id, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside', a.machine, a.missing, a.state),
-         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', a.missing)
-    from aside a;
-end
-$$;
-
-
---
--- Name: holder(bigint[], bigint[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.holder(step_ids bigint[], lease_ids bigint[], others jsonb) RETURNS text
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  return coalesce(
-    (select s.lease_owner
-       from unnest(holder.step_ids, holder.lease_ids) u (step_id, lease_id)
-      cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
-        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
-      limit 1),
-    (select s.lease_owner
-       from jsonb_to_recordset(holder.others) u (step_id bigint, lease_id bigint)
-      cross join lateral (
-        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
-      limit 1),
-    'nobody');
-end
 $$;
 
 
@@ -3055,6 +3071,31 @@ END;
 
 
 --
+-- Name: lease_holder(bigint[], bigint[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lease_holder(step_ids bigint[], lease_ids bigint[], others jsonb) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return coalesce(
+    (select s.lease_owner
+       from unnest(lease_holder.step_ids, lease_holder.lease_ids) u (step_id, lease_id)
+      cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
+      limit 1),
+    (select s.lease_owner
+       from jsonb_to_recordset(lease_holder.others) u (step_id bigint, lease_id bigint)
+      cross join lateral (
+        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
+      limit 1),
+    'nobody');
+end
+$$;
+
+
+--
 -- Name: lease_of(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3270,9 +3311,9 @@ begin
   for run in
     select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
   loop
-    perform holdfast.act('system', 'upkeep', 'the run was ' || run.moving);
+    perform holdfast.set_actor('system', 'upkeep', 'the run was ' || run.moving);
     measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end loop;
   -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
   update holdfast.workers w
@@ -3436,7 +3477,7 @@ begin
     from after a;
   if deltas is not null then
     if parents is not null then
-      deltas := deltas || holdfast.free_children(parents, move_steps.clock);
+      deltas := deltas || holdfast.admit_children(parents, move_steps.clock);
     end if;
     perform holdfast.tally_runs(deltas, move_steps.clock);
   end if;
@@ -3543,12 +3584,12 @@ begin
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
-  perform holdfast.act('worker', step.lease_owner);
+  perform holdfast.set_actor('worker', step.lease_owner);
   update holdfast.steps s
      set state = m.to_state, last_event = 'started'
     from holdfast.machine_moves m
    where s.id = step.id and m.machine = s.machine and m.from_state = s.state and m.event = 'started';
-  perform holdfast.act();
+  perform holdfast.set_actor();
   if note.key is not null then
     written := nextval('holdfast.stream_ids');
     insert into holdfast.note_keys values (step.id, note.key, written, clock + interval '30 days') on conflict do nothing;
@@ -3581,6 +3622,55 @@ CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
             FROM jsonb_array_elements(outside_names.steps) q(value)
            WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
 END;
+
+
+--
+-- Name: park_unmovable_due(bigint[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.park_unmovable_due(candidates bigint[], event text, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  with aside as (
+    update holdfast.steps s
+       set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
+     where s.id = any (park_unmovable_due.candidates) and s.due_at + interval '0' is not null
+    returning s.*)
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
+  select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
+         format('machine %s has no move %s from state %s: the step is set aside',
+                a.machine, park_unmovable_due.event, a.state),
+         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', park_unmovable_due.event)
+    from aside a;
+end
+$$;
+
+
+--
+-- Name: park_unmovable_held(holdfast.step_move[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.park_unmovable_held(moves holdfast.step_move[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  with aside as (
+    update holdfast.steps s
+       set lease_until = park_unmovable_held.clock + interval '100 years',  -- not infinity: Python has no such time
+           parked_for = 'move'
+      from unnest(park_unmovable_held.moves) m
+     where s.id = m.step_id and s.lease_id = m.lease_id
+    returning s.*, m.event as missing)
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select park_unmovable_held.clock, a.tenant, a.id, a.run_id, a.attempt, a.lease_id, 'error',
+         format('machine %s has no move %s from state %s: the step is set aside', a.machine, a.missing, a.state),
+         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', a.missing)
+    from aside a;
+end
+$$;
 
 
 --
@@ -3913,8 +4003,43 @@ begin
     from holdfast.steps s
    where s.id = any (pick.ids) and s.run_id = any (ended);
   perform from holdfast.move_steps(moves);
-  perform holdfast.set_aside(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
+  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
   return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
+end
+$$;
+
+
+--
+-- Name: record_worker(text, text, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if not exists (
+    select from holdfast.workers w
+     where w.worker = record_worker.worker and w.queue = record_worker.queue
+       and w.seen_at > record_worker.clock - interval '10 s'
+       and w.kinds is not distinct from record_worker.kinds and w.tenants is not distinct from record_worker.tenants
+       and w.machine is not distinct from record_worker.machine) then
+    perform holdfast.check_name('queue', record_worker.queue);
+    perform holdfast.check_names('kind', record_worker.kinds);
+    perform holdfast.check_names('tenant', record_worker.tenants);
+    insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
+    values (record_worker.worker, record_worker.queue, record_worker.kinds, record_worker.tenants, record_worker.machine,
+            record_worker.clock, record_worker.clock)
+    on conflict on constraint workers_pkey do update
+      set kinds = excluded.kinds, tenants = excluded.tenants, machine = excluded.machine, seen_at = excluded.seen_at
+      where holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
+    if not found then
+      perform holdfast.refuse_worker(record_worker.worker);
+    end if;
+  end if;
+  if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = record_worker.queue) then
+    perform holdfast.unpark_served(record_worker.queue, record_worker.kinds, record_worker.tenants, record_worker.machine);
+  end if;
 end
 $$;
 
@@ -4073,7 +4198,7 @@ begin
      set seen_at = clock
    where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s'
      and holdfast.is_own_worker(w.tenants, allowed);
-  perform holdfast.act('worker', renew_leases.worker);
+  perform holdfast.set_actor('worker', renew_leases.worker);
   free := array(
     select s.id from holdfast.steps s
      where s.id = any (held)
@@ -4095,7 +4220,7 @@ begin
        and s.lease_id = any (renew_leases.lease_ids)
        and holdfast.matches_any(allowed, s.tenant);
   end if;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -4222,7 +4347,7 @@ CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text, result
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(resolve.id, 'resolved', resolve.reason, resolve.result, resolve.actor);
+  return holdfast.act_on(resolve.id, 'resolved', resolve.reason, resolve.result, resolve.actor);
 end
 $$;
 
@@ -4284,7 +4409,7 @@ CREATE FUNCTION holdfast.retry(id text, reason text DEFAULT NULL::text, actor te
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(retry.id, 'reopened', retry.reason, actor => retry.actor);
+  return holdfast.act_on(retry.id, 'reopened', retry.reason, actor => retry.actor);
 end
 $$;
 
@@ -4312,24 +4437,17 @@ $$;
 
 
 --
--- Name: set_aside(bigint[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: set_actor(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.set_aside(candidates bigint[], event text, clock timestamp with time zone) RETURNS void
+CREATE FUNCTION holdfast.set_actor(kind text DEFAULT ''::text, name text DEFAULT ''::text, reason text DEFAULT ''::text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  with aside as (
-    update holdfast.steps s
-       set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
-     where s.id = any (set_aside.candidates) and s.due_at + interval '0' is not null
-    returning s.*)
-  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
-  select set_aside.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside', a.machine, set_aside.event, a.state),
-         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', set_aside.event)
-    from aside a;
+  perform set_config('holdfast.actor_kind', set_actor.kind, true),
+          set_config('holdfast.actor', set_actor.name, true),
+          set_config('holdfast.reason', coalesce(set_actor.reason, ''), true);
 end
 $$;
 
@@ -4356,14 +4474,14 @@ declare
   ids bigint[];
   states text[];
 begin
-  perform holdfast.act('worker', holdfast.holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
+  perform holdfast.set_actor('worker', holdfast.lease_holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
   select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
     into ids, states, run_ids
     from holdfast.succeed_steps(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results, allowed, clock) s;
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
-        || holdfast.free_children(ids, clock),
+        || holdfast.admit_children(ids, clock),
       clock);
   end if;
   return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
@@ -4373,7 +4491,7 @@ begin
   if rest <> '[]' then
     return query select * from holdfast.settle_others(rest, allowed, clock);
   end if;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -4514,10 +4632,10 @@ begin
       return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
     end if;
   end if;
-  perform holdfast.act('api', session_user::text);
+  perform holdfast.set_actor('api', session_user::text);
   perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine, start_run.steps, start_run.input,
                             start_run.tenant, start_run.of_run);
-  perform holdfast.act();
+  perform holdfast.set_actor();
   return run_id;
 end
 $$;
@@ -4778,9 +4896,9 @@ begin
             from pg_temp.staged_steps g left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
-    perform holdfast.act('api', session_user::text);
+    perform holdfast.set_actor('api', session_user::text);
     perform holdfast.tally_runs(array[(take_staged.run_id, taken, live, 0, 0, 0)::holdfast.run_delta], clock);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   drop table pg_temp.staged_steps, pg_temp.staged_edges;
   perform holdfast.wake(queues);
@@ -5044,120 +5162,6 @@ begin
   perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
      from holdfast.workers s
     where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
-end
-$$;
-
-
---
--- Name: wish(text, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.wish(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb, actor text DEFAULT NULL::text) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-declare
-  allowed constant text[] := holdfast.allowed_tenants();
-  step holdfast.steps;
-  run holdfast.runs;
-  answer text;
-begin
-  perform holdfast.check_reason(wish.reason);
-  perform holdfast.check_size('a result', wish.result);
-  perform holdfast.check_name('actor', wish.actor);
-  if wish.id ~ '^[0-9]{1,18}$' then
-    select s.* into step from holdfast.steps s
-     where s.id = wish.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
-  elsif wish.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-    select r.* into run from holdfast.runs r
-     where r.id = wish.id::uuid and holdfast.matches_any(allowed, r.tenant);
-  end if;
-  perform holdfast.act('user', coalesce(wish.actor, session_user), wish.reason);
-  if step.id is not null then
-    answer := holdfast.wish_for_step(step, wish.event, wish.result);
-  elsif run.id is not null and wish.result is not null then
-    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
-  elsif run.id is not null then
-    answer := holdfast.wish_for_run(run, wish.event);
-  else
-    perform holdfast.refuse('RN004', format('there is no run or step %s', wish.id), 'a step is a number, a run a UUID');
-  end if;
-  perform holdfast.act();
-  return answer;
-end
-$_$;
-
-
---
--- Name: wish_for_run(holdfast.runs, text); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    AS $$
-declare
-  clock constant timestamptz := holdfast.clock();
-begin
-  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
-  perform from holdfast.steps s
-    where s.lease_until is not null and s.run_id = run.id order by s.id for update;
-  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
-  if holdfast.move_runs(array[run.id], wish_for_run.event, clock) = 0 then
-    perform holdfast.refuse(
-      'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
-      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
-                                     where m.machine = run.machine and m.from_state = run.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')
-                                       and (m.event <> 'reopened' or run.failed > 0)),
-               format('%s is final for a %s', run.state, run.machine)));
-  end if;
-  if wish_for_run.event = 'reopened' and run.failed = 0 then
-    perform holdfast.refuse(
-      'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
-      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
-  end if;
-  if wish_for_run.event in ('cancelled', 'reopened') then
-    update holdfast.runs r set moving = wish_for_run.event, moved_until = 0 where r.id = run.id;
-    perform holdfast.move_run_steps(run.id, 10000);
-  end if;
-  return (select r.state from holdfast.runs r where r.id = run.id);
-end
-$$;
-
-
---
--- Name: wish_for_step(holdfast.steps, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.wish_for_step(step holdfast.steps, event text, result jsonb DEFAULT NULL::jsonb) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  clock constant timestamptz := holdfast.clock();
-  moved holdfast.settled_step;
-begin
-  if not exists (select from holdfast.machine_moves m
-                  where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
-    perform holdfast.refuse(
-      'RN010', format('step %s is %s and cannot be %s', step.id, step.state, wish_for_step.event),
-      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
-                                     where m.machine = step.machine and m.from_state = step.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')),
-               format('%s is final for a %s', step.state, step.machine)));
-  end if;
-  if step.run_id is not null and wish_for_step.event in ('reopened', 'resolved') then
-    perform holdfast.reopen_run(step.run_id, clock);
-  end if;
-  select m.* into moved
-    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, wish_for_step.result, null, null)::holdfast.step_move]) m;
-  if wish_for_step.event = 'reopened' then
-    perform holdfast.wake(array[step.queue]);
-  end if;
-  return moved.state;
 end
 $$;
 
@@ -7027,10 +7031,24 @@ REVOKE ALL ON FUNCTION flow.waiting_for(step_id bigint) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION act(kind text, name text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION act_on(id text, event text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.act(kind text, name text, reason text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.act_on(id text, event text, reason text, result jsonb, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION act_on_run(run holdfast.runs, event text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.act_on_run(run holdfast.runs, event text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION act_on_step(step holdfast.steps, event text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.act_on_step(step holdfast.steps, event text, result jsonb) FROM PUBLIC;
 
 
 --
@@ -7046,6 +7064,13 @@ GRANT ALL ON FUNCTION holdfast.add_awaited(step_id bigint, lease_id bigint, step
 --
 
 REVOKE ALL ON FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION admit_children(parents bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.admit_children(parents bigint[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -7378,38 +7403,10 @@ REVOKE ALL ON FUNCTION holdfast.face_violations() FROM PUBLIC;
 
 
 --
--- Name: FUNCTION free_children(parents bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.free_children(parents bigint[], clock timestamp with time zone) FROM PUBLIC;
-
-
---
--- Name: FUNCTION greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) FROM PUBLIC;
-
-
---
 -- Name: FUNCTION guard_violations(); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.guard_violations() FROM PUBLIC;
-
-
---
--- Name: FUNCTION hold_back(moves holdfast.step_move[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.hold_back(moves holdfast.step_move[], clock timestamp with time zone) FROM PUBLIC;
-
-
---
--- Name: FUNCTION holder(step_ids bigint[], lease_ids bigint[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.holder(step_ids bigint[], lease_ids bigint[], others jsonb) FROM PUBLIC;
 
 
 --
@@ -7509,6 +7506,13 @@ GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.kinds_of(tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lease_holder(step_ids bigint[], lease_ids bigint[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lease_holder(step_ids bigint[], lease_ids bigint[], others jsonb) FROM PUBLIC;
 
 
 --
@@ -7655,6 +7659,20 @@ REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION park_unmovable_due(candidates bigint[], event text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.park_unmovable_due(candidates bigint[], event text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION park_unmovable_held(moves holdfast.step_move[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.park_unmovable_held(moves holdfast.step_move[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION park_unserved(queue text, candidates bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7755,6 +7773,13 @@ REVOKE ALL ON FUNCTION holdfast.position_of(place text, clock timestamp with tim
 --
 
 REVOKE ALL ON FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -7890,10 +7915,10 @@ GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
 
 
 --
--- Name: FUNCTION set_aside(candidates bigint[], event text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION set_actor(kind text, name text, reason text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.set_aside(candidates bigint[], event text, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.set_actor(kind text, name text, reason text) FROM PUBLIC;
 
 
 --
@@ -8050,27 +8075,6 @@ GRANT ALL ON FUNCTION holdfast.violations() TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
-
-
---
--- Name: FUNCTION wish(id text, event text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text, result jsonb, actor text) FROM PUBLIC;
-
-
---
--- Name: FUNCTION wish_for_run(run holdfast.runs, event text); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) FROM PUBLIC;
-
-
---
--- Name: FUNCTION wish_for_step(step holdfast.steps, event text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.wish_for_step(step holdfast.steps, event text, result jsonb) FROM PUBLIC;
 
 
 --

@@ -57,8 +57,8 @@ class Maimed(NamedTuple):
 
 RENEWED, OWNED = "s.lease_id = any (renew_leases.lease_ids)", "s.lease_owner = renew_leases.worker"
 LISTED = "announced is null or (m.to_state = n.state and announced = any (m.actors))"
-FREED = "|| holdfast.free_children(ids, clock), clock);"
-FREED_LATER = ", clock); perform holdfast.tally_runs(holdfast.free_children(ids, clock), clock);"
+FREED = "|| holdfast.admit_children(ids, clock), clock);"
+FREED_LATER = ", clock); perform holdfast.tally_runs(holdfast.admit_children(ids, clock), clock);"
 OUTCOMES_BY_STEP = """from (select x || jsonb_build_object('lease_id', r.lease_id) as j
           from jsonb_array_elements(settle_others.outcomes) x
           join holdfast.steps r on r.id = (x ->> 'step_id')::bigint) y,"""
@@ -108,11 +108,11 @@ EDITED = [
     Edited("key for any input", s.a_key_is_for_one_input,
            "id_of_key", "if used.input_hash <> id_of_key.hash then", "if false then"),
     Edited("children freed twice", s.a_join_comes_once_after_all_its_parents,
-           "free_children", "set waits = s.waits - c.done", "set waits = greatest(0, s.waits - 2 * c.done)"),
+           "admit_children", "set waits = s.waits - c.done", "set waits = greatest(0, s.waits - 2 * c.done)"),
     Edited("children not freed", s.a_join_comes_once_after_all_its_parents,
-           "free_children", "set waits = s.waits - c.done", "set waits = s.waits"),
+           "admit_children", "set waits = s.waits - c.done", "set waits = s.waits"),
     Edited("children let in too early", s.a_join_comes_once_after_all_its_parents,
-           "free_children", "case when s.waits = c.done and", "case when", psycopg.errors.CheckViolation),
+           "admit_children", "case when s.waits = c.done and", "case when", psycopg.errors.CheckViolation),
     Edited("live steps not counted", s.a_run_closes_with_its_last_step,
            "tally_runs", "live = r.live + d.live,", "live = r.live,"),
     Edited("ends not counted", s.a_run_closes_with_its_last_step,
@@ -151,9 +151,9 @@ EDITED = [
     Edited("noted for any tenant", g.a_login_works_for_its_own_tenants,
            "note", "or not holdfast.matches_any(allowed, step.tenant)", ""),
     Edited("wish for any tenant's step", g.a_login_wishes_for_its_own_tenants,
-           "wish", f"and {OURS} for update", "for update"),
+           "act_on", f"and {OURS} for update", "for update"),
     Edited("wish for any tenant's run", g.a_login_wishes_for_its_own_tenants,
-           "wish", "and holdfast.matches_any(allowed, r.tenant)", ""),
+           "act_on", "and holdfast.matches_any(allowed, r.tenant)", ""),
 ]
 MAIMED = [
     Maimed("lease numbers that begin again", s.lease_numbers_only_grow,

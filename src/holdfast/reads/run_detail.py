@@ -177,7 +177,7 @@ select s.id::text, n.name, s.kind, s.state, s.phase, s.outcome
   from holdfast.edges e
   join holdfast.step_list s on s.id = e.step_id
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
- where e.next_id = %(id)s and (s.finished_at is null or holdfast.is_success(s.outcome) is not true)
+ where e.next_id = %(id)s and holdfast.is_success(s.outcome) is not true
  order by s.id limit %(limit)s
 """
 MANUAL_EVENTS: LiteralString = """

@@ -46,11 +46,11 @@ begin
   if written < cardinality(queues) then
     perform holdfast.refuse_worker(enlist_worker.worker);
   end if;
-  perform holdfast.act('worker', enlist_worker.worker);
+  perform holdfast.set_actor('worker', enlist_worker.worker);
   foreach served in array queues loop
-    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
+    perform holdfast.record_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
   end loop;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 grant execute on function holdfast.enlist_worker to hf_worker;

@@ -1,8 +1,8 @@
 -- Takes steps through the events given for them, each fenced by the lease it is expected to be under (null: none), and
 -- answers with what moved. All that hangs on it is done here: the columns that go with the new state, waiting children,
--- the run's counts and its closing. The caller has announced the actor (holdfast.act), and says by which clock it reckoned the
--- due times. A step whose machine has no such move, but has `started` and the move after that, makes both; one that has
--- neither is left out.
+-- the run's counts and its closing. The caller has announced the actor (holdfast.set_actor), and says by which clock it
+-- reckoned the due times. A step whose machine has no such move, but has `started` and the move after that, makes both;
+-- one that has neither is left out.
 create or replace function holdfast.move_steps(moves holdfast.step_move[], clock timestamptz default holdfast.clock())
 returns setof holdfast.settled_step
 language plpgsql
@@ -63,7 +63,7 @@ begin
     from after a;
   if deltas is not null then
     if parents is not null then
-      deltas := deltas || holdfast.free_children(parents, move_steps.clock);
+      deltas := deltas || holdfast.admit_children(parents, move_steps.clock);
     end if;
     perform holdfast.tally_runs(deltas, move_steps.clock);
   end if;

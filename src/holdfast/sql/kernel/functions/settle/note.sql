@@ -25,12 +25,12 @@ begin
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
-  perform holdfast.act('worker', step.lease_owner);
+  perform holdfast.set_actor('worker', step.lease_owner);
   update holdfast.steps s
      set state = m.to_state, last_event = 'started'
     from holdfast.machine_moves m
    where s.id = step.id and m.machine = s.machine and m.from_state = s.state and m.event = 'started';
-  perform holdfast.act();
+  perform holdfast.set_actor();
   if note.key is not null then
     written := nextval('holdfast.stream_ids');
     insert into holdfast.note_keys values (step.id, note.key, written, clock + interval '30 days') on conflict do nothing;
