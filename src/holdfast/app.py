@@ -189,7 +189,7 @@ class Holdfast:
             if name not in self._faces:
                 make = faces.face(name).load("api")
                 if make is None:
-                    raise BadInput(f"the face {name} has no Python API")
+                    raise BadInput(f"the face {name} has no Python API", where=name)
                 self._faces[name] = make(self)
             return self._faces[name]
 
@@ -198,7 +198,7 @@ class Holdfast:
         for face in faces.all_faces():
             if face.id_form is not None and re.fullmatch(face.id_form, str(id)):
                 return face.load("handle")(self, str(id))
-        raise BadInput(f"no face has ids such as {id!r}; a task's is a number, a run's a UUID")
+        raise BadInput(f"no face has ids such as {id!r}", where=str(id), next="a task's is a number, a run's a UUID")
 
     @property
     def dsn(self) -> str:

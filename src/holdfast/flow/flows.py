@@ -35,7 +35,9 @@ class Flows:
         key = (title.namespace, title.name, title.version)
         if key in self._flows:
             raise BadTask(
-                f"flow {title.name} {title.version} is defined twice; give one of them another name or version"
+                f"flow {title.name} {title.version} is defined twice",
+                where=title.name,
+                next="give one of them another name or version",
             )
         self._flows[key] = flow
 
@@ -47,7 +49,9 @@ class Flows:
         if not found:
             known = ", ".join(" ".join(key) for key in self._flows) or "none"
             wanted = name if version is None else f"{name} {version}"
-            raise BadTask(f"there is no flow {wanted} in namespace {namespace}; defined are: {known}")
+            raise BadTask(
+                f"there is no flow {wanted} in namespace {namespace}", where=wanted, next=f"defined are: {known}"
+            )
         return found[-1]
 
     def from_file(self, told: Hashable) -> Flow | None:

@@ -89,24 +89,30 @@ def read_options(name: str, given: dict[str, Any]) -> StepOptions:
     spans = {name: span(given[name]) for name in ("timeout", "lease") if given.get(name) is not None}
     known = {name: value for name, value in given.items() if value is not None}
     for option in known.keys() - _OPTIONS:
-        raise BadTask(f"step {name} has no option {option}{did_you_mean(option, [*_OPTIONS, *_SHAPE])}")
+        raise BadTask(
+            f"step {name} has no option {option}", where=option, next=did_you_mean(option, [*_OPTIONS, *_SHAPE])
+        )
     try:
         return StepOptions(**{**known, **spans})
     except BadTask as error:
-        raise BadTask(f"step {name}: {error}") from None
+        raise BadTask(f"step {name}: {error.what}", where=error.where, next=error.next) from None
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Name the one that was probably meant, else all."""
     names = list(known)
     close = difflib.get_close_matches(given, names, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(names)}"
+    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
 
 
 def limit_of(name: str, options: StepOptions) -> int:
     limit = options.retry.limit if isinstance(options.retry, (RetryPolicy, StepRetry)) else options.retry
     if limit is not None and not is_count(limit):
-        raise BadTask(f"step {name}: {limit!r} is no number of executions; take at least 1, the first included")
+        raise BadTask(
+            f"step {name}: {limit!r} is no number of executions",
+            where="retry",
+            next="take at least 1, the first included",
+        )
     return LIMIT if limit is None else max(1, limit)
 
 

@@ -37,7 +37,7 @@ class Subscribers:
         names = matching(CATALOGUE, name)
         if not names:
             near = difflib.get_close_matches(name, CATALOGUE, n=3, cutoff=0.5) or ["task.*", "step.*", "workflow.*"]
-            raise BadTask(f"there is no event {name}; near it are: {', '.join(near)}")
+            raise BadTask(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")
         notifier = BackgroundNotifier(function, "subscriber")
         for each in names:
             self._by_name[each] = [*self._by_name.get(each, []), notifier]

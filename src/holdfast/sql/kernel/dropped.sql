@@ -14,3 +14,4 @@ drop function if exists holdfast.greet_worker(text, text, text[], text[], timest
 drop function if exists holdfast.pick_served(text, int, text[], text[], int, timestamptz, holdfast.due_position);
 drop function if exists holdfast.pick_steps(text, text, int, text[], text[], int, timestamptz);
 drop function if exists holdfast.unpark_served(text, text[], text[]);
+drop function if exists holdfast.refuse(text, text, text);
