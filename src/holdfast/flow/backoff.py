@@ -119,10 +119,14 @@ class StepRetry:
 
     def __post_init__(self) -> None:
         if not _is_count(self.limit):
-            raise BadTask(f"a retry limit of {self.limit!r} counts no executions; take 3 for three of them")
+            raise BadTask(
+                f"a retry limit of {self.limit!r} counts no executions", where="retry", next="take 3 for three of them"
+            )
         backoff: Any = self.backoff
         if not isinstance(backoff, Backoff):
-            raise BadTask(f"a backoff of {backoff!r} is none; take Backoff(max_backoff_seconds=60), say")
+            raise BadTask(
+                f"a backoff of {backoff!r} is none", where="backoff", next="take Backoff(max_backoff_seconds=60), say"
+            )
         self.definition("")  # so that a list that would be too long is refused here
 
     @property
@@ -163,8 +167,12 @@ class StepRetry:
                 break
             if failure > LONGEST_LIST:
                 raise BadTask(
-                    f"monotonic: {self.limit} executions by a backoff_multiplier of {backoff.backoff_multiplier} need "
-                    f"more than {LONGEST_LIST} waits; take a larger backoff_multiplier or a lower limit"
+                    (
+                        f"monotonic: {self.limit} executions by a backoff_multiplier of {backoff.backoff_multiplier} "
+                        f"need more than {LONGEST_LIST} waits"
+                    ),
+                    where="backoff_multiplier",
+                    next="take a larger backoff_multiplier or a lower limit",
                 )
             waits.append(timedelta(seconds=float(backoff.base_backoff_seconds(failure))))
         return waits
@@ -194,20 +202,34 @@ def _spread(wait: Decimal, jitter: float, chance: float) -> Decimal:
 def _check(backoff: Backoff) -> None:
     listed: Any = backoff.default_backoff_seconds
     if isinstance(listed, str) or not isinstance(listed, Sequence) or len(listed) > LONGEST_LIST:
-        raise BadTask(f"default_backoff_seconds is no list of at most {LONGEST_LIST} numbers; take [1, 2, 4], say")
+        raise BadTask(
+            f"default_backoff_seconds is no list of at most {LONGEST_LIST} numbers",
+            where="default_backoff_seconds",
+            next="take [1, 2, 4], say",
+        )
     for place, seconds in enumerate(listed):
         _check_number(f"default_backoff_seconds[{place}]", seconds)
     for name in ("max_backoff_seconds", "default_reenqueue_delay", "buffer_seconds"):
         _check_number(name, getattr(backoff, name))
     if backoff.max_backoff_seconds == 0:
-        raise BadTask("max_backoff_seconds of 0 would let nothing wait; take bypass=True for tests, else a longer one")
+        raise BadTask(
+            "max_backoff_seconds of 0 would let nothing wait",
+            where="max_backoff_seconds",
+            next="take bypass=True for tests, else a longer one",
+        )
     _check_number("backoff_multiplier", backoff.backoff_multiplier, most=100)
     _check_number("jitter_max_percentage", backoff.jitter_max_percentage, most=1)
     if not isinstance(backoff.reenqueue_delays, ReenqueueDelays):
-        raise BadTask("reenqueue_delays is no ReenqueueDelays; take ReenqueueDelays(processing=5)")
+        raise BadTask(
+            "reenqueue_delays is no ReenqueueDelays",
+            where="reenqueue_delays",
+            next="take ReenqueueDelays(processing=5)",
+        )
     for name in _SWITCHES:
         if not isinstance(getattr(backoff, name), bool):
-            raise BadTask(f"{name} of {getattr(backoff, name)!r} is neither on nor off; take True or False")
+            raise BadTask(
+                f"{name} of {getattr(backoff, name)!r} is neither on nor off", where=name, next="take True or False"
+            )
 
 
 def _is_count(value: Any) -> bool:
@@ -217,7 +239,7 @@ def _is_count(value: Any) -> bool:
 def _check_number(name: str, value: Any, *, most: float = LONGEST_SECONDS) -> None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= most:
-        raise BadTask(f"{name} of {value!r} makes no sense; take a number from 0 to {most}")
+        raise BadTask(f"{name} of {value!r} makes no sense", where=name, next=f"take a number from 0 to {most}")
 
 
 def _warn_of_shrinking(backoff: Backoff) -> None:

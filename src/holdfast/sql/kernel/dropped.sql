@@ -29,3 +29,4 @@ drop function if exists holdfast.set_aside(bigint[], text, timestamptz);
 drop function if exists holdfast.greet_worker(text, text, text[], text[], text, timestamptz);
 drop function if exists holdfast.free_children(bigint[], timestamptz);
 drop function if exists holdfast.holder(bigint[], bigint[], jsonb);
+drop function if exists holdfast.refuse(text, text, text);

@@ -25,7 +25,8 @@ begin
   perform holdfast.check_names('kind', enlist_worker.kinds);
   perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
-    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
+    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker),
+                            'name one; `default` is there', 'queues');
   end if;
   if serves = '{}' then
     perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
