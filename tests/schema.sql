@@ -248,7 +248,7 @@ CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) RETURNS 
 begin
   if adjusted_tries.retry_limit < 0 then
     perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', adjusted_tries.retry_limit),
-                            'it counts executions, the first included');
+                            'it counts executions, the first included', 'retry_limit');
   end if;
   return case when adjusted_tries.retry_limit is null then adjusted_tries.tries else greatest(1, adjusted_tries.retry_limit) end;
 end
@@ -368,7 +368,7 @@ begin
   end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse('RN005', format('a backoff of %s seconds makes no sense', check_adjustment.backoff_request_seconds),
-                            'from 0 to a hundred years');
+                            'from 0 to a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;
@@ -411,7 +411,7 @@ CREATE FUNCTION flow.checked_object(field text, content jsonb) RETURNS jsonb
 begin
   if jsonb_typeof(checked_object.content) <> 'object' then
     perform holdfast.refuse('RN005', format('%s must be a JSON object, got %s', checked_object.field, jsonb_typeof(checked_object.content)),
-                            'pass fields by name, such as {"order_id": 123}');
+                            'pass fields by name, such as {"order_id": 123}', checked_object.field);
   end if;
   return coalesce(checked_object.content, '{}');
 end
@@ -1075,7 +1075,7 @@ begin
    where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'its definition''s context_schema says what it takes');
+                            'its definition''s context_schema says what it takes', 'context');
   end if;
   return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
@@ -1868,14 +1868,16 @@ begin
     perform holdfast.check_name('worker', coalesce(check_claim.worker, ''));
   end if;
   if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
-    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch), 'take 1 to 10000; 500 is fast');
+    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch),
+                            'take 1 to 10000; 500 is fast', 'batch');
   end if;
   if check_claim.lease <= '0' then
-    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease), 'take a second or more');
+    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease),
+                            'take a second or more', 'lease');
   end if;
   if check_claim.lease > '365 days' then
     perform holdfast.refuse('RN005', format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
-                            'take minutes, and renew it');
+                            'take minutes, and renew it', 'lease');
   end if;
 end
 $$;
@@ -1892,7 +1894,7 @@ CREATE FUNCTION holdfast.check_due(due_at timestamp with time zone) RETURNS void
 begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
-                            'leave it out for now');
+                            'leave it out for now', 'due_at');
   end if;
 end
 $$;
@@ -1911,7 +1913,7 @@ begin
     perform holdfast.refuse(
       'RN005', format('%s must have 1 to %s characters and no control characters, got %s of them: %s', check_name.what,
                       check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
-      'take a shorter name, or a digest of it');
+      'take a shorter name, or a digest of it', check_name.what);
   end if;
 end
 $$;
@@ -2085,7 +2087,8 @@ declare
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'a plan is an array of steps', '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]');
+    perform holdfast.refuse('RN005', 'a plan is an array of steps',
+                            '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]', 'steps');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p
@@ -2147,7 +2150,8 @@ declare
                           and (p.tenant = '*' or holdfast.matches_any(allowed, p.tenant))));
 begin
   if unknown is not null then
-    perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');
+    perform holdfast.refuse('RN005', format('there is no policy %s', unknown),
+                            'holdfast.policies lists them', 'policy');
   end if;
 end
 $$;
@@ -2164,7 +2168,7 @@ CREATE FUNCTION holdfast.check_reason(reason text) RETURNS void
 begin
   if length(check_reason.reason) > 1000 then
     perform holdfast.refuse('RN005', format('a reason of %s characters is too long', length(check_reason.reason)),
-                            'say it in 1000, or say where it is written');
+                            'say it in 1000, or say where it is written', 'reason');
   end if;
 end
 $$;
@@ -2209,7 +2213,7 @@ CREATE FUNCTION holdfast.check_size(what text, value jsonb) RETURNS void
 begin
   if pg_column_size(check_size.value) > 1048576 then
     perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what, pg_column_size(check_size.value)),
-                            'keep it elsewhere and pass where it is');
+                            'keep it elsewhere and pass where it is', check_size.what);
   end if;
 end
 $$;
@@ -2300,7 +2304,8 @@ begin
   end if;
   perform holdfast.check_name('the name of a handler or run', coalesce(check_start.name, ''));
   if check_start.priority is null or check_start.priority not between 0 and 9 then
-    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority), 'use 9 for the most urgent');
+    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority),
+                            'use 9 for the most urgent', 'priority');
   end if;
   perform holdfast.check_size('an input', check_start.input);
 end
@@ -2583,7 +2588,8 @@ begin
     -- Each worker defines it at its start; only what is new is written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then
-  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy), 'holdfast.policies lists them');
+  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
+                          'holdfast.policies lists them', 'policy');
 end
 $$;
 
@@ -2602,10 +2608,12 @@ declare
 begin
   perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
   if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
-    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
+    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy),
+                            'take a name of your own', 'policy');
   end if;
   if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
-    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth),
+                            'take 1000 or less', 'growth');
   end if;
   select min(p.policy) into taken
     from unnest(tenants) t (tenant)
@@ -2661,7 +2669,8 @@ begin
   perform holdfast.check_names('kind', enlist_worker.kinds);
   perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
-    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
+    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker),
+                            'name one; `default` is there', 'queues');
   end if;
   if serves = '{}' then
     perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
@@ -2830,7 +2839,7 @@ begin
   select k.* into strict used from holdfast.keys k where k.tenant = id_of_key.tenant and k.key = id_of_key.key;
   if used.input_hash <> id_of_key.hash then
     perform holdfast.refuse('RN003', format('key %s was used before, with another input', id_of_key.key),
-                            format('it started %s; take another key for another input', used.id));
+                            format('it started %s; take another key for another input', used.id), 'key');
   end if;
   return used.id;
 end
@@ -2852,7 +2861,7 @@ declare
 begin
   if state is null then
     perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine, initial_state.subject),
-                            'holdfast.machines lists them; a face brings its own');
+                            'holdfast.machines lists them; a face brings its own', 'machine');
   end if;
   return state;
 end
@@ -3573,7 +3582,8 @@ declare
   written bigint;
 begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level), 'take debug, info, warn or error');
+    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level),
+                            'take debug, info, warn or error', 'level');
   end if;
   perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
@@ -4045,10 +4055,10 @@ $$;
 
 
 --
--- Name: refuse(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: refuse(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.refuse(code text, message text, hint text DEFAULT NULL::text) RETURNS void
+CREATE FUNCTION holdfast.refuse(code text, message text, hint text DEFAULT NULL::text, field text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -4056,7 +4066,10 @@ begin
   if refuse.hint is null then
     raise exception using errcode = refuse.code, message = refuse.message;
   end if;
-  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+  if refuse.field is null then
+    raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+  end if;
+  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint, column = refuse.field;
 end
 $$;
 
@@ -4326,7 +4339,7 @@ declare
 begin
   if reserve_step_ids.amount is null or reserve_step_ids.amount not between 0 and 1000000 then
     perform holdfast.refuse('RN005', format('amount must be 0 to 1000000, got %s', reserve_step_ids.amount),
-                            'reserve more with another call');
+                            'reserve more with another call', 'amount');
   end if;
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
   insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)
@@ -4753,7 +4766,8 @@ declare
   odd text;
 begin
   if jsonb_typeof(start_tasks.tasks) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'tasks are an array of objects', '[{"name": "mail", "input": {"to": "a@b"}}]');
+    perform holdfast.refuse('RN005', 'tasks are an array of objects',
+                            '[{"name": "mail", "input": {"to": "a@b"}}]', 'tasks');
   end if;
   select k into odd
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
@@ -7783,10 +7797,10 @@ REVOKE ALL ON FUNCTION holdfast.record_worker(worker text, queue text, kinds tex
 
 
 --
--- Name: FUNCTION refuse(code text, message text, hint text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION refuse(code text, message text, hint text, field text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.refuse(code text, message text, hint text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.refuse(code text, message text, hint text, field text) FROM PUBLIC;
 
 
 --
