@@ -1906,6 +1906,25 @@ $_$;
 
 
 --
+-- Name: check_parking(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_parking(parked_for text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('parked_for', coalesce(check_parking.parked_for, ''));
+  if holdfast.is_kernels_parking(check_parking.parked_for) then
+    perform holdfast.refuse(
+      'RN005', format('parked_for must not be %s: the kernel parks steps for it', check_parking.parked_for),
+      'name what the step waits for, such as approval');
+  end if;
+end
+$$;
+
+
+--
 -- Name: check_plan(uuid, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2817,6 +2836,17 @@ CREATE FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) RETURNS bo
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
  SELECT ((due_at >= '1900-01-02 00:00:00+00'::timestamp with time zone) AND (due_at <= '9998-12-31 00:00:00+00'::timestamp with time zone));
+END;
+
+
+--
+-- Name: is_kernels_parking(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_kernels_parking(parked_for text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (parked_for = ANY (ARRAY['handler'::text, 'move'::text, 'limit'::text]));
 END;
 
 
@@ -4421,6 +4451,113 @@ $$;
 
 
 --
+-- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- on conflict names its columns bare
+declare
+  clock constant timestamptz := holdfast.clock();
+  due timestamptz := coalesce(start_step.due_at, clock);
+  parked_due timestamptz;
+  kind_queue text;
+  own_policy text;
+  into_queue text;
+  hash bytea;
+  own_id bigint;  -- given out with the key
+  step_id bigint;
+  step_machine text;
+begin
+  if (holdfast.is_name(start_step.kind) and start_step.priority between 0 and 9
+      and coalesce(pg_column_size(start_step.input) <= 1048576 and holdfast.is_in_reach(start_step.due_at), true)
+      and coalesce(holdfast.is_name(start_step.key, 400), true)
+      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)) is not true then  -- a call costs more
+    perform holdfast.check_start(start_step.kind, start_step.input, start_step.priority);
+    perform holdfast.check_name('key', start_step.key, 400);
+    perform holdfast.check_name('unique_key', start_step.unique_key, 400);
+    perform holdfast.check_due(start_step.due_at);
+  end if;
+  perform holdfast.check_tenant(start_step.tenant);
+  select k.queue, k.policy into kind_queue, own_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
+   where k.kind = start_step.kind and k.tenant = case
+           when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
+           then start_step.tenant else '*' end;
+  into_queue := coalesce(start_step.queue, kind_queue, 'default');
+  if start_step.machine is distinct from 'work.task' then  -- a task begins due: not to be looked up each time
+    due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
+             where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
+  end if;
+  if start_step.policy is not null then
+    perform holdfast.check_policies(array[start_step.policy]);
+    own_policy := coalesce((select p.policy from holdfast.policies p
+                             where p.policy = holdfast.policy_name(start_step.policy, start_step.tenant)),
+                           start_step.policy);
+  end if;
+  if start_step.parked_for is not null then
+    perform holdfast.check_parking(start_step.parked_for);
+    if due is null then
+      perform holdfast.refuse(
+        'RN005', format('a step of %s does not begin due and cannot be parked', start_step.machine),
+        'park it when it is admitted');
+    end if;
+    parked_due := due;
+    due := null;
+  end if;
+  if start_step.key is not null then
+    -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
+    hash := sha256(convert_to(
+      case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
+      || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
+    own_id := nextval('holdfast.step_ids');
+    insert into holdfast.keys values (start_step.tenant, start_step.key, own_id::text, hash) on conflict do nothing;
+    if not found then
+      return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
+    end if;
+  end if;
+  if not exists (select from holdfast.queues q
+                  where q.queue = into_queue and q.top_priority >= start_step.priority) then
+    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
+    perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
+  end if;
+  loop
+    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
+                                parked_due_at, parked_for, created_at, input)
+    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
+            (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
+            start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
+            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'))
+    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
+    returning id into step_id;
+    exit when found;
+    select s.id, s.machine into step_id, step_machine from holdfast.steps s
+     where s.tenant = start_step.tenant and s.unique_key = start_step.unique_key and s.finished_at is null;
+    continue when not found;  -- it ended in between: try again
+    if step_machine <> start_step.machine then
+      perform holdfast.refuse(
+        'RN003', format('unique_key %s is in use by step %s of %s', start_step.unique_key, step_id, step_machine),
+        format('take another unique_key for a step of %s', start_step.machine));
+    end if;
+    update holdfast.keys k set id = step_id::text where k.tenant = start_step.tenant and k.key = start_step.key;
+    return step_id;
+  end loop;
+  if start_step.actor is not null then
+    perform holdfast.check_name('actor', start_step.actor);
+    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt)
+    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt
+      from holdfast.steps s where s.id = step_id;
+  end if;
+  if due is not null then
+    perform holdfast.wake(array[into_queue]);
+  end if;
+  return step_id;
+end
+$$;
+
+
+--
 -- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4428,61 +4565,9 @@ CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, 
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column  -- on conflict names its columns bare
-declare
-  clock constant timestamptz := holdfast.clock();
-  kind_queue text;
-  kind_policy text;
-  into_queue text;
-  hash bytea;
-  own_id bigint;  -- given out with the key
-  step_id bigint;
 begin
-  if (holdfast.is_name(start_task.name) and start_task.priority between 0 and 9
-      and coalesce(pg_column_size(start_task.input) <= 1048576 and holdfast.is_in_reach(start_task.due_at), true)
-      and coalesce(holdfast.is_name(start_task.key, 400), true)
-      and coalesce(holdfast.is_name(start_task.unique_key, 400), true)) is not true then  -- one expression: a call costs more
-    perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
-    perform holdfast.check_name('key', start_task.key, 400);
-    perform holdfast.check_name('unique_key', start_task.unique_key, 400);
-    perform holdfast.check_due(start_task.due_at);
-  end if;
-  perform holdfast.check_tenant(start_task.tenant);
-  select k.queue, k.policy into kind_queue, kind_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
-   where k.kind = start_task.name and k.tenant = case
-           when exists (select from holdfast.kinds o where o.kind = start_task.name and o.tenant = start_task.tenant)
-           then start_task.tenant else '*' end;
-  into_queue := coalesce(start_task.queue, kind_queue, 'default');
-  if start_task.key is not null then
-    hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
-    own_id := nextval('holdfast.step_ids');
-    insert into holdfast.keys values (start_task.tenant, start_task.key, own_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_task.tenant, start_task.key, hash)::bigint;
-    end if;
-  end if;
-  if not exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_task.priority) then
-    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
-    perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
-  end if;
-  loop
-    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task',
-            (select m.state from holdfast.machine_states m where m.machine = 'work.task' and m.is_initial),
-            start_task.name, into_queue, start_task.tenant, kind_policy, start_task.unique_key, start_task.priority,
-            coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
-    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
-    returning id into step_id;
-    exit when found;
-    select s.id into step_id from holdfast.steps s
-     where s.tenant = start_task.tenant and s.unique_key = start_task.unique_key and s.finished_at is null;
-    if found then
-      update holdfast.keys k set id = step_id::text where k.tenant = start_task.tenant and k.key = start_task.key;
-      return step_id;
-    end if;  -- it ended in between: try again
-  end loop;
-  perform holdfast.wake(array[into_queue]);
-  return step_id;
+  return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
+                             start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant);
 end
 $$;
 
@@ -6956,6 +7041,13 @@ REVOKE ALL ON FUNCTION holdfast.check_outcomes(outcomes jsonb) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION check_parking(parked_for text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_parking(parked_for text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_plan(run_id uuid, steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7198,6 +7290,13 @@ GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with 
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_kernels_parking(parked_for text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_kernels_parking(parked_for text) FROM PUBLIC;
 
 
 --
@@ -7656,6 +7755,16 @@ GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine t
 --
 
 REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_operator;
 
 
 --

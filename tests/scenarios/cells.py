@@ -93,6 +93,7 @@ NOT_KILLED = {
     **dict.fromkeys(("step_results", "run_results", "clock", "violations"), "it only reads"),
     "add_awaited": "test_flows.py kills before and after the commit of the settle that it is part of",
     **dict.fromkeys(("rescue_steps", "upkeep"), "workers rescue by measured_upkeep"),
+    "start_step": "start_task calls it",
     "start_tasks": "for callers in SQL; in Python many are started by COPY",
 }
 ELSEWHERE = {

@@ -25,7 +25,7 @@ READING = {
     "flow.closed_tasks", "flow.judge_counts", "flow.settled_tasks", "flow.step_surroundings", "flow.touched_tasks",
 }  # fmt: skip
 STARTING = {
-    "reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged",
+    "reserve_step_ids", "stage_steps", "start_run", "start_step", "start_task", "start_tasks", "take_staged",
     "flow.initialize_task", "flow.start_task",
 }  # fmt: skip
 WORKING = {

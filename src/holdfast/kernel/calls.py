@@ -58,6 +58,30 @@ def start_task(
     )
 
 
+def start_step(
+    machine: str,
+    kind: str,
+    input: Any = None,  # noqa: A002 - the word is the same in SQL
+    *,
+    queue: str | None = None,
+    key: str | None = None,
+    unique_key: str | None = None,
+    due_at: datetime | None = None,
+    priority: int = 0,
+    tenant: str = "default",
+    policy: str | None = None,
+    parked_for: str | None = None,
+    actor: str | None = None,
+) -> Call[int]:
+    """Start one step of a machine, without a run; `actor` is whom the login acts for."""
+    start = start_task(
+        kind, input, queue=queue, key=key, unique_key=unique_key, due_at=due_at, priority=priority, tenant=tenant
+    )
+    arguments = {parameter: value for parameter, value in start.arguments.items() if parameter != "name"}
+    own = {"machine": machine, "kind": kind, "policy": policy, "parked_for": parked_for, "actor": actor}
+    return Call("start_step", int, {**arguments, **own})
+
+
 def start_tasks(tasks: Sequence[dict[str, Any]]) -> Call[int]:
     """Start tasks given by start_task's parameter names; for thousands use `kernel.bulk`."""
     return Call("start_tasks", int, {"tasks": jsonb(list(tasks))})
