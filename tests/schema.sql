@@ -571,13 +571,14 @@ begin
   select f.step_id, f.task_id, f.name, f.state, h.waits = 0,
          (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and e.is_expired,
          w.is_ready,
-         f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit, f.backoff_request_seconds,
-         f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
+         f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit,
+         f.backoff_request_seconds, f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
          case when w.is_ready or f.in_process or h.finished_at is not null then null
               when r.finished_at is not null then 'task_over'
               when h.waits > 0 then 'dependencies'
               when h.parked_for = 'handler' then 'unserved'
-              when h.parked_for is not null then 'no_move'
+              when h.parked_for = 'move' then 'no_move'
+              when h.parked_for is not null then 'parked'
               when q.paused_at is not null then 'queue_paused'
               when f.state = 'error' then 'backoff'
               when h.last_event = 'snoozed' then 'snoozed'
@@ -588,13 +589,15 @@ begin
     join holdfast.steps h on h.id = f.step_id
     left join holdfast.queues q on q.queue = h.queue
    cross join lateral (
-     select count(*)::int as total, (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
+     select count(*)::int as total,
+            (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
        from holdfast.edges e left join holdfast.steps s on s.id = e.step_id
       where e.next_id = h.id) p
    cross join lateral (select coalesce(f.next_retry_at <= clock, true) as is_expired) e
    cross join lateral (
      select coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
-   where get_step_readiness_status_batch.step_ids is null or f.step_id = any (get_step_readiness_status_batch.step_ids)
+   where get_step_readiness_status_batch.step_ids is null
+      or f.step_id = any (get_step_readiness_status_batch.step_ids)
    order by f.task_id, f.step_id;
 end
 $$;
@@ -3481,6 +3484,32 @@ $$;
 
 
 --
+-- Name: note_change(bigint[], text, jsonb, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.note_change(ids bigint[], what text, payload jsonb, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  name constant text := coalesce(note_change.actor, session_user);
+begin
+  perform holdfast.check_reason(note_change.reason);
+  perform holdfast.check_name('actor', note_change.actor);
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'info',
+         format('%s by %s%s', note_change.what, name, ': ' || note_change.reason),
+         jsonb_strip_nulls(note_change.payload || jsonb_build_object(
+           'actor', name, 'login', case when name <> session_user then session_user end, 'reason', note_change.reason))
+    from holdfast.steps s
+   where s.id = any (note_change.ids)
+   order by s.id;
+end
+$$;
+
+
+--
 -- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3496,6 +3525,41 @@ CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
             FROM jsonb_array_elements(outside_names.steps) q(value)
            WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
 END;
+
+
+--
+-- Name: park_steps(bigint[], text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  parked bigint[];
+begin
+  perform holdfast.check_parking(park_steps.parked_for);
+  perform holdfast.act('user', coalesce(park_steps.actor, session_user), park_steps.reason);
+  with changed as (
+    update holdfast.steps s
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
+     where s.id = any (array(
+             select l.id from holdfast.steps l
+              where l.id = any (park_steps.ids) and (allowed is null or l.tenant = any (allowed))
+                -- What nobody serves is parked too: else the next worker that serves it would bring it back.
+                and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
+              order by l.id
+                for update))
+    returning s.id)
+  select array_agg(c.id order by c.id) into parked from changed c;
+  perform holdfast.act();
+  perform holdfast.note_change(
+    parked, format('parked for %s', park_steps.parked_for), jsonb_build_object('parked_for', park_steps.parked_for),
+    park_steps.reason, park_steps.actor);
+  return query select u.id from unnest(parked) u (id);
+end
+$$;
 
 
 --
@@ -4859,6 +4923,39 @@ $$;
 
 
 --
+-- Name: unpark_steps(bigint[], text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.unpark_steps(ids bigint[], reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  unparked bigint[];
+  queues text[];
+begin
+  perform holdfast.act('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
+  with changed as (
+    update holdfast.steps s
+       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
+     where s.id = any (array(
+             select l.id from holdfast.steps l
+              where l.id = any (unpark_steps.ids) and (allowed is null or l.tenant = any (allowed))
+                and l.parked_due_at is not null and not holdfast.is_kernels_parking(l.parked_for)
+              order by l.id
+                for update))
+    returning s.id, s.queue)
+  select array_agg(c.id order by c.id), array_agg(distinct c.queue) into unparked, queues from changed c;
+  perform holdfast.act();
+  perform holdfast.note_change(unparked, 'unparked', '{}', unpark_steps.reason, unpark_steps.actor);
+  perform holdfast.wake(queues);
+  return query select u.id from unnest(unparked) u (id);
+end
+$$;
+
+
+--
 -- Name: upkeep(integer, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5711,6 +5808,7 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
             WHEN (finished_at IS NOT NULL) THEN 'over'::text
             WHEN (parked_for = 'handler'::text) THEN 'no handler'::text
             WHEN (parked_for = 'move'::text) THEN 'set aside'::text
+            WHEN (parked_for IS NOT NULL) THEN 'parked'::text
             WHEN (lease_id IS NOT NULL) THEN 'held'::text
             WHEN (waits > 0) THEN 'waiting'::text
             WHEN (due_at > holdfast.clock()) THEN 'later'::text
@@ -5727,7 +5825,8 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
     input,
     cursor,
     result,
-    error
+    error,
+    parked_for
    FROM holdfast.steps s;
 
 
@@ -7459,10 +7558,25 @@ GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text,
 
 
 --
+-- Name: FUNCTION note_change(ids bigint[], what text, payload jsonb, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.note_change(ids bigint[], what text, payload jsonb, reason text, actor text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION park_steps(ids bigint[], parked_for text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7841,6 +7955,14 @@ REVOKE ALL ON FUNCTION holdfast.too_large(what text, value jsonb) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION unpark_steps(ids bigint[], reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.unpark_steps(ids bigint[], reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.unpark_steps(ids bigint[], reason text, actor text) TO hf_operator;
 
 
 --

@@ -48,7 +48,7 @@ WORKING = {
 }
 DEFINING = {"define_kind", "define_policy", "flow.define_flow"}
 OPERATING = {
-    "cancel", "pause_queue", "resolve", "resume_queue", "retry", "violations",
+    "cancel", "park_steps", "pause_queue", "resolve", "resume_queue", "retry", "unpark_steps", "violations",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
 }  # fmt: skip
 MANIFEST = {

@@ -238,6 +238,16 @@ def resolve(id: str, reason: str | None = None, result: Any = None) -> Call[str]
     return Call("resolve", str, {"id": id, "reason": reason, "result": None if result is None else _jsonb(result)})
 
 
+def park_steps(ids: Sequence[int], parked_for: str, reason: str | None = None, actor: str | None = None) -> Call[int]:
+    """Keep due steps from being claimed until they are unparked; those that cannot be parked are left out."""
+    return Call("park_steps", int, {"ids": list(ids), "parked_for": parked_for, "reason": reason, "actor": actor})
+
+
+def unpark_steps(ids: Sequence[int], reason: str | None = None, actor: str | None = None) -> Call[int]:
+    """Make steps due again that were parked for something."""
+    return Call("unpark_steps", int, {"ids": list(ids), "reason": reason, "actor": actor})
+
+
 def pause_queue(queue: str, reason: str | None = None) -> Call[None]:
     """Stop claims from a queue."""
     return Call("pause_queue", type(None), {"queue": queue, "reason": reason})

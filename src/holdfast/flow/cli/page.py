@@ -88,7 +88,9 @@ def why(connection: DB, task: TaskLook, steps: Sequence[TaskStep], failed: Seque
         return f"being {task.moving}: its steps follow in chunks"
     free = [step for step in steps if step.outcome is None and step.standing != "waiting"]
     # What nobody serves first: it goes on by no clock of ours.
-    for step in sorted(free, key=lambda s: ("no handler", "set aside", "due", "held", "later").index(s.standing)):
+    for step in sorted(
+        free, key=lambda s: ("no handler", "set aside", "parked", "due", "held", "later").index(s.standing)
+    ):
         return f"step {step.name}: {standing.why(kernel.step(connection, step.id), [])}"
     return "waits for its steps"
 

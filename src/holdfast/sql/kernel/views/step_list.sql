@@ -4,12 +4,13 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
        case when s.finished_at is not null then 'over'
             when s.parked_for = 'handler' then 'no handler'
             when s.parked_for = 'move' then 'set aside'
+            when s.parked_for is not null then 'parked'
             when s.lease_id is not null then 'held'
             when s.waits > 0 then 'waiting'
             when s.due_at > holdfast.clock() then 'later'
             when s.due_at is not null then 'due'
             else 'not let in' end as standing,
-       coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at, s.claimed_at, s.finished_at,
-       s.input, s.cursor, s.result, s.error
+       coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at,
+       s.claimed_at, s.finished_at, s.input, s.cursor, s.result, s.error, s.parked_for
   from holdfast.steps s;
 grant select on holdfast.step_list to hf_producer, hf_worker, hf_reader, hf_operator;
