@@ -196,61 +196,15 @@ CREATE FUNCTION flow.adjust_step(step_id bigint, retry_limit integer DEFAULT NUL
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();
-  step holdfast.steps := flow.step_to_change(adjust_step.step_id);
-  law constant holdfast.policies := (
-    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
-  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit);
-  is_retryable constant boolean := coalesce(adjust_step.retryable, law.retryable);
-  waits_again constant boolean := step.state = 'error' and is_retryable and (tries is null or step.failures < tries)
-    and (step.finished_at is null or coalesce(step.failures >= law.tries, false) or coalesce(adjust_step.retryable, false));
-  retry_at timestamptz;
+  step constant holdfast.steps := flow.step_to_change(adjust_step.step_id);
 begin
-  perform flow.check_adjustment(step, waits_again, adjust_step.backoff_request_seconds);
-  if waits_again and step.finished_at is not null then
-    perform holdfast.act('user', session_user::text, format('step %s is tried again', step.id));
-    perform holdfast.reopen_run(step.run_id, clock);
-    perform holdfast.act();
-  end if;
-  if waits_again then
-    step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
-    retry_at := coalesce(
-      step.failed_at + make_interval(secs => adjust_step.backoff_request_seconds::float), step.due_at, step.parked_due_at,
-      step.failed_at + holdfast.backoff(law.policy, step.failures));
-  end if;
-  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
-     set policy = case when (tries, is_retryable) is distinct from (law.tries, law.retryable)
-                       then flow.policy_with_tries(law.policy, tries, is_retryable) else s.policy end,
-         finished_at = case when s.state <> 'error' then null when not waits_again then coalesce(s.finished_at, clock) end,
-         failed_at = step.failed_at,
-         due_at = case when s.state <> 'error' then s.due_at when s.parked_due_at is null then retry_at end,
-         parked_due_at = case when s.state <> 'error' then s.parked_due_at when s.parked_due_at is not null then retry_at end,
-         parked_for = case when s.state <> 'error' or waits_again then s.parked_for end
-   where s.id = step.id;
-  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
-  values (clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, 'info', format('adjusted by %s', session_user),
-          jsonb_strip_nulls(jsonb_build_object(
-            'retry_limit', adjust_step.retry_limit, 'retryable', adjust_step.retryable,
-            'backoff_request_seconds', adjust_step.backoff_request_seconds, 'actor', session_user)));
-  perform holdfast.wake(array[step.queue]);
-end
-$$;
-
-
---
--- Name: adjusted_tries(integer, integer); Type: FUNCTION; Schema: flow; Owner: -
---
-
-CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) RETURNS integer
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  if adjusted_tries.retry_limit < 0 then
-    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', adjusted_tries.retry_limit),
-                            'it counts executions, the first included');
-  end if;
-  return case when adjusted_tries.retry_limit is null then adjusted_tries.tries else greatest(1, adjusted_tries.retry_limit) end;
+  perform flow.check_adjustment(step, adjust_step.retry_limit, adjust_step.backoff_request_seconds);
+  perform holdfast.set_retry_budget(
+    step, case when adjust_step.retry_limit = 0 then 1 else adjust_step.retry_limit end, adjust_step.retryable,
+    make_interval(secs => adjust_step.backoff_request_seconds::float));
+  perform holdfast.note_change(array[step.id], 'adjusted', jsonb_build_object(
+    'retry_limit', adjust_step.retry_limit, 'retryable', adjust_step.retryable,
+    'backoff_request_seconds', adjust_step.backoff_request_seconds));
 end
 $$;
 
@@ -349,25 +303,26 @@ ALTER TABLE ONLY holdfast.steps FORCE ROW LEVEL SECURITY;
 
 
 --
--- Name: check_adjustment(holdfast.steps, boolean, numeric); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: check_adjustment(holdfast.steps, integer, numeric); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric) RETURNS void
+CREATE FUNCTION flow.check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
+  if check_adjustment.retry_limit < 0 then
+    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', check_adjustment.retry_limit),
+                            'it counts executions, the first included');
+  end if;
   if step.finished_at is not null and step.state <> 'error' then
-    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is tried again', step.id, step.state),
+    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
                             'flow.retry_from does a step of a finished task again, in a new task');
   end if;
-  if check_adjustment.backoff_request_seconds is not null and not check_adjustment.waits_again then
-    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
-                            'a backoff is set on a step that failed and will be tried again');
-  end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
-    perform holdfast.refuse('RN005', format('a backoff of %s seconds makes no sense', check_adjustment.backoff_request_seconds),
-                            'from 0 to a hundred years');
+    perform holdfast.refuse(
+      'RN005', format('backoff_request_seconds must be 0 to 3e9, got %s', check_adjustment.backoff_request_seconds),
+      'that is from now to a hundred years');
   end if;
 end
 $$;
@@ -835,37 +790,6 @@ END;
 
 
 --
--- Name: policy_with_tries(text, integer, boolean); Type: FUNCTION; Schema: flow; Owner: -
---
-
-CREATE FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-declare
-  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries(, not retryable)?$', '');
-  named constant text := format('%s with %s tries%s', like_it, coalesce(policy_with_tries.tries::text, 'any'),
-                                case when not policy_with_tries.retryable then ', not retryable' end);
-begin
-  if exists (select from holdfast.policies p
-              where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries and p.retryable = policy_with_tries.retryable) then
-    return like_it;
-  end if;
-  insert into holdfast.policies as o
-    (policy, tenant, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  select named, p.tenant, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law, p.longest,
-         p.jitter, p.jitter_in_seconds, p.longest_retry_after
-    from holdfast.policies p where p.policy = like_it
-  on conflict on constraint policies_pkey do update
-    set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
-        jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds, longest_retry_after = excluded.longest_retry_after
-    where o is distinct from excluded;  -- what it was made like has changed since
-  return named;
-end
-$_$;
-
-
---
 -- Name: refuse_write(); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -925,18 +849,16 @@ declare
 begin
   perform holdfast.check_reason(retry_from.reason);
   task := flow.finished_task_of(retry_from.step_id);
-  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
+  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh
+    from flow.waiting_for(retry_from.step_id) r;
   perform holdfast.act('user', session_user::text,
                        coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
   perform holdfast.make_run(
     task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
-    (task.input - 'reason') || jsonb_strip_nulls(jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
+    (task.input - 'reason') || jsonb_strip_nulls(
+      jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
     task.tenant, task.id);
-  update holdfast.steps s  -- where a mapped step or a sub-flow stands; no move
-     set cursor = o.cursor
-    from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
-   where n.run_id = task_id and s.id = n.step_id and m.run_id = task.id and m.name = n.name
-     and o.id = m.step_id and o.cursor is not null and o.id <> all (afresh);
+  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- where a mapped step or a sub-flow stands
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n
@@ -2323,6 +2245,24 @@ CREATE FUNCTION holdfast.closing_event(run holdfast.runs) RETURNS text
              ELSE 'none_succeeded'::text
          END AS "case";
 END;
+
+
+--
+-- Name: copy_cursors(uuid, uuid, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.copy_cursors(from_run uuid, to_run uuid, except_ids bigint[] DEFAULT '{}'::bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  update holdfast.steps s
+     set cursor = o.cursor
+    from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
+   where n.run_id = copy_cursors.to_run and s.id = n.step_id and m.run_id = copy_cursors.from_run and m.name = n.name
+     and o.id = m.step_id and o.cursor is not null and o.id <> all (coalesce(copy_cursors.except_ids, '{}'));
+end
+$$;
 
 
 --
@@ -3833,6 +3773,40 @@ END;
 
 
 --
+-- Name: policy_with_tries(text, integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.policy_with_tries(policy text, tries integer, retryable boolean) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries(, not retryable)?$', '');
+  named constant text := format('%s with %s tries%s', like_it, coalesce(policy_with_tries.tries::text, 'any'),
+                                case when not policy_with_tries.retryable then ', not retryable' end);
+begin
+  if exists (select from holdfast.policies p
+              where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries
+                and p.retryable = policy_with_tries.retryable) then
+    return like_it;
+  end if;
+  insert into holdfast.policies as o
+    (policy, tenant, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds,
+     longest_retry_after)
+  select named, p.tenant, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law,
+         p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    from holdfast.policies p where p.policy = like_it
+  on conflict on constraint policies_pkey do update
+    set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
+        longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
+        longest_retry_after = excluded.longest_retry_after
+    where o is distinct from excluded;  -- what it was made like has changed since
+  return named;
+end
+$_$;
+
+
+--
 -- Name: position_of(text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4290,6 +4264,58 @@ begin
          format('machine %s has no move %s from state %s: the step is set aside', a.machine, set_aside.event, a.state),
          jsonb_build_object('machine', a.machine, 'state', a.state, 'event', set_aside.event)
     from aside a;
+end
+$$;
+
+
+--
+-- Name: set_retry_budget(holdfast.steps, integer, boolean, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_retry_budget(step holdfast.steps, tries integer DEFAULT NULL::integer, retryable boolean DEFAULT NULL::boolean, backoff interval DEFAULT NULL::interval) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  law constant holdfast.policies := (
+    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
+  all_tries constant int := coalesce(set_retry_budget.tries, law.tries);
+  is_retryable constant boolean := coalesce(set_retry_budget.retryable, law.retryable);
+  rests constant boolean := exists (select from holdfast.machine_states t
+                                     where t.machine = step.machine and t.state = step.state
+                                       and t.phase = 'open_or_over');
+  waits_again constant boolean := rests and is_retryable and (all_tries is null or step.failures < all_tries)
+    and (step.finished_at is null or coalesce(step.failures >= law.tries, false)
+         or coalesce(set_retry_budget.retryable, false));
+  retry_at timestamptz;
+begin
+  if set_retry_budget.backoff is not null and not waits_again then
+    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
+                            'a backoff is set on a step that failed and will be retried');
+  end if;
+  if waits_again and step.finished_at is not null and step.run_id is not null then
+    perform holdfast.act('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.reopen_run(step.run_id, clock);
+    perform holdfast.act();
+  end if;
+  if waits_again then
+    step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
+    retry_at := coalesce(step.failed_at + set_retry_budget.backoff, step.due_at, step.parked_due_at,
+                         step.failed_at + holdfast.backoff(law.policy, step.failures));
+    perform holdfast.check_due(retry_at);
+  end if;
+  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
+     set policy = case when (all_tries, is_retryable) is distinct from (law.tries, law.retryable)
+                       then holdfast.policy_with_tries(law.policy, all_tries, is_retryable) else s.policy end,
+         finished_at = case when not rests then s.finished_at
+                            when not waits_again then coalesce(s.finished_at, clock) end,
+         failed_at = step.failed_at,
+         due_at = case when not rests then s.due_at when s.parked_due_at is null then retry_at end,
+         parked_due_at = case when not rests then s.parked_due_at when s.parked_due_at is not null then retry_at end,
+         parked_for = case when not rests or waits_again then s.parked_for end
+   where s.id = step.id;
+  perform holdfast.wake(array[step.queue]);
 end
 $$;
 
@@ -6632,13 +6658,6 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
--- Name: FUNCTION adjusted_tries(tries integer, retry_limit integer); Type: ACL; Schema: flow; Owner: -
---
-
-REVOKE ALL ON FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) FROM PUBLIC;
-
-
---
 -- Name: FUNCTION calculate_dependency_levels(task_id uuid); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -6669,10 +6688,10 @@ GRANT SELECT ON TABLE holdfast.steps TO hf_operator;
 
 
 --
--- Name: FUNCTION check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric) FROM PUBLIC;
 
 
 --
@@ -6834,13 +6853,6 @@ GRANT SELECT ON TABLE holdfast.run_steps TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) FROM PUBLIC;
-
-
---
--- Name: FUNCTION policy_with_tries(policy text, tries integer, retryable boolean); Type: ACL; Schema: flow; Owner: -
---
-
-REVOKE ALL ON FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) FROM PUBLIC;
 
 
 --
@@ -7240,6 +7252,13 @@ REVOKE ALL ON FUNCTION holdfast.close_runs(ids uuid[], clock timestamp with time
 --
 
 REVOKE ALL ON FUNCTION holdfast.closing_event(run holdfast.runs) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION copy_cursors(from_run uuid, to_run uuid, except_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.copy_cursors(from_run uuid, to_run uuid, except_ids bigint[]) FROM PUBLIC;
 
 
 --
@@ -7669,6 +7688,13 @@ GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO h
 
 
 --
+-- Name: FUNCTION policy_with_tries(policy text, tries integer, retryable boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.policy_with_tries(policy text, tries integer, retryable boolean) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION position_of(place text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7819,6 +7845,13 @@ GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.set_aside(candidates bigint[], event text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval) FROM PUBLIC;
 
 
 --
