@@ -173,6 +173,19 @@ CREATE TYPE holdfast.settled_step AS (
 
 
 --
+-- Name: shared_move; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.shared_move AS (
+	run_id uuid,
+	from_state text,
+	event text,
+	to_state text,
+	step_ids bigint[]
+);
+
+
+--
 -- Name: step_move; Type: TYPE; Schema: holdfast; Owner: -
 --
 
@@ -1479,6 +1492,34 @@ $$;
 
 
 --
+-- Name: call_moved(text, holdfast.shared_move[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'on'
+    SET enable_seqscan TO 'on'
+    SET enable_bitmapscan TO 'on'
+    SET enable_sort TO 'on'
+    SET plan_cache_mode TO 'auto'
+    SET jit TO 'off'
+    AS $_$
+declare
+  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+begin
+  execute format('select %s($1)', (select c.moved from holdfast.machines c where c.machine = call_moved.machine))
+    using call_moved.moves;
+  perform holdfast.act(actor_kind, actor, reason);
+end
+$_$;
+
+
+--
 -- Name: cancel(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1762,17 +1803,28 @@ CREATE FUNCTION holdfast.check_new_steps() RETURNS trigger
     SET jit TO 'off'
     AS $$
 declare
-  culprit record;
+  seen record;
 begin
-  select count(*) as found, min(n.machine) as machine, min(n.state) as state
-    into culprit
+  select exists (select from holdfast.machines c where c.moved is not null) as is_told,
+         count(*) as odd, min(n.machine) as machine, min(n.state) as state
+    into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
-  if culprit.found > 0 then
+   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0
+      or n.failures <> 0;
+  if seen.odd > 0 then
     perform holdfast.refuse(
-      'RN007', format('%s step cannot begin as %s', culprit.machine, culprit.state),
+      'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
       'a new step is in an initial state of its machine, with no lease, no attempt and no end');
+  end if;
+  if seen.is_told then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, 'new', 'created', g.state, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, n.state, array_agg(n.id) as step_ids
+               from n
+              where n.machine in (select c.machine from holdfast.machines c where c.moved is not null)
+              group by n.machine, n.run_id, n.state) g
+      group by g.machine;
   end if;
   return null;
 end
@@ -2828,6 +2880,7 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
      from n
@@ -2836,6 +2889,13 @@ begin
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
   select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason
     from n;
+  if listening <> '{}' then
+    perform holdfast.call_moved(
+       n.machine, array_agg((n.id, 'new', 'created', n.state, null)::holdfast.shared_move))
+       from n
+      where n.machine = any (listening)
+      group by n.machine;
+  end if;
   return null;
 end
 $$;
@@ -2859,9 +2919,11 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   if announced is null then
-    perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false, n.finished_at is not null)
+    perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false,
+                                   n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
@@ -2873,6 +2935,14 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state;
+  if listening <> '{}' then
+    perform holdfast.call_moved(n.machine, array_agg((
+              n.id, o.state, case when announced is null then 'by_hand' else n.last_event end, n.state, null
+            )::holdfast.shared_move))
+       from o join n on n.id = o.id
+      where n.machine = any (listening) and o.state <> n.state
+      group by n.machine;
+  end if;
   return null;
 end
 $$;
@@ -2896,9 +2966,11 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   if announced is null then
-    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null, n.finished_at is not null)
+    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
+                                   n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
@@ -2908,7 +2980,8 @@ begin
          case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'),
-         case announced when 'worker' then coalesce(o.lease_owner, actor) else coalesce(nullif(actor, ''), session_user) end,
+         case announced when 'worker' then coalesce(o.lease_owner, actor)
+                        else coalesce(nullif(actor, ''), session_user) end,
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
          -- Each failed attempt has its error, also one that failed as the attempt before it did.
          case when n.error is distinct from o.error
@@ -2917,6 +2990,16 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
+  if listening <> '{}' then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
+                    case when announced is null then 'by_hand' else n.last_event end as event
+               from o join n on n.id = o.id
+              where n.machine = any (listening) and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
+              group by n.machine, n.run_id, o.state, n.state, event) g
+      group by g.machine;
+  end if;
   if announced is null then
     perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))
        from (select n.queue, max(n.priority)::int as priority from n group by n.queue) q;
@@ -2924,7 +3007,8 @@ begin
       array(select n.id from o join n on n.id = o.id where o.state <> n.state and n.run_id is not null),
       array(select distinct n.run_id from o join n on n.id = o.id
              where n.run_id is not null
-               and (o.state <> n.state or o.finished_at is distinct from n.finished_at or holdfast.is_live(o) <> holdfast.is_live(n))));
+               and (o.state <> n.state or o.finished_at is distinct from n.finished_at
+                    or holdfast.is_live(o) <> holdfast.is_live(n))));
   end if;
   return null;
 end
@@ -3689,6 +3773,8 @@ CREATE TABLE holdfast.machines (
     subject text NOT NULL,
     policy text,
     closing text,
+    moved text,
+    label text,
     CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
     CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL)))
 );
@@ -4639,7 +4725,8 @@ begin
     select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt
       from holdfast.steps s where s.id = step_id;
   end if;
-  if due is not null then
+  -- Asked here too: most often nobody sleeps, and the call is a tenth of a start.
+  if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
     perform holdfast.wake(array[into_queue]);
   end if;
   return step_id;
@@ -7049,6 +7136,13 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_operator;
+
+
+--
+-- Name: FUNCTION call_moved(machine text, moves holdfast.shared_move[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) FROM PUBLIC;
 
 
 --
