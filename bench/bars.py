@@ -8,7 +8,7 @@ from typing import Literal
 
 from figures import Measured, Span
 
-Verdict = Literal["held", "not held", "not measured"]
+BarStatus = Literal["held", "not held", "not measured"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Bar:
         """Say whether the value is on the right side of the bar; on the bar is on the right side."""
         return value <= self.limit if self.at_most else value >= self.limit
 
-    def verdict(self, figure: Span | None) -> Verdict:
+    def verdict(self, figure: Span | None) -> BarStatus:
         if figure is None:
             return "not measured"
         return "held" if self.is_met(figure.median) else "not held"

@@ -18,6 +18,7 @@ import uvloop
 import processes
 from bench import Bench
 from engines import Engine
+from holdfast.connections import deadline
 from holdfast.kernel import calls, db
 from hot_loop import connect, install
 
@@ -60,7 +61,7 @@ def worker(bench: Bench, engine: Engine, dsn: str) -> Iterator[None]:
 @contextmanager
 def sleeper(dsn: str) -> Iterator[None]:
     """Listen as a worker does that never wakes."""
-    with db.connect(dsn) as connection:
+    with deadline.connect(dsn) as connection:
         connection.execute("listen holdfast")
         db.run(connection, calls.claim_steps("sleeper"))
         db.run(connection, calls.mark_asleep("sleeper"))

@@ -40,8 +40,8 @@ def holdfast_dsn(holdfast_template: Template) -> Iterator[str]:
 @pytest.fixture
 def holdfast_clock(holdfast_dsn: str) -> Iterator[Clock]:
     """The clock of the test's database: freeze it, set it, advance it."""
-    from holdfast.kernel import db
+    from holdfast.connections.deadline import connect
     from holdfast.testing import Clock
 
-    with db.connect(holdfast_dsn) as connection:
+    with connect(holdfast_dsn) as connection:
         yield Clock(connection)

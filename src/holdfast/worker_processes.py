@@ -34,7 +34,7 @@ class WorkerDied(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Mate:
+class WorkerProcess:
     """One worker process."""
 
     name: str
@@ -42,8 +42,8 @@ class Mate:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What the workers of a crew have in common; `again` is the command that starts it all again."""
+class GroupOptions:
+    """What the workers of a group have in common; `again` is the command that starts it all again."""
 
     dsn: str
     app: str
@@ -52,96 +52,98 @@ class Terms:
     settings: Mapping[str, str]
 
 
-class Crew:
+class WorkerGroup:
     """The workers, and which of them are to end."""
 
-    def __init__(self, terms: Terms, said: IO[bytes]) -> None:
-        self.mates: list[Mate] = []
-        self._terms = terms
-        self._said = said
-        self._doomed: list[Mate] = []
+    def __init__(self, options: GroupOptions, output: IO[bytes]) -> None:
+        self.workers: list[WorkerProcess] = []
+        self._options = options
+        self._output = output
+        self._expected_to_end: list[WorkerProcess] = []
 
-    def hire(self, *queues: str, failpoint: str | None = None) -> Mate:
+    def start(self, *queues: str, failpoint: str | None = None) -> WorkerProcess:
         """Start a worker for these queues; one with a failpoint is to die there.
 
         It holds the other end of a pipe of ours, and a Ctrl-C of the terminal's is ours to pass on.
         """
-        name = f"worker-{len(self.mates) + 1}"
-        command = [sys.executable, "-m", "holdfast", "worker", "--app", self._terms.app, "--name", name]
+        name = f"worker-{len(self.workers) + 1}"
+        command = [sys.executable, "-m", "holdfast", "worker", "--app", self._options.app, "--name", name]
         served = [part for queue in queues for part in ("--queue", queue)]
         process = subprocess.Popen(
-            [*command, *served, "--concurrency", str(self._terms.concurrency), "--supervised"],
+            [*command, *served, "--concurrency", str(self._options.concurrency), "--supervised"],
             stdin=subprocess.PIPE,
-            stdout=self._said,
-            stderr=self._said,
+            stdout=self._output,
+            stderr=self._output,
             env=self._environment({} if failpoint is None else {"FAILPOINT": failpoint}),
             start_new_session=True,
         )
-        self.mates.append(Mate(name, process))
+        self.workers.append(WorkerProcess(name, process))
         if failpoint is not None:
-            self._doomed.append(self.mates[-1])
-        return self.mates[-1]
+            self._expected_to_end.append(self.workers[-1])
+        return self.workers[-1]
 
     @property
-    def at_work(self) -> list[Mate]:
+    def at_work(self) -> list[WorkerProcess]:
         """Those that are there, and are to stay."""
-        return [mate for mate in self.mates if mate not in self._doomed and mate.process.poll() is None]
+        return [
+            worker for worker in self.workers if worker not in self._expected_to_end and worker.process.poll() is None
+        ]
 
     def check(self) -> None:
         """Raise when one has ended that was not to."""
-        for mate in self.mates:
-            code = mate.process.poll()
-            if code is not None and mate not in self._doomed:
-                self._said.seek(0)
-                error = WorkerDied(f"{mate.name} ended with exit code {code}; start it again: {self._terms.again}")
-                error.add_note(self._said.read()[-2000:].decode(errors="replace").strip())
+        for worker in self.workers:
+            code = worker.process.poll()
+            if code is not None and worker not in self._expected_to_end:
+                self._output.seek(0)
+                error = WorkerDied(f"{worker.name} ended with exit code {code}; start it again: {self._options.again}")
+                error.add_note(self._output.read()[-2000:].decode(errors="replace").strip())
                 raise error
 
-    def pause(self, mate: Mate) -> None:
-        """Stop it where it is: from here on it says nothing new to the database."""
-        mate.process.send_signal(signal.SIGSTOP)
+    def pause(self, worker: WorkerProcess) -> None:
+        """Stop it where it is: from here on it sends nothing new to the database."""
+        worker.process.send_signal(signal.SIGSTOP)
 
-    def resume(self, mate: Mate) -> None:
+    def resume(self, worker: WorkerProcess) -> None:
         """Let it go on."""
-        mate.process.send_signal(signal.SIGCONT)
+        worker.process.send_signal(signal.SIGCONT)
 
-    def kill(self, mate: Mate) -> None:
-        """Kill it with -9: it has no say in it, and tells nobody."""
-        self._doomed.append(mate)
-        mate.process.kill()
-        mate.process.wait()
+    def kill(self, worker: WorkerProcess) -> None:
+        """Kill it with -9."""
+        self._expected_to_end.append(worker)
+        worker.process.kill()
+        worker.process.wait()
 
     def end(self) -> None:
-        """Have them drain, and wait for it."""
-        for mate in self.mates:
-            if mate.process.stdin is not None:
-                mate.process.stdin.close()
-            mate.process.send_signal(signal.SIGCONT)  # one that is paused would not
+        """Let them drain, and wait for it."""
+        for worker in self.workers:
+            if worker.process.stdin is not None:
+                worker.process.stdin.close()
+            worker.process.send_signal(signal.SIGCONT)  # one that is paused would not
         until = time.monotonic() + END_WAIT
-        for mate in self.mates:
+        for worker in self.workers:
             with suppress(subprocess.TimeoutExpired):
-                mate.process.wait(max(0.0, until - time.monotonic()))
-            if mate.process.poll() is None:
-                mate.process.kill()
-                mate.process.wait()
+                worker.process.wait(max(0.0, until - time.monotonic()))
+            if worker.process.poll() is None:
+                worker.process.kill()
+                worker.process.wait()
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        settings = {**SETTINGS, **self._terms.settings, **more, "DSN": self._terms.dsn}
+        settings = {**SETTINGS, **self._options.settings, **more, "DSN": self._options.dsn}
         return inherited() | {f"HOLDFAST_{key}": value for key, value in settings.items()}
 
 
 def inherited() -> dict[str, str]:
     """Give the environment without the user's settings, but for those that a pooler needs."""
-    kept = os.environ.items()
-    return {name: value for name, value in kept if not name.startswith("HOLDFAST_") or name in OF_CONNECTIONS}
+    settings = os.environ.items()
+    return {name: value for name, value in settings if not name.startswith("HOLDFAST_") or name in OF_CONNECTIONS}
 
 
 @contextmanager
-def crew(terms: Terms) -> Iterator[Crew]:
-    """Give a crew without workers yet; all that it hires end with the block."""
-    with tempfile.TemporaryFile() as said:
-        aboard = Crew(terms, said)
+def worker_group(options: GroupOptions) -> Iterator[WorkerGroup]:
+    """Give a group without workers yet; all that it starts end with the block."""
+    with tempfile.TemporaryFile() as output:
+        group = WorkerGroup(options, output)
         try:
-            yield aboard
+            yield group
         finally:
-            aboard.end()
+            group.end()

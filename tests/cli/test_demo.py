@@ -17,7 +17,7 @@ import pytest
 
 from cli.conftest import MAIN, environment
 from holdfast import embedded
-from holdfast.demo import load
+from holdfast.demo import workload
 from holdfast.embedded.locks import until
 from servers import owned_server, reaped
 
@@ -144,7 +144,7 @@ def is_under_way(home):
 
 def test_an_effect_that_is_written_twice_fails_the_check(cli, db):
     """The check is no decoration: with effects doubled behind its back the demo ends with 9 and says what is wrong."""
-    load.prepare(db)
+    workload.prepare(db)
     db.execute(DOUBLED)
 
     ran = cli("demo", "--tasks", "60", "--workers", "2")

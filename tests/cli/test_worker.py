@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from holdfast import config
-from holdfast.cli.application import load_app
+from holdfast.cli.app_loader import load_app
 from holdfast.cli.worker import _commands, options_of
 from holdfast.errors import AppNotFound
 
@@ -25,7 +25,7 @@ def work(number: int) -> int:
 
 REFUSED = """
 from holdfast.kernel import calls
-hf.registry.also_say(lambda: calls.define_kind("a kind", policy="no policy of ours"))
+hf.registry.add_definition(lambda: calls.define_kind("a kind", policy="no policy of ours"))
 """
 
 
@@ -172,8 +172,8 @@ def test_each_process_gets_the_arguments_but_for_a_port_of_its_own(monkeypatch: 
 
     commands = _commands(2, 8080)
 
-    crew = commands[0][commands[0].index("--crew") + 1]
-    own = ["--processes", "1", "--supervised", "--crew", crew]
+    group = commands[0][commands[0].index("--group") + 1]
+    own = ["--processes", "1", "--supervised", "--group", group]
     assert [command[3:] for command in commands] == [
         [*given[1:], *own, "--probe-port", port] for port in ("8080", "8081")
     ]

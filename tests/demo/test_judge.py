@@ -7,22 +7,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.demo import figures, load, story
-from holdfast.demo.judge import Evidence, gather, judge
-from holdfast.demo.load import Load
-from holdfast.demo.order_play import Told, judged
-from holdfast.demo.story import Move
+from holdfast.demo import story, workload
+from holdfast.demo.judge import judge
+from holdfast.demo.order_play import judged
 from holdfast.demo.tasks import HOPELESS
 from holdfast.kernel import calls
 from holdfast.kernel import db as kernel
 from holdfast.models import Done, Settlement
+from holdfast.reads import demo
+from holdfast.reads.demo import Load, Move, OrderFacts, StepRecord
 
 LOAD = Load("demo-1", asked=4, hopeless=1, after=0, until=4)
 FINE = [
-    Evidence(1, "demo.send_welcome", claims=1, rescues=0, successes=1, failures=0, effects=1),
-    Evidence(2, "demo.resize_image", claims=2, rescues=1, successes=1, failures=0, effects=1),
-    Evidence(3, "demo.charge_card", claims=2, rescues=0, successes=1, failures=0, effects=1),
-    Evidence(4, HOPELESS, claims=3, rescues=0, successes=0, failures=1, effects=0),
+    StepRecord(1, "demo.send_welcome", claims=1, rescues=0, successes=1, failures=0, effects=1),
+    StepRecord(2, "demo.resize_image", claims=2, rescues=1, successes=1, failures=0, effects=1),
+    StepRecord(3, "demo.charge_card", claims=2, rescues=0, successes=1, failures=0, effects=1),
+    StepRecord(4, HOPELESS, claims=3, rescues=0, successes=0, failures=1, effects=0),
 ]
 
 
@@ -69,22 +69,22 @@ def test_a_demo_without_a_killed_worker_or_without_a_rescue_proves_nothing():
 
 def test_the_evidence_is_read_from_the_journal_and_the_effects(db, clock):
     """W-35, W-61: claimed by one, expired, claimed by another, done; and an effect written twice is seen."""
-    load.prepare(db)
-    started = load.start(db, "demo-1", 4, 0.0)
+    workload.prepare(db)
+    started = workload.start(db, "demo-1", 4, 0.0)
     (first,) = kernel.run(db, calls.claim_steps("a/1", "demo-1", ["demo.send_welcome"], lease=timedelta(seconds=1)))
-    assert figures.held_by(db, started, "a/1") == {first.step_id}
+    assert demo.held_by(db, started, "a/1") == {first.step_id}
     clock.advance(timedelta(seconds=2))
     kernel.run(db, calls.rescue_steps())
     (second,) = kernel.run(db, calls.claim_steps("b/1", "demo-1", ["demo.send_welcome"]))
     db.execute("insert into holdfast_demo.effects values (%s, 2, 'b/1'), (%s, 2, 'b/1')", [first.step_id] * 2)
     kernel.run(db, calls.settle_steps([Settlement(second.step_id, second.lease_id, Done())]))
 
-    found = {one.step_id: one for one in gather(db, started, "a/1")}
+    found = {one.step_id: one for one in demo.evidence(db, started, "a/1")}
 
     assert len(found) == 4
-    assert found[first.step_id] == Evidence(first.step_id, "demo.send_welcome", 2, 1, 1, 0, 2)
+    assert found[first.step_id] == StepRecord(first.step_id, "demo.send_welcome", 2, 1, 1, 0, 2)
     assert judge(started, list(found.values()), killed=1).twice == 1
-    assert gather(db, started, "another")[0].rescues == 0
+    assert demo.evidence(db, started, "another")[0].rescues == 0
     assert [line.state for line in story.tell(db, first.step_id)] == [
         "pending",
         "running",
@@ -117,8 +117,8 @@ def test_a_story_says_whose_lease_ran_out():
 
 @pytest.mark.parametrize("count", [30, 300, 3001])
 def test_the_kinds_make_up_what_was_asked_for(count):
-    shares = load.shares(count)
-    kinds = [kind for kind, _ in load.mixed(shares, 0.1)]
+    shares = workload.shares(count)
+    kinds = [kind for kind, _ in workload.mixed(shares, 0.1)]
 
     assert sum(shares.values()) == len(kinds) == count
     assert shares[HOPELESS] >= 1
@@ -126,7 +126,7 @@ def test_the_kinds_make_up_what_was_asked_for(count):
 
 
 def test_an_order_that_did_not_go_as_it_must_is_found():
-    fine = Told(parcels=4, retried=1, waited=1.01, resolved=1, twice=0)
+    fine = OrderFacts(parcels=4, retried=1, waited=1.01, resolved=1, twice=0)
 
     assert all(finding.holds for finding in judged(fine, "complete"))
     for found in (

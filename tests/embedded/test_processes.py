@@ -14,7 +14,7 @@ import pytest
 
 from embedded.others import copy_of_the_wheel, ensuring, output, path_to
 from holdfast import embedded
-from holdfast.embedded import locks, places
+from holdfast.embedded import folders, locks
 from holdfast.embedded.server import FAST_WAIT
 from holdfast.errors import EmbeddedFailed
 from servers import owned_server, reaped
@@ -26,7 +26,7 @@ def home(tmp_path):
 
 
 def server_processes(home):
-    mark = places.at(home).mark
+    mark = folders.at(home).mark
     return [p for p in psutil.process_iter(["cmdline"]) if f"cluster_name={mark}" in (p.info["cmdline"] or [])]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from embedded.others import ensuring
 from holdfast import embedded
-from holdfast.embedded import places
+from holdfast.embedded import folders
 from holdfast.embedded.rights import identity
 from holdfast.errors import EmbeddedFailed
 from servers import owned_server, reaped
@@ -104,7 +104,7 @@ def test_a_short_folder_that_somebody_else_laid_out_is_not_used(tmp_path):
     home = tmp_path / ("long" * 30)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    short = places.at(home).short_folder
+    short = folders.at(home).short_folder
     short.symlink_to(elsewhere)
     try:
         with reaped(home), pytest.raises(EmbeddedFailed, match="is not a folder"):

@@ -19,10 +19,11 @@ from psycopg.rows import namedtuple_row
 from flow.model import Model, Refused
 from flow.parts import DONE, Fate, Node, Step, Task
 from holdfast import Ctx, Fail, Holdfast, Retry, Snooze, failpoints
+from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.errors import RefusedError
 from holdfast.flow import calls as flow_calls
-from holdfast.flow.calling import parameter, shaped
 from holdfast.flow.define import Flow
+from holdfast.flow.wrappers import parameter, shaped
 from holdfast.handlers import inputs
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
@@ -30,8 +31,7 @@ from holdfast.kernel.db import run
 from holdfast.models import Json, Outcome, Release, Settlement
 from holdfast.testing import Clock
 from holdfast.worker.attempt import Attempt, Batch, lease_clock
-from holdfast.worker.desk import PoolDesk
-from holdfast.worker.execute import attempt
+from holdfast.worker.execute import run_handler
 from properties.database import wipe
 
 LEASE = timedelta(seconds=30)
@@ -69,8 +69,8 @@ class Stage:
     def __init__(self, dsn: str) -> None:
         self._stack = ExitStack()
         self.db: Connection[Any] = self._stack.enter_context(psycopg.connect(dsn, autocommit=True))
-        self._desk = PoolDesk(dsn, "stage", None, timedelta(seconds=30))
-        self._stack.callback(self._desk.close)
+        self._executor = HandlerExecutor(dsn, "stage", None, timedelta(seconds=30))
+        self._stack.callback(self._executor.close)
         self._clock = Clock(self.db)
         self._dsn = dsn
 
@@ -91,8 +91,8 @@ class Stage:
         hf = Holdfast(self._dsn)
         flow = self._flow(hf, "f", nodes)
         self._registry = hf.registry
-        for saying in hf.registry.sayings():
-            run(self.db, saying)
+        for definition in hf.registry.definitions():
+            run(self.db, definition)
         self._nodes, self._plan = nodes, flow.written_plan
         self.start()
 
@@ -150,15 +150,15 @@ class Stage:
         claimed = [by_id[step.step_id] for step in steps]
         assert all(step in self.model.ready() for step in claimed), "it is not ready, or not any more"
         assert sorted(step.due for step in claimed) == ready[:batch]
-        asked = inputs.questions(steps, self._registry.versions)
-        answers = {row.step_id: row for question in asked for row in run(self.db, question)}
+        asked = inputs.queries(steps, self._registry.versions)
+        answers = {row.step_id: row for query in asked for row in run(self.db, query)}
         held = []
         for mine, step in zip(claimed, steps, strict=True):
             self.model.claim(mine, step.lease_id, self.model.now + LEASE)
             versions = self._registry.versions(step.kind)
             answer = answers.get(step.step_id)
             full, handler = inputs.complete(step, answer, versions) if answer else (step, versions[-1])
-            one = Attempt(full, handler, self._desk, LEASE.total_seconds(), Batch(1, lease_clock()))
+            one = Attempt(full, handler, self._executor, LEASE.total_seconds(), Batch(1, lease_clock()))
             held.append(Held(mine, one, mine.given()))
         self.held += held
         return held
@@ -172,7 +172,7 @@ class Stage:
         self._fate, self._called = fate, None
         place = {"dies": "before_commit:raise", "unheard": "after_commit:raise"}.get(fate.what, "")
         with armed(place):
-            outcome = attempt(held.one)
+            outcome = run_handler(held.one)
         if self._called is not None:
             assert self._called == held.given, f"{held.step.name} was called with {self._called}"
         settled_itself = held.one.settled is not None or (fate.what == "unheard" and self._has_expanded(held))

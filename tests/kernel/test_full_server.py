@@ -16,9 +16,9 @@ from psycopg.conninfo import make_conninfo
 import elder
 from cluster import FAST, Cluster
 from holdfast import Holdfast
+from holdfast.connections.deadline import why_not_connected
 from holdfast.errors import DatabaseError, TooManyConnections, Unreachable
 from holdfast.kernel import db as kernel
-from holdfast.kernel.lost import why_not_connected
 from kernel.steps import DB
 
 pytestmark = pytest.mark.one_server
@@ -42,6 +42,7 @@ def limit(db: DB, address: str, what: str, most: int) -> None:
     db.execute(LIMITS[what].format(limit=sql.Literal(most), **parts))
 
 
+@pytest.mark.own_database  # its limit is not a row
 @pytest.mark.parametrize("what", ["role", "database"])
 def test_a_limit_that_is_reached_is_named(db: DB, limited: str, what: str) -> None:
     limit(db, limited, what, 1 if what == "role" else 2)  # the database has the test's own connection

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from holdfast import errors, faces
+from holdfast.connections.deadline import connect
 from holdfast.kernel import calls, db, migrate, sources
 from holdfast.models import Violation
 from migrations.conftest import Server, as_admin
@@ -36,7 +37,7 @@ def at_once(*tasks: Callable[[], list[str]]) -> list[list[str]]:
 
 
 def violations(server: Server, dsn: str) -> list[Violation]:
-    with db.connect(as_admin(dsn, server.admin)) as connection:
+    with connect(as_admin(dsn, server.admin)) as connection:
         return db.run(connection, calls.violations())
 
 
@@ -66,7 +67,7 @@ def test_a_login_that_may_make_roles_migrates_its_own_database(server: Server) -
 
     status = migrate.status(dsn)
     assert (status.schema_version, status.pending) == (migrate.code_version(), [])
-    with db.connect(dsn) as connection:
+    with connect(dsn) as connection:
         migrate.check(connection)
         row = connection.execute(
             """select r.rolsuper, (select array_agg(distinct pg_get_userbyid(c.relowner)) from pg_class c
@@ -87,7 +88,7 @@ def test_a_second_time_there_is_nothing_to_do(server: Server) -> None:
 
 
 def installed_at(dsn: str) -> list[tuple[object, ...]]:
-    with db.connect(dsn) as connection:
+    with connect(dsn) as connection:
         return connection.execute("select * from holdfast.installed order by part").fetchall()
 
 
@@ -161,7 +162,7 @@ def make_partitions(dsn: str, *, ahead: int) -> list[str]:
 
 def test_a_database_that_is_not_migrated_is_refused(server: Server) -> None:
     """By every command that needs the schema."""
-    with db.connect(server.database()) as connection:
+    with connect(server.database()) as connection:
         with pytest.raises(errors.NotMigrated, match="holdfast db migrate"):
             migrate.check(connection)
         with pytest.raises(errors.NotMigrated, match="holdfast db migrate"):
@@ -173,7 +174,7 @@ def test_a_function_and_the_one_that_replaces_it_are_swapped_in_one_transaction(
     dsn = server.database()
     migrate.run(dsn)
     outdated = "select to_regprocedure('holdfast.upkeep(int)') is not null"
-    with db.connect(as_admin(dsn, server.admin)) as connection:
+    with connect(as_admin(dsn, server.admin)) as connection:
         connection.execute("create function holdfast.upkeep(int) returns int language sql return $1")
         connection.execute("alter function holdfast.upkeep(int) owner to hf_owner")
         connection.execute("update holdfast.installed set digest = 'of yesterday' where part = 'code'")

@@ -9,7 +9,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from holdfast import errors
-from holdfast.kernel import db, migrate, sources
+from holdfast.connections.deadline import connect
+from holdfast.kernel import migrate, sources
 from migrations.conftest import BUILDER, NUMBERS, Server, as_admin
 
 
@@ -33,7 +34,7 @@ def test_a_schema_newer_than_the_code(server: Server) -> None:
     """An older release must not touch it, nor work on it."""
     dsn = server.database()
     migrate.run(dsn)
-    with db.connect(dsn) as connection:
+    with connect(dsn) as connection:
         connection.execute("insert into holdfast.migrations (number, name) values (9999, '9999_of_tomorrow')")
         connection.execute("update holdfast.installed set digest = 'of tomorrow'")
 
@@ -47,7 +48,7 @@ def test_a_schema_newer_than_the_code(server: Server) -> None:
 def test_a_foreign_schema_that_we_are_about_to_create(ready: Server, schema: str, clash: str) -> None:
     """It is not moved into, and what clashes in it is named."""
     dsn = ready.database()
-    with db.connect(dsn) as connection:
+    with connect(dsn) as connection:
         connection.execute(f"create schema {schema}")
         connection.execute(f"create table {schema}.{clash} (mine text)")
         connection.execute(f"create table {schema}.of_their_own (mine text)")
@@ -59,7 +60,7 @@ def test_a_foreign_schema_that_we_are_about_to_create(ready: Server, schema: str
 def test_a_foreign_schema_that_we_do_not_create_is_nobodys_business(ready: Server) -> None:
     """A face that has no schema yet keeps nobody from the name."""
     dsn = ready.database()
-    with db.connect(dsn) as connection:
+    with connect(dsn) as connection:
         for schema in {"ops", "rules", "ingest"} - set(sources.schemas()):
             connection.execute(f"create schema {schema}")
             connection.execute(f"create table {schema}.runs (mine text)")
@@ -91,7 +92,7 @@ def test_a_login_in_hf_migrator_upgrades_what_is_there(ready: Server) -> None:
     dsn = ready.database()
     migrate.run(dsn)
     deployer = ready.login(f"deployer_{next(NUMBERS)}", "in role hf_migrator")
-    with db.connect(as_admin(dsn, ready.admin)) as connection:
+    with connect(as_admin(dsn, ready.admin)) as connection:
         connection.execute("update holdfast.installed set digest = 'of yesterday' where part = 'code'")
     before = ready.dump(dsn)
 

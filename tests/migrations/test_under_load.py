@@ -10,6 +10,7 @@ from threading import Event
 import pytest
 
 from holdfast import errors
+from holdfast.connections.deadline import connect
 from holdfast.kernel import calls, db, migrate
 from holdfast.models import Done, Settlement
 from migrations.conftest import Server, as_admin
@@ -29,7 +30,7 @@ def dsn(server: Server) -> str:
 
 def outdate(dsn: str) -> None:
     """Let the code in the database look like an older release's."""
-    with db.connect(dsn) as connection:
+    with connect(dsn) as connection:
         connection.execute("set role hf_owner")
         connection.execute("update holdfast.installed set digest = 'of yesterday' where part = 'code'")
 
@@ -37,7 +38,7 @@ def outdate(dsn: str) -> None:
 def work(dsn: str, worker: str, enough: Event) -> int:
     """Claim and settle until nothing is left and the migrations are through."""
     settled = 0
-    with db.connect(dsn) as connection:
+    with connect(dsn) as connection:
         while True:
             over = enough.is_set()
             steps = db.run(connection, calls.claim_steps(worker, batch=20))
@@ -62,7 +63,7 @@ def at_work(dsn: str, amount: int) -> Iterator[list[Future[int]]]:
 def test_workers_go_on_while_the_code_is_installed_anew(server: Server, dsn: str, proof: Proof) -> None:
     """R32: five times, with machines whose rows change; each task is done once and no call fails."""
     admin = as_admin(dsn, server.admin)
-    with db.connect(admin) as connection:
+    with connect(admin) as connection:
         db.run(connection, calls.start_tasks([{"name": "noop"}] * TASKS))
 
         with at_work(admin, 3) as workers:
@@ -92,7 +93,7 @@ def test_a_migration_waits_briefly_for_a_long_transaction_and_then_lets_the_othe
     admin = as_admin(dsn, server.admin)
     outdate(dsn)
     before = server.dump(dsn)
-    with db.connect(admin) as holder, db.connect(admin) as other, at_work(admin, 1):
+    with connect(admin) as holder, connect(admin) as other, at_work(admin, 1):
         db.run(other, calls.start_tasks([{"name": "noop"}] * 10))
         with holder.transaction():
             holder.execute("update holdfast.steps set priority = 1 where id = -1")  # holds the table's lock

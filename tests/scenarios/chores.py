@@ -196,9 +196,9 @@ def hold_connection(gate: str, ctx: Ctx) -> None:
 
 
 @hf.task(retry=PATIENT)
-def hold_desk(gate: str, ctx: Ctx) -> None:
+def hold_handler_connection(gate: str, ctx: Ctx) -> None:
     """Keep one connection of those that contexts write through."""
-    with ctx._desk._opened().connection(), written(ctx):
+    with ctx._executor._opened().connection(), written(ctx):
         while not is_open(gate):
             time.sleep(LOOK)
 

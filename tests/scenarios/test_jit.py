@@ -22,7 +22,7 @@ from holdfast.flow.define import Flow
 from holdfast.flow.run_list import TasksWanted
 from holdfast.kernel import calls, migrate
 from holdfast.kernel.db import run
-from holdfast.kernel.query import ask
+from holdfast.kernel.query import query
 from holdfast.reads import dead_letter, queues_workers
 from holdfast.testing import drain
 from scenarios.crew import Server, until
@@ -136,8 +136,8 @@ def read_all(db: psycopg.Connection[Any], task_id: Any) -> None:
     assert len(run_list.newest_tasks(db, TasksWanted(), limit=50).rows) == FLOWS
     reads.steps(db, task_id)
     reads.history(db, task_id, limit=50)
-    ask(db, dead_letter.report(dead_letter.Scope()))
-    ask(db, queues_workers.queues())
+    dead_letter.report(db, dead_letter.Scope())
+    query(db, queues_workers.queues())
     db.execute("select * from flow.get_task_execution_context(%s)", [task_id])
     db.execute("select * from flow.get_system_health_counts()")
     db.execute("select * from flow.states_from_history(%s)", [task_id])

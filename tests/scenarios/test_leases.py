@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import POOL_SIZE
+from holdfast.connections import handler_tx
+from holdfast.connections.pool import POOL_SIZE
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from holdfast.worker import desk
 from kernel.steps import seconds
 from scenarios.crew import Crew, Database, until
 from scenarios.history import lines
@@ -44,7 +44,7 @@ def test_handlers_that_hold_all_connections_hold_up_no_renewal_no_claim_and_no_s
 ) -> None:
     """R8: those of the app's own pool, and those that contexts write through."""
     holders = [database.start("hold_connection", gate="go") for _ in range(POOL_SIZE)]
-    holders += [database.start("hold_desk", gate="go") for _ in range(desk.SIZE)]
+    holders += [database.start("hold_handler_connection", gate="go") for _ in range(handler_tx.SIZE)]
     worker = crew.hire("-c", "20", lease="5s")
     until(lambda: len(lines(folder, "begin")) == len(holders), "both pools were used up")
     leases = lease_ends(database, holders)

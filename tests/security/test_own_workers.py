@@ -12,7 +12,7 @@ from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
-from holdfast.kernel.query import ask
+from holdfast.kernel.query import query
 from holdfast.reads import queues_workers, run_detail
 from holdfast.testing import Clock
 from kernel.steps import seconds
@@ -90,9 +90,9 @@ def test_each_sees_its_own_workers_only(login: Login, db: DB, role: str) -> None
     assert names(both) == {"of_a", "of_b", "of_both"}
     assert names(everybody) == {"of_a", "of_b", "of_both", "of_all"}
     assert {row[0] for row in rows(a)} == {"of_a"}
-    assert {worker.worker for worker in ask(a, queues_workers.workers(is_all=True))} == {"of_a"}
+    assert {worker.worker for worker in query(a, queues_workers.workers(is_all=True))} == {"of_a"}
     for user, queue in ((a, 3), (both, 4), (everybody, 4)):
-        (found,) = ask(user, queues_workers.queues())
+        (found,) = query(user, queues_workers.queues())
         assert found.live_workers == queue
         assert user.execute("select live_workers from holdfast.queue_list").fetchall() == [(queue,)]
         (step,) = user.execute(run_detail.STEP, {"id": step_id}).fetchall()

@@ -14,7 +14,7 @@ from psycopg import Connection
 from holdfast.flow import reads as flow_look
 from holdfast.flow import run_list as flows
 from holdfast.flow.run_list import TasksWanted
-from holdfast.kernel.query import ask, moment_ago
+from holdfast.kernel.query import moment_ago, query
 from holdfast.reads import dead_letter, queues_workers, run_detail, run_list
 from holdfast.reads.run_list import Position, Wanted
 from holdfast.testing import Template
@@ -72,12 +72,12 @@ def newest(db: DB, begin: Position | None = None, **wanted: Any) -> run_list.Pag
         (lambda db: newest(db, since=moment_ago(db, timedelta(minutes=10))), 60_000),
         (lambda db: newest(db, name="nobody"), 2 * run_list.LOOK_AT + 10_000),
         (lambda db: run_list.position(db, step=None, run=RUN), 1_000),
-        (lambda db: ask(db, dead_letter.listed(dead_letter.Scope(), limit=50)), 1_000),
-        (lambda db: ask(db, dead_letter.report(dead_letter.Scope())), 1_000),
-        (lambda db: ask(db, dead_letter.snapshot(dead_letter.Scope(kind="mail"))), 1_000),
-        (lambda db: ask(db, run_detail.recent_ids()), 4_000),
+        (lambda db: query(db, dead_letter.listed(dead_letter.Scope(), limit=50)), 1_000),
+        (lambda db: dead_letter.report(db, dead_letter.Scope()), 1_000),
+        (lambda db: query(db, dead_letter.snapshot(dead_letter.Scope(kind="mail"))), 1_000),
+        (lambda db: query(db, run_detail.recent_ids()), 4_000),
         (lambda db: run_detail.step(db, 140_001), 1_000),
-        (lambda db: ask(db, queues_workers.queues()), 6 * queues_workers.CAP),
+        (lambda db: query(db, queues_workers.queues()), 6 * queues_workers.CAP),
         (lambda db: run_detail.run_steps(db, RUN, each=5), 5 * run_detail.STEPS_LOOKED_AT),
         (lambda db: flows.newest_tasks(db, TasksWanted(), limit=50), 1_000),
         (lambda db: flows.newest_tasks(db, TasksWanted(states=["error"], name="large"), limit=50), 1_000),
@@ -106,11 +106,11 @@ def test_what_the_bounded_looks_find_is_right(crowd: DB) -> None:
 
     assert (len(failed.rows), {row.state for row in failed.rows}) == (50, {"error"})
     assert (len(held.rows), held.next) == (20, None)
-    assert len(ask(crowd, dead_letter.snapshot(dead_letter.Scope()))) == 80
-    assert [(g.fingerprint, g.count) for g in ask(crowd, dead_letter.report(dead_letter.Scope()))] == [
+    assert len(query(crowd, dead_letter.snapshot(dead_letter.Scope()))) == 80
+    assert [(g.fingerprint, g.count) for g in dead_letter.report(crowd, dead_letter.Scope()).groups] == [
         ("no user N", 80)
     ]
-    (queue,) = ask(crowd, queues_workers.queues())
+    (queue,) = query(crowd, queues_workers.queues())
     assert (queue.due, queue.later) == (queues_workers.CAP + 1, queues_workers.CAP + 1)
 
 

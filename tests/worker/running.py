@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from holdfast import Holdfast
 from holdfast.testing import events
-from holdfast.worker.lanes import new_loop
+from holdfast.worker.lanes.loop import new_loop
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options
 from kernel.steps import step_row

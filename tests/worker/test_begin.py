@@ -13,14 +13,14 @@ import psutil
 import pytest
 
 from holdfast import Holdfast
+from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.errors import Unreachable
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Done
 from holdfast.testing import events
 from holdfast.worker.attempt import Attempt, Batch, LeaseRanOut, lease_clock
-from holdfast.worker.children import Child
-from holdfast.worker.desk import PoolDesk
+from holdfast.worker.lanes.processes import Child
 from holdfast.worker.loop import Worker
 from kernel.steps import DB, step_row
 from worker import cpu
@@ -37,7 +37,7 @@ async def sign_async(mark: str) -> int:
 def frozen_after_its_first_claim(hf: Holdfast, meanwhile: Callable[[], object]) -> Worker:
     """A worker for which its first leases ran out between the claim and the handlers, and that cannot renew them."""
     worker = worker_of(hf, lease=seconds(LEASE), concurrency=1)
-    hand_out, frozen = worker.intake._hand_out, []
+    hand_out, frozen = worker.claimer._hand_out, []
 
     def thaw(attempts: list[Attempt]) -> None:
         if not frozen:
@@ -49,8 +49,8 @@ def frozen_after_its_first_claim(hf: Holdfast, meanwhile: Callable[[], object]) 
     async def cut(_call: Any) -> Any:
         raise Unreachable("cut")
 
-    worker.intake._hand_out = thaw  # type: ignore[method-assign]
-    worker.leases._link.make = cut  # type: ignore[method-assign]
+    worker.claimer._hand_out = thaw  # type: ignore[method-assign]
+    worker.leases._connection.make = cut  # type: ignore[method-assign]
     return worker
 
 
@@ -98,9 +98,9 @@ def test_a_process_that_was_frozen_begins_only_what_is_still_leased(
     mark = tmp_path / "mark"
     hf.task(cpu=True)(cpu.sign)
     step = ClaimedStep(1, None, "sign", json.dumps({"mark": str(mark)}), 1, 1, datetime.now(UTC), None)
-    desk = PoolDesk(hf.dsn, "w", None, seconds(1))
+    executor = HandlerExecutor(hf.dsn, "w", None, seconds(1))
     child = Child(hf.dsn)
-    one = Attempt(step, hf.registry.find("sign"), desk, LEASE, Batch(1, lease_clock() - LEASE + 1))
+    one = Attempt(step, hf.registry.find("sign"), executor, LEASE, Batch(1, lease_clock() - LEASE + 1))
     process = psutil.Process(child.process.pid)
     process.suspend()
     with ThreadPoolExecutor(1) as thread:

@@ -8,10 +8,10 @@ from queue import SimpleQueue
 from typing import Any, cast
 
 from holdfast import Holdfast
-from holdfast.handlers.context import Desk
+from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.models import ClaimedStep, Done, Outcome
 from holdfast.worker.attempt import Attempt, Batch
-from holdfast.worker.lanes import Threads
+from holdfast.worker.lanes.threads import Threads
 
 SIZE = 4
 WAIT = 20.0
@@ -22,7 +22,7 @@ def claimed() -> list[Attempt]:
     app.task(name="meet")(lambda: None)
     handler = app.registry.find("meet")
     step = ClaimedStep(1, None, "meet", cast("Any", "{}"), 1, 1, datetime.now(UTC), None)
-    return [Attempt(step, handler, cast("Desk", None), 300.0, Batch(SIZE, 0.0)) for _ in range(SIZE)]
+    return [Attempt(step, handler, cast("HandlerExecutor", None), 300.0, Batch(SIZE, 0.0)) for _ in range(SIZE)]
 
 
 def test_handlers_that_wait_for_each_other_are_all_under_way_at_once() -> None:

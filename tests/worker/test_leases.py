@@ -86,7 +86,7 @@ def test_a_renewal_that_fails_in_transit_is_unknown_and_not_lost(hf: Holdfast, d
     """C-62: the handler goes on, and its outcome counts while the lease has not run out."""
     handle = held.task.start()
     worker = worker_of(hf, lease=seconds(3))
-    make, failures = worker.leases._link.make, threading.Event()
+    make, failures = worker.leases._connection.make, threading.Event()
 
     async def failing(call):  # type: ignore[no-untyped-def]
         if not failures.is_set():
@@ -94,7 +94,7 @@ def test_a_renewal_that_fails_in_transit_is_unknown_and_not_lost(hf: Holdfast, d
             raise Unreachable("cut in transit")
         return await make(call)
 
-    worker.leases._link.make = failing  # type: ignore[method-assign]
+    worker.leases._connection.make = failing  # type: ignore[method-assign]
     with running(worker):
         assert read(failures)
         until(lambda: metric(worker, "holdfast_leases_renewed_total") >= 1, "the renewal after it")
@@ -114,7 +114,7 @@ def test_a_lease_that_ran_out_unrenewed_stops_its_handler(hf: Holdfast, held: He
     async def failing(_call):  # type: ignore[no-untyped-def]
         raise error
 
-    worker.leases._link.make = failing  # type: ignore[method-assign]
+    worker.leases._connection.make = failing  # type: ignore[method-assign]
     with running(worker):
         until(lambda: held.stopped, "the stop")
         held.go.set()

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Ctx, Holdfast, RetryPolicy
 from holdfast.testing import events
-from holdfast.worker import lanes
+from holdfast.worker.lanes import loop as lanes
 from kernel.steps import DB
 from worker.running import read, seconds, working
 

@@ -152,7 +152,7 @@ def test_with_failures_in_every_state_the_trace_is_accepted(
 
     worker, trace = traced(hf, listens=False, recovery_interval=seconds(0.001))
     for place, name in (
-        (worker, "_connect"), (worker._recovery, "run_if_due"), (worker.intake, "claim"), (worker, "_interval"),
+        (worker, "_connect"), (worker._recovery, "run_if_due"), (worker.claimer, "claim"), (worker, "_interval"),
         (worker.settler, "_make"),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, _failing(getattr(place, name), chance), raising=True)
@@ -225,7 +225,7 @@ def test_a_task_that_is_found_resets_the_interval(hf: Holdfast) -> None:
 
     slept: list[float] = []
     worker = worker_of(hf, listens=False)
-    worker.meters.polls = slept.append  # type: ignore[method-assign]
+    worker.meters.poll_interval.set = slept.append  # type: ignore[method-assign]
     with running(worker):
         until(lambda: len(slept) >= 3, "a third sleep")
         count.start().wait(timeout=30)

@@ -103,7 +103,7 @@ def test_the_next_step_of_the_process_is_not_hit(hf: Holdfast, tmp_path: Path) -
 
 def test_a_stop_that_comes_late_leaves_the_process_to_the_next(hf: Holdfast) -> None:
     """W-33: an attempt that is over has nothing to interrupt."""
-    from holdfast.worker.children import Child
+    from holdfast.worker.lanes.processes import Child
 
     child, killed = Child(hf.dsn), []
     try:

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from holdfast import embedded, log
-from holdfast.cli.common import common
+from holdfast.cli.connection import load_settings
+from holdfast.cli.options import output_options
 from holdfast.cli.render import AsJson, data_json, say
-from holdfast.cli.settings import load
 from holdfast.config import Config
+from holdfast.connections.deadline import connection_to
 from holdfast.errors import BadInput, DatabaseError, Unreachable
-from holdfast.kernel import db, migrate
+from holdfast.kernel import migrate
 from holdfast.worker.options import Options, new_identity
 
 App = Annotated[str, typer.Option("--app", "-a", envvar="HOLDFAST_APP", help="The app, as module:name.")]
@@ -31,10 +32,10 @@ ProbePort = Annotated[
 ProbeHost = Annotated[str, typer.Option("--probe-host", help="The address for --probe-port.")]
 Grace = Annotated[float | None, typer.Option("--grace", min=0, help="Seconds for handlers to end after SIGTERM.")]
 Supervised = Annotated[bool, typer.Option("--supervised", hidden=True)]
-OfCrew = Annotated[str | None, typer.Option("--crew", hidden=True)]
+OfGroup = Annotated[str | None, typer.Option("--group", hidden=True)]
 
 
-@common
+@output_options
 def worker(
     *,
     app: App,
@@ -48,7 +49,7 @@ def worker(
     probe_host: ProbeHost = "127.0.0.1",
     grace: Grace = None,
     supervised: Supervised = False,
-    crew: OfCrew = None,
+    group: OfGroup = None,
     as_json: AsJson = False,
 ) -> None:
     """Claim steps, run their handlers and settle what became of them.
@@ -66,18 +67,18 @@ def worker(
 
         holdfast worker --app shop.tasks --burst
     """
-    from holdfast.cli.application import load_app
+    from holdfast.cli.app_loader import load_app
     from holdfast.worker.probe import Probe
     from holdfast.worker.process import Supervisor, run_worker
 
-    config = load()
+    config = load_settings()
     log.configure(config.log_level, "json" if as_json else config.log_format)
     if processes > 1:
         raise typer.Exit(Supervisor(_commands(processes, probe_port), burst=burst).run())
     found = load_app(app)
     if not found.registry.kinds():
         raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")
-    options = options_of(config, queue, tenant, concurrency, burst=burst, name=name, crew=crew, grace=grace)
+    options = options_of(config, queue, tenant, concurrency, burst=burst, name=name, group=group, grace=grace)
     probe = None if probe_port is None else Probe(probe_host, probe_port)
     if probe is not None:
         say(f"probe: http://{probe_host}:{probe.port}/healthz, /readyz, /metrics")
@@ -97,12 +98,12 @@ def options_of(
     *,
     burst: bool = False,
     name: str | None = None,
-    crew: str | None = None,
+    group: str | None = None,
     grace: float | None = None,
 ) -> Options:
     """Put together what the command line and HOLDFAST_* say."""
     return Options(
-        identity=new_identity(name, crew=crew),
+        identity=new_identity(name, group=group),
         queues=tuple(dict.fromkeys(queues)),
         tenants=tuple(tenants) or None,
         concurrency=concurrency,
@@ -126,7 +127,7 @@ def _address(config: Config) -> str:
         migrate.run(address)
         return address
     try:
-        with db.opened(address) as connection:
+        with connection_to(address) as connection:
             migrate.check(connection)
     except DatabaseError as error:
         if error.exit_code != Unreachable.exit_code:  # what waiting does not mend
@@ -137,7 +138,7 @@ def _address(config: Config) -> str:
 
 def _commands(processes: int, probe_port: int | None) -> list[list[str]]:
     """Give each child the same arguments, but for what there can be only one of: of an option the last one counts."""
-    own = ["--processes", "1", "--supervised", "--crew", uuid.uuid4().hex[:8]]
+    own = ["--processes", "1", "--supervised", "--group", uuid.uuid4().hex[:8]]
     commands = [[sys.executable, "-m", "holdfast", *sys.argv[1:], *own] for _ in range(processes)]
     if probe_port is not None:
         for place, command in enumerate(commands):

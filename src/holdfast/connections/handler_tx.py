@@ -1,7 +1,8 @@
-"""Connections that handlers' transactions leave behind for the next: a new one costs a process and its plans."""
+"""Connections of handlers: a small pool for their calls, and those that their transactions leave for the next."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -9,11 +10,14 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Connection
 
-from holdfast.connections.deadline import within
+from holdfast.connections.deadline import aconnect, connect, within
+from holdfast.connections.pool import Pool, lent, open_pool
 from holdfast.errors import Unreachable
 from holdfast.kernel import db
+from holdfast.kernel.call import Call
 
 C = TypeVar("C")
+SIZE = 4  # of the pool
 MOST = 16  # of each sort; what is given back beyond them is closed
 # What `discard all` does, but for the plans, which are what makes a used connection fast. It proves too that it lives.
 CLEAN = (
@@ -22,8 +26,46 @@ CLEAN = (
 )
 
 
-class Spares:
-    """Connections to one database that nobody uses now; may be used from any thread, the async ones from one loop."""
+class HandlerExecutor:
+    """Runs the calls of handlers, from any thread, on connections that no claim and no renewal waits for.
+
+    `lease` is the worker's own, where it goes before that of the kind; `deadline` is how long an answer may take.
+    """
+
+    def __init__(self, dsn: str, worker: str, lease: timedelta | None, deadline: timedelta) -> None:
+        self.dsn = dsn
+        self.worker = worker
+        self.lease = lease
+        self.connections = TransactionConnections(dsn, deadline)
+        self._deadline = deadline
+        self._pool: Pool | None = None
+        self._lock = threading.Lock()
+
+    def make(self, call: Call[Any]) -> list[Any]:
+        """Make a call."""
+        with lent(self._opened(), self._deadline) as connection, within(connection, self._deadline):
+            return db.run(connection, call)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self.connections.close()
+        with self._lock:
+            if self._pool is not None:
+                self._pool.close(timeout=1)
+                self._pool = None
+
+    def _opened(self) -> Pool:
+        with self._lock:
+            if self._pool is None:
+                self._pool = open_pool(self.dsn, SIZE)
+            return self._pool
+
+
+class TransactionConnections:
+    """Connections to one database that nobody uses now: a new one costs a process and its plans.
+
+    May be used from any thread, the async ones from one loop.
+    """
 
     def __init__(self, dsn: str, deadline: timedelta) -> None:
         self.deadline = deadline
@@ -42,7 +84,7 @@ class Spares:
                 spare.close()
             else:
                 break
-        connection = spare or db.connect(self._dsn)
+        connection = spare or connect(self._dsn)
         connection.autocommit = False
         return connection
 
@@ -57,7 +99,7 @@ class Spares:
                 await spare.close()
             else:
                 break
-        connection = spare or await db.aconnect(self._dsn)
+        connection = spare or await aconnect(self._dsn)
         await connection.set_autocommit(False)
         return connection
 
@@ -83,9 +125,9 @@ class Spares:
             aspare.pgconn.finish()  # its loop may be gone
 
 
-def _popped(spares: deque[C]) -> C | None:
+def _popped(connections: deque[C]) -> C | None:
     """Give the one that was used last: its plans are the freshest."""
     try:
-        return spares.pop()
+        return connections.pop()
     except IndexError:
         return None

@@ -11,19 +11,19 @@ import psycopg
 from psycopg import AsyncConnection
 
 from holdfast import log, tracing
-from holdfast.connections.deadline import within
+from holdfast.connections.deadline import aconnect, within
 from holdfast.errors import CommitUnknown, HoldfastError, ReadOnly, Unreachable
-from holdfast.kernel import db, lost
+from holdfast.kernel import db
 from holdfast.kernel.call import Call
 
 Row = TypeVar("Row")
-Answers = dict[str, list[Any] | None]  # by who asked; None where the database gave none
+Answers = dict[str, list[Any] | None]  # by name of the query; None where the database refused it
 
 
-class Link:
+class WorkerConnection:
     """One connection, made when it is needed and made anew after it broke."""
 
-    def __init__(self, dsn: str, deadline: float) -> None:
+    def __init__(self, dsn: str, deadline: timedelta) -> None:
         self._dsn = dsn
         self._deadline = deadline
         self._connection: AsyncConnection[Any] | None = None
@@ -31,7 +31,7 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is there, as far as one can tell without using it."""
+        """Whether the connection is open, as far as can be known without using it."""
         return self._connection is not None and not self._connection.closed
 
     async def open(self) -> AsyncConnection[Any]:
@@ -39,11 +39,11 @@ class Link:
         if self._connection is None or self._connection.closed or self._connection.broken:
             await self.close()
             try:
-                async with asyncio.timeout(self._deadline):
-                    self._connection = await db.aconnect(self._dsn)
+                async with asyncio.timeout(self._deadline.total_seconds()):
+                    self._connection = await aconnect(self._dsn)
             except TimeoutError:
                 raise Unreachable(
-                    f"no PostgreSQL answered within {self._deadline:g} s; check that the server runs"
+                    f"no PostgreSQL answered within {self._deadline.total_seconds():g} s; check that the server runs"
                 ) from None
         return self._connection
 
@@ -51,42 +51,42 @@ class Link:
         """Make a call within the deadline. One that was cut off leaves no connection: its answer may still come."""
         connection = await self.open()
         try:
-            with tracing.span(call.function), within(connection, timedelta(seconds=self._deadline)):
+            with tracing.span(call.function), within(connection, self._deadline):
                 return await db.arun(connection, call)
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if lost.is_lost(connection, error):
+            if db.is_lost(connection, error):
                 await self.close()
             raise
         except (Unreachable, CommitUnknown, ReadOnly, asyncio.CancelledError):
             await self.close()  # a new one may find the server again, or of several the writer
             raise
 
-    async def make_and_ask(self, call: Call[Row], questions: Mapping[str, Call[Any]]) -> tuple[list[Row], Answers]:
-        """Make a call, and ask in its transaction how things stand by it; see `ask_all`."""
+    async def make_and_query(self, call: Call[Row], queries: Mapping[str, Call[Any]]) -> tuple[list[Row], Answers]:
+        """Make a call, and run queries in its transaction, which see what it changed."""
         for last in range(1 - db.TRIES, 1):
             connection = await self.open()
             try:
                 async with connection.transaction():
-                    return await self.make(call), await self.ask_all(questions)
+                    return await self.make(call), await self.query_all(queries)
             except db.DEADLOCK:
                 if last == 0:
                     raise
         raise AssertionError("not reached")
 
-    async def ask_all(self, questions: Mapping[str, Call[Any]]) -> Answers:
-        """Ask one after the other; see `ask`."""
-        return {name: await self.ask(question) for name, question in questions.items()}
+    async def query_all(self, queries: Mapping[str, Call[Any]]) -> Answers:
+        """Run one query after the other, as `query` does."""
+        return {name: await self.query(query) for name, query in queries.items()}
 
-    async def ask(self, question: Call[Any]) -> list[Any] | None:
-        """Ask, and take no for an answer: what is refused is logged, and costs nothing but the answer."""
+    async def query(self, call: Call[Any]) -> list[Any] | None:
+        """Make a call that only reads. If the database refuses it, log that and return None."""
         connection = await self.open()
         try:
             async with connection.transaction():
-                return await self.make(question)
+                return await self.make(call)
         except (psycopg.DatabaseError, HoldfastError) as error:
             if connection.closed:
                 raise
-            self._log.warning("question.refused", function=question.function, error=str(error))
+            self._log.warning("question.refused", function=call.function, error=str(error))
             return None
 
     async def close(self) -> None:

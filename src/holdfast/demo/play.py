@@ -9,10 +9,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from holdfast.demo import figures
-from holdfast.demo.figures import Standing
-from holdfast.demo.load import Load
-from holdfast.worker_processes import Crew, Mate
+from holdfast.reads import demo
+from holdfast.reads.demo import Load, Standing
+from holdfast.worker_processes import WorkerGroup, WorkerProcess
 
 LOOK_EACH = 0.1  # seconds
 KILL_AT = 1 / 4  # of the tasks are over: early enough that much is left to do while its leases run out
@@ -48,7 +47,7 @@ class Scene:
     @property
     def all(self) -> Standing:
         """How all of them stand."""
-        return figures.added(self.kinds)
+        return demo.added(self.kinds)
 
     @property
     def mean_rate(self) -> float:
@@ -59,10 +58,10 @@ class Scene:
 class Play:
     """One showing."""
 
-    def __init__(self, connection: Connection[Any], load: Load, crew: Crew) -> None:
+    def __init__(self, connection: Connection[Any], load: Load, group: WorkerGroup) -> None:
         self._connection = connection
         self._load = load
-        self._crew = crew
+        self._group = group
         self._began_at = time.monotonic()
         self._pace = Rate()
         self.killed: Killed | None = None
@@ -72,9 +71,9 @@ class Play:
         last: tuple[Standing, ...] = ()
         changed_at = time.monotonic()
         while True:
-            self._crew.check()
-            kinds = tuple(figures.read(self._connection, self._load))
-            whole = figures.added(kinds)
+            self._group.check()
+            kinds = tuple(demo.standings(self._connection, self._load))
+            whole = demo.added(kinds)
             self._see_to_the_killing(whole)
             seconds = time.monotonic() - self._began_at
             yield Scene(kinds, seconds, self._pace.at(seconds, whole.over), self.killed)
@@ -87,25 +86,25 @@ class Play:
     def _see_to_the_killing(self, whole: Standing) -> None:
         if self.killed is not None:
             if self.killed.waiting:
-                held = figures.held_by(self._connection, self._load, self.killed.worker)
+                held = demo.held_by(self._connection, self._load, self.killed.worker)
                 self.killed = replace(self.killed, waiting=len(held))
         elif whole.over >= whole.total * KILL_AT:
-            for mate in self._crew.mates:
-                self.killed = self.killed or self._kill(mate)
+            for process in self._group.workers:
+                self.killed = self.killed or self._kill(process)
 
-    def _kill(self, mate: Mate) -> Killed | None:
+    def _kill(self, process: WorkerProcess) -> Killed | None:
         """Kill a worker that surely holds steps: it is paused first, and looked at when it can settle no more."""
-        worker = figures.worker_named(self._connection, self._load, mate.name)
+        worker = demo.worker_named(self._connection, self._load, process.name)
         if worker is None:
             return None
-        self._crew.pause(mate)
+        self._group.pause(process)
         time.sleep(STILL)
-        held = figures.held_by(self._connection, self._load, worker)
+        held = demo.held_by(self._connection, self._load, worker)
         if not held:
-            self._crew.resume(mate)
+            self._group.resume(process)
             return None
-        self._crew.kill(mate)
-        return Killed(mate.name, mate.process.pid, worker, len(held), len(held))
+        self._group.kill(process)
+        return Killed(process.name, process.process.pid, worker, len(held), len(held))
 
 
 class Rate:

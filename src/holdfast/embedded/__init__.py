@@ -11,10 +11,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from holdfast.config import Config, to_writer
-from holdfast.embedded import binaries, cluster, locks, places, rights, server
+from holdfast.embedded import binaries, cluster, folders, locks, rights, server
 from holdfast.embedded.binaries import binary
 from holdfast.embedded.failure import failed
-from holdfast.embedded.places import Home
+from holdfast.embedded.folders import Home
 from holdfast.errors import EmbeddedFailed
 
 __all__ = ["Status", "address", "admin_dsn", "binary", "ensure", "status", "stop"]
@@ -43,7 +43,7 @@ def address(config: Config) -> str:
 
 def ensure(home: Path) -> str:
     """Start the server of a home unless it runs, and give the DSN of its database."""
-    place = places.at(home)
+    place = folders.at(home)
     if not _is_usable(server.find(place)):
         try:
             _start(place, rights.identity())
@@ -57,7 +57,7 @@ def ensure(home: Path) -> str:
 
 def stop(home: Path) -> bool:
     """Stop the server of a home; False when none was running."""
-    place = places.at(home)
+    place = folders.at(home)
     if not place.start_lock.exists():
         return False
     with locks.locked(place.start_lock, within=TURN_WAIT) as turn:
@@ -69,13 +69,13 @@ def stop(home: Path) -> bool:
         if postmaster is None:
             return False
         server.stop(place, postmaster)
-        places.tidy(place)
+        folders.tidy(place)
         return True
 
 
 def status(home: Path) -> Status:
     """Say whether the server of a home runs, and where its things are; starts nothing."""
-    place = places.at(home)
+    place = folders.at(home)
     postmaster = server.find(place)
     return Status(
         running=postmaster is not None,
@@ -90,7 +90,7 @@ def status(home: Path) -> Status:
 
 def admin_dsn(home: Path, dbname: str = "postgres") -> str:
     """Give the superuser's DSN, for tests and repairs."""
-    return _dsn(places.at(home), cluster.SUPERUSER, dbname)
+    return _dsn(folders.at(home), cluster.SUPERUSER, dbname)
 
 
 def _is_decided(place: Home) -> bool:
@@ -102,7 +102,7 @@ def _is_usable(postmaster: server.Postmaster | None) -> bool:
 
 
 def _start(place: Home, identity: rights.Identity) -> None:
-    places.make(place, identity)
+    folders.make(place, identity)
     with locks.locked(place.start_lock, within=TURN_WAIT) as turn:
         _check_turn(place, turn)
         postmaster = server.find(place)
@@ -116,7 +116,7 @@ def _start(place: Home, identity: rights.Identity) -> None:
         with locks.locked(place.server_lock, within=ORPHAN_WAIT) as server_lock:
             if server_lock is None:
                 raise _not_ended(place)
-            places.furnish(place, identity)
+            folders.furnish(place, identity)
             cluster.ensure_data(place, identity, server_lock)
             cluster.write_settings(place, identity)
             server.launch(place, identity, server_lock)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.embedded import binaries, sizing
 from holdfast.embedded.failure import failed
-from holdfast.embedded.places import Home, own
+from holdfast.embedded.folders import Home, own
 from holdfast.embedded.rights import Identity, command
 
 SUPERUSER = "postgres"

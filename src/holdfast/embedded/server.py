@@ -13,7 +13,7 @@ import psutil
 
 from holdfast.embedded import binaries, cluster, locks
 from holdfast.embedded.failure import failed
-from holdfast.embedded.places import Home
+from holdfast.embedded.folders import Home
 from holdfast.embedded.rights import Identity, command
 
 START_WAIT = timedelta(seconds=60)

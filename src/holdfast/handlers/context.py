@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from holdfast import log, tracing
@@ -14,31 +14,20 @@ from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Level
 
 if TYPE_CHECKING:
-    from holdfast.connections.handler_tx import Spares
+    from holdfast.connections.handler_tx import HandlerExecutor
     from holdfast.handlers.transaction import Transaction
 
 PROGRESS_EACH = 1.0  # seconds: more often nobody looks, and each is a row
 
 
-class Desk(Protocol):
-    """How a context reaches the database, on connections that no claim and no renewal waits for."""
-
-    worker: str
-    lease: timedelta | None  # the worker's own, where it goes before that of the kind
-    spares: Spares
-
-    def make(self, call: Call[Any]) -> list[Any]:
-        """Make a call."""
-
-
 class Ctx:
     """The attempt that a handler is making. A handler takes it by a parameter annotated `Ctx`."""
 
-    __slots__ = ("_desk", "_noted", "_stop", "deadline_at", "step", "trace", "transaction_open")
+    __slots__ = ("_executor", "_noted", "_stop", "deadline_at", "step", "trace", "transaction_open")
 
-    def __init__(self, step: ClaimedStep, desk: Desk) -> None:
+    def __init__(self, step: ClaimedStep, executor: HandlerExecutor) -> None:
         self.step = step
-        self._desk = desk
+        self._executor = executor
         self._stop: str | None = None
         self._noted = 0.0
         self.trace: dict[str, str] | None = None  # the trace context that came with the input
@@ -78,11 +67,11 @@ class Ctx:
     @property
     def worker(self) -> str:
         """Who works on it."""
-        return self._desk.worker
+        return self._executor.worker
 
     @property
     def idempotency_key(self) -> str:
-        """A key for outside systems: the same in each attempt, so that they can tell a repeat."""
+        """A key for outside systems: the same in each attempt, so that they recognise a repeat."""
         return f"holdfast-step-{self.step.step_id}"
 
     @property
@@ -145,8 +134,10 @@ class Ctx:
 
     def heartbeat(self) -> None:
         """Lengthen the lease now, and learn whether it is still ours. The worker renews it anyway."""
-        desk = self._desk
-        held = self._make(calls.renew_leases(desk.worker, [self.lease_id], lease=desk.lease, step_ids=[self.step_id]))
+        executor = self._executor
+        held = self._make(
+            calls.renew_leases(executor.worker, [self.lease_id], lease=executor.lease, step_ids=[self.step_id])
+        )
         if not held:
             self._lost()
 
@@ -160,13 +151,13 @@ class Ctx:
         from holdfast.handlers.transaction import Transaction
 
         if self.transaction_open is None:
-            self.transaction_open = Transaction(self._desk.spares)
+            self.transaction_open = Transaction(self._executor.connections)
         return self.transaction_open
 
     def _make(self, call: Call[Any]) -> list[Any]:
         if self._stop is not None:
             self._lost()
-        return self._desk.make(call)
+        return self._executor.make(call)
 
     def _lost(self) -> None:
         self.tell_to_stop("its lease is lost")

@@ -37,7 +37,7 @@ Completes = Callable[[Sequence[int], Sequence[Wish]], Call[CompletedInput]]
 Versions = tuple["Handler", ...]
 
 
-def questions(
+def queries(
     steps: Sequence[ClaimedStep], versions: Callable[[str], Versions], *, is_traced: bool = False
 ) -> list[Call[CompletedInput]]:
     """Ask each face once for what the handlers of its own steps want, and for their trace."""
@@ -47,14 +47,14 @@ def questions(
         handler = handlers[-1]
         if handler.completes is None or not (len(handlers) > 1 or handler.wants or is_traced):
             continue
-        _, asked, wishes = by_face.setdefault(handler.face, (handler.completes, [], []))
-        asked.append(step.step_id)
+        _, step_ids, wishes = by_face.setdefault(handler.face, (handler.completes, [], []))
+        step_ids.append(step.step_id)
         for place, handler in enumerate(handlers):
             prefix = "" if len(handlers) == 1 else _prefix(place)
             wishes += [Wish(step.step_id, prefix + w.argument, w.name, w.source) for w in handler.wants]
             if is_traced:
                 wishes.append(Wish(step.step_id, prefix + TRACE, "", "trace"))
-    return [completes(asked, wishes) for completes, asked, wishes in by_face.values()]
+    return [completes(step_ids, wishes) for completes, step_ids, wishes in by_face.values()]
 
 
 def complete(step: ClaimedStep, answer: CompletedInput, handlers: Versions) -> tuple[ClaimedStep, Handler]:

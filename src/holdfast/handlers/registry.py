@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
 from typing import Any, Protocol
@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from holdfast.errors import BadTask
 from holdfast.handlers.inputs import Completes, Want
 from holdfast.handlers.signature import Signature
-from holdfast.kernel import calls, names
-from holdfast.kernel.call import Call
+from holdfast.kernel import calls
+from holdfast.kernel.call import Call, problem
 from holdfast.models import Json
 
 LONGEST_LEASE = timedelta(days=365)
@@ -21,10 +21,13 @@ MOST_GROWTH = 1000
 
 
 class RetryLaw(Protocol):
-    """How failures of a kind are tried again, in the words of a face."""
+    """How a face retries failures of a kind."""
 
     def definition(self, policy: str) -> Call[None]:
-        """Say it to the database under a name."""
+        """Return the call that stores it under a name."""
+
+    def without_waits(self) -> RetryLaw:
+        """Return the same law, by which a failure is retried at once: for tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class RetryPolicy:
     retryable: bool = True  # False: the first failure is final, whatever the limit
 
     def definition(self, policy: str) -> Call[None]:
-        """Say it to the database under a name."""
+        """Return the call that stores it under a name."""
         return calls.define_policy(
             policy,
             tries=self.limit,
@@ -51,6 +54,10 @@ class RetryPolicy:
             jitter=self.jitter,
             retryable=self.retryable,
         )
+
+    def without_waits(self) -> RetryPolicy:
+        """Return the same policy, by which a failure is retried at once."""
+        return replace(self, base=timedelta(0), waits=(), jitter=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +93,11 @@ class Handler:
 
 
 class Registry:
-    """Handlers by kind, those of the version that was added last before the others; and what else is said of them."""
+    """Handlers by kind, the version that was added last before the others; and other definitions that workers send."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, dict[str | None, Handler]] = {}
-        self._sayings: list[Callable[[], Call[None]]] = []
+        self._definitions: list[Callable[[], Call[None]]] = []
 
     def add(self, handler: Handler) -> None:
         """Register a handler; a kind has one for each version."""
@@ -107,21 +114,21 @@ class Registry:
 
     def changed(self, change: Callable[[Handler], Handler]) -> Registry:
         """Give a registry of the same handlers, each with something about it changed."""
-        made = Registry()
-        made._sayings = list(self._sayings)
+        registry = Registry()
+        registry._definitions = list(self._definitions)
         for versions in self._handlers.values():
             for handler in versions.values():
-                made.add(change(handler))
-        return made
+                registry.add(change(handler))
+        return registry
 
-    def also_say(self, saying: Callable[[], Call[None]]) -> None:
-        """Have one more thing said to the database by each worker that connects."""
-        self._sayings.append(saying)
+    def add_definition(self, definition: Callable[[], Call[None]]) -> None:
+        """Let each worker that connects send one more definition."""
+        self._definitions.append(definition)
 
-    def sayings(self) -> Iterator[Call[None]]:
-        """All that a worker says to the database about what it serves."""
+    def definitions(self) -> Iterator[Call[None]]:
+        """Return all that a worker sends to the database when it connects."""
         yield from chain.from_iterable(handler.definitions() for handler in self)
-        yield from (say() for say in self._sayings)
+        yield from (say() for say in self._definitions)
 
     def find(self, kind: str) -> Handler | None:
         """Give the handler of a kind."""
@@ -161,7 +168,7 @@ def _check(handler: Handler) -> None:
 
 def check_name(what: str, name: Any) -> None:
     """Refuse a name that the database would refuse each time a worker connects."""
-    if reason := names.problem(what, name):
+    if reason := problem(what, name):
         raise BadTask(reason)
 
 

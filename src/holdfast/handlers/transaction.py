@@ -12,16 +12,16 @@ from typing import Any
 from psycopg import AsyncConnection, Connection
 
 from holdfast.connections.deadline import within
-from holdfast.connections.handler_tx import Spares
+from holdfast.connections.handler_tx import TransactionConnections
 from holdfast.errors import HoldfastError, LeaseLost, TooLarge
 from holdfast.failpoints import failpoint
-from holdfast.kernel import calls, db, lost
+from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, SettledStep, Settlement
 
 
 class NotOpened(HoldfastError):
-    """A transaction was asked for and never entered."""
+    """ctx.transaction() was called and never entered."""
 
 
 class ResultTooLarge(TooLarge):
@@ -31,15 +31,15 @@ class ResultTooLarge(TooLarge):
 class Transaction:
     """Used by `with` in a plain handler and by `async with` in an async one. Leaving the block keeps it open."""
 
-    def __init__(self, spares: Spares) -> None:
+    def __init__(self, connections: TransactionConnections) -> None:
         self.is_broken = False  # its connection was gone before it was given up
-        self._spares = spares
+        self._connections = connections
         self._sync: Connection[Any] | None = None
         self._async: AsyncConnection[Any] | None = None
 
     def __enter__(self) -> Connection[Any]:
         if self._sync is None:
-            self._sync = self._spares.take()
+            self._sync = self._connections.take()
         return self._sync
 
     def __exit__(
@@ -50,7 +50,7 @@ class Transaction:
 
     async def __aenter__(self) -> AsyncConnection[Any]:
         if self._async is None:
-            self._async = await self._spares.atake()
+            self._async = await self._connections.atake()
         return self._async
 
     async def __aexit__(
@@ -60,42 +60,42 @@ class Transaction:
             await self.aabandon()
 
     def settle(self, settlement: Settlement) -> SettledStep:
-        """Say what became of the step in the same transaction, and commit; a lost lease undoes it all."""
+        """Settle the step in the same transaction, and commit; a lost lease undoes it all."""
         if self._sync is None:
             raise NotOpened("ctx.transaction() was not entered; write `with ctx.transaction() as tx:`")
         try:
-            with _answered(self._sync, self._spares.deadline):
+            with _answered(self._sync, self._connections.deadline):
                 settled = db.run(self._sync, self._settle(settlement))
                 _check(settlement, settled)
                 failpoint("before_commit")
                 self._sync.commit()
                 failpoint("after_commit")
             used, self._sync = self._sync, None
-            self._spares.give(used)
+            self._connections.give(used)
         finally:
             self.abandon()
         return settled[0]
 
     async def asettle(self, settlement: Settlement) -> SettledStep:
-        """Do as `settle` does."""
+        """The async twin of `settle`."""
         if self._async is None:
             raise NotOpened("ctx.transaction() was not entered; write `async with ctx.transaction() as tx:`")
         try:
-            with _answered(self._async, self._spares.deadline):
+            with _answered(self._async, self._connections.deadline):
                 settled = await db.arun(self._async, self._settle(settlement))
                 _check(settlement, settled)
                 failpoint("before_commit")
                 await self._async.commit()
                 failpoint("after_commit")
             used, self._async = self._async, None
-            await self._spares.agive(used)
+            await self._connections.agive(used)
         finally:
             await self.aabandon()
         return settled[0]
 
     def _settle(self, settlement: Settlement) -> Call[SettledStep]:
         # It is locked until the commit: a server that hears no more of us must not keep it from those who recover it.
-        return replace(calls.settle_steps([settlement]), then_within=self._spares.deadline)
+        return replace(calls.settle_steps([settlement]), then_within=self._connections.deadline)
 
     @property
     def is_open(self) -> bool:
@@ -110,7 +110,7 @@ class Transaction:
             self._sync = None
 
     async def aabandon(self) -> None:
-        """Do as `abandon` does."""
+        """The async twin of `abandon`."""
         if self._async is not None:
             self.is_broken = self._async.closed
             await self._async.close()
@@ -128,10 +128,10 @@ def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: time
     try:
         with within(connection, deadline):
             yield
-    except lost.BREAKS as error:
-        if not lost.is_lost(connection, error):
+    except db.BREAKS as error:
+        if not db.is_lost(connection, error):
             raise
-        raise lost.unknown(error, "the commit of ctx.transaction()", "the step's lease tells whether it was") from error
+        raise db.unknown(error, "the commit of ctx.transaction()", "the step's lease tells whether it was") from error
 
 
 def _check(settlement: Settlement, settled: list[SettledStep]) -> None:

@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.connections.deadline import within
 from holdfast.failpoints import failpoint
-from holdfast.kernel import calls, db, lost
+from holdfast.kernel import calls, db
 
 PATIENCE = timedelta(minutes=10)  # for one answer: a million rows take a minute
 
@@ -45,7 +45,7 @@ def start_steps(
 
 
 def start_tasks(connection: Connection[Any], tasks: Iterable[Start], *, tenant: str = "default") -> int:
-    """Start many tasks; tell how many."""
+    """Start many tasks, and return their number."""
     with within(connection, PATIENCE), _in_transaction(connection):
         _stage(connection, tasks)
         (taken,) = db.run(connection, calls.take_staged("work.task", tenant=tenant))
@@ -65,12 +65,12 @@ def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
             failpoint("before_bulk_commit")
             is_sent = True
         failpoint("after_bulk_commit")
-    except lost.BREAKS as error:
-        if not is_ours or not lost.is_lost(connection, error):
+    except db.BREAKS as error:
+        if not is_ours or not db.is_lost(connection, error):
             raise
         if not is_sent:
-            raise lost.gone(error, "nothing was started, for the database went away") from error
-        raise lost.unknown(
+            raise db.gone(error, "nothing was started, for the database went away") from error
+        raise db.unknown(
             error, "the commit of a bulk start", "look whether it is there, whole, before you start it again"
         ) from error
 

@@ -1,12 +1,26 @@
-"""A call of a SQL function as a value: sync and async differ only in who makes it."""
+"""A call of a SQL function as a value, who runs it, and the bounds of its arguments, as the database has them."""
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, LiteralString, TypeVar
+from typing import Any, Generic, LiteralString, Protocol, TypeVar
+
+from psycopg import AsyncConnection, Connection
+
+from holdfast.errors import BadInput, WaitTimedOut
+from holdfast.models import Span, span
 
 Row = TypeVar("Row")
+LONGEST_NAME = 200  # characters of a queue, worker, tenant or handler
+LONGEST_KEY = 400
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+FIRST_LOOK = 0.01  # seconds between looks, growing
+LAST_LOOK = 0.5
 
 _TEXTS = (
     "name", "queue", "key", "unique_key", "tenant", "worker", "reason", "machine", "step_machine", "kind", "policy",
@@ -39,7 +53,7 @@ class Call(Generic[Row]):
     is_read: bool = False  # it changes nothing: an answer that is lost leaves nothing to wonder about
 
     def misfit(self) -> str | None:
-        """Name an argument of the wrong type: the database knows no function that takes it, and says no more."""
+        """Name an argument of the wrong type; the database only reports that no function takes it."""
         for name, given in self.arguments.items():
             if given is None:
                 continue
@@ -52,6 +66,70 @@ class Call(Generic[Row]):
                     if not _is(item, expected):
                         return f"{name} must be a list of {words}, got {item!r} in it"
         return None
+
+
+class Executor(Protocol):
+    """Runs calls on connections of its own, or on one that the caller passes."""
+
+    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
+        """Make a call."""
+
+    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
+        """Make a call."""
+
+    def connection(self, conn: Connection[Any] | None = None) -> AbstractContextManager[Connection[Any]]:
+        """Lend a connection for several calls."""
+
+
+def pauses(timeout: Span | None, what: str) -> Iterator[float]:
+    """Give one pause after the other; raises WaitTimedOut when the time is up."""
+    until = None if timeout is None else time.monotonic() + span(timeout).total_seconds()
+    pause = FIRST_LOOK
+    while True:
+        yield pause if until is None else min(pause, max(0.0, until - time.monotonic()))
+        if until is not None and time.monotonic() >= until:
+            number = what.rpartition(" ")[2]
+            raise WaitTimedOut(
+                f"{what} is not over after {span(timeout or 0)}; it goes on: holdfast runs watch {number}"
+            )
+        pause = min(LAST_LOOK, pause * 1.5)
+
+
+def problem(what: str, given: Any, longest: int = LONGEST_NAME) -> str | None:
+    """Tell why a value cannot name something; None when it can."""
+    if not isinstance(given, str):
+        return f"{what} must be text, got {given!r}"
+    if not 1 <= len(given) <= longest or _CONTROL.search(given):
+        shown = repr(given if len(given) <= 50 else given[:50] + "…")
+        return f"{what} must have 1 to {longest} characters and no control characters, got {len(given)}: {shown}"
+    return None
+
+
+def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -> None:
+    """Refuse what cannot name anything; None is left to the database's default."""
+    for what, given in names:
+        reason = None if given is None else problem(what, given, longest)
+        if reason is not None:
+            raise BadInput(reason)
+
+
+def check_tenant(given: Any) -> None:
+    """Refuse what is not the name of one tenant."""
+    check_names([("tenant", "" if given is None else given)])
+    if given == "*":
+        raise BadInput("tenant must be one tenant, got *, which stands for all")
+
+
+def check_priority(given: Any) -> None:
+    """Refuse what is not a priority."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= 9:
+        raise BadInput(f"priority must be a whole number from 0 to 9, got {given!r}; use 9 for the most urgent")
+
+
+def check_due(given: Any) -> None:
+    """Refuse what is not a point in time."""
+    if given is not None and not isinstance(given, datetime):
+        raise BadInput(f"due_at must be a datetime, got {given!r}")
 
 
 def _is(given: Any, expected: type) -> bool:

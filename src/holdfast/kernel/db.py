@@ -12,28 +12,27 @@ from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, sql
-from psycopg.adapt import Buffer, Dumper
-from psycopg.pq import Format, TransactionStatus
+from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
 from holdfast import errors
-from holdfast.config import Config, check_dsn
-from holdfast.connections.deadline import AsyncBounded, Bounded
 from holdfast.failpoints import failpoint
-from holdfast.kernel import lost, self_test_schema
 from holdfast.kernel.call import Call
-from holdfast.models import Json, Unreadable
+from holdfast.models import Unreadable
 
 Row = TypeVar("Row")
 AnyCursor = TypeVar("AnyCursor", Cursor[Any], AsyncCursor[Any])
 
 _INT = 2**31 - 1
-CONNECT_WITHIN = 10  # seconds
-PREPARE_AFTER = 5  # uses of a statement on one connection, as psycopg has it
 TRIES = 5  # of a call that met a deadlock, in a transaction of its own
 DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+BREAKS = (psycopg.OperationalError, psycopg.InterfaceError, errors.Unreachable)  # what a lost connection raises
+# The server ends the connection with these. The driver may notice the end only when it uses it again.
+_ENDINGS = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"})
+_CONNECTION = "08"  # the class of SQLSTATEs; poolers use it for all that they refuse
+_STARTS = frozenset({"start_task", "start_tasks", "start_run", "initialize_task", "take_staged"})
 # The database does not tell which row: under row-level security it keeps the detail to itself.
 _CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str]] = {
     "run_step_names": (errors.BadInput, "two steps of the run would have one name; a name stands once in a run"),
@@ -54,7 +53,7 @@ _BAD_INPUT = (
 def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     """Make the call: in the transaction that is open on the connection, else in one of its own."""
     for last in range(1 - TRIES, 1):
-        stood = connection.pgconn.transaction_status
+        status = connection.pgconn.transaction_status
         try:
             with translated(call), connection.cursor(row_factory=_rows(call)) as cursor:
                 failpoint(f"before_{call.function}")
@@ -64,18 +63,18 @@ def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
         except DEADLOCK:
             if last == 0 or not _is_alone(connection):
                 raise
-        except lost.BREAKS as error:
-            ours = _broken(connection, call, stood, error)
-            if ours is None:
+        except BREAKS as error:
+            translated_error = _broken(connection, call, status, error)
+            if translated_error is None:
                 raise
-            raise ours from error
+            raise translated_error from error
     raise AssertionError("not reached")
 
 
 async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     """Make the call, as `run` does."""
     for last in range(1 - TRIES, 1):
-        stood = connection.pgconn.transaction_status
+        status = connection.pgconn.transaction_status
         try:
             with translated(call):
                 async with connection.cursor(row_factory=_rows(call)) as cursor:
@@ -87,60 +86,12 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
         except DEADLOCK:
             if last == 0 or not _is_alone(connection):
                 raise
-        except lost.BREAKS as error:
-            ours = _broken(connection, call, stood, error)
-            if ours is None:
+        except BREAKS as error:
+            translated_error = _broken(connection, call, status, error)
+            if translated_error is None:
                 raise
-            raise ours from error
+            raise translated_error from error
     raise AssertionError("not reached")
-
-
-def connect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> Bounded:
-    """Open a connection in autocommit, or say why there is none."""
-    with _translated_connect(dsn):
-        return Bounded.connect(dsn, **options(timeout))
-
-
-async def aconnect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> AsyncBounded:
-    """Open a connection, as `connect` does."""
-    with _translated_connect(dsn):
-        return await AsyncBounded.connect(dsn, **aoptions(timeout))
-
-
-@contextmanager
-def opened(dsn: str) -> Iterator[Bounded]:
-    """Open a connection for statements of the caller's own; should it break, say so in our words."""
-    with connect(dsn) as connection:
-        try:
-            yield connection
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if lost.is_lost(connection, error):
-                raise lost.gone(error) from error
-            raise translate(error) or _gave_up(error) from error
-
-
-def _gave_up(error: psycopg.Error) -> errors.DatabaseError:
-    return errors.DatabaseError(f"the database gave up: {_words(error)}; try again when it has less to do")
-
-
-def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
-    """How each connection of ours is opened, wherever that is done."""
-    return {
-        "autocommit": True,
-        "connect_timeout": timeout,
-        "prepare_threshold": PREPARE_AFTER if _prepares() else None,
-        **self_test_schema.connects(),
-    }
-
-
-def aoptions(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
-    """How each async one is."""
-    return options(timeout) | self_test_schema.aconnects()
-
-
-@cache
-def _prepares() -> bool:
-    return Config().prepare_statements
 
 
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
@@ -149,14 +100,59 @@ def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
 
 
 def _broken(
-    connection: Connection[Any] | AsyncConnection[Any], call: Call[Any], stood: int, error: BaseException
+    connection: Connection[Any] | AsyncConnection[Any], call: Call[Any], status: int, error: BaseException
 ) -> errors.DatabaseError | None:
     """Name what a lost connection means for a call; None inside a transaction, whose owner knows what it means."""
-    if not connection.autocommit or not lost.is_lost(connection, error):
+    if not connection.autocommit or not is_lost(connection, error):
         return None
-    if stood == TransactionStatus.UNKNOWN:  # it was closed before: nothing was sent
-        return lost.gone(error)
-    return lost.unanswered(call, error) if stood == TransactionStatus.IDLE else None
+    if status == TransactionStatus.UNKNOWN:  # it was closed before: nothing was sent
+        return gone(error)
+    return unanswered(call, error) if status == TransactionStatus.IDLE else None
+
+
+def is_lost(connection: Connection[Any] | AsyncConnection[Any], error: BaseException) -> bool:
+    """Whether an error came with the end of the connection, noticed by the driver or not."""
+    state = error.sqlstate or "" if isinstance(error, psycopg.Error) else ""
+    return connection.closed or connection.broken or state in _ENDINGS or state.startswith(_CONNECTION)
+
+
+def unanswered(call: Call[Any], error: BaseException) -> errors.DatabaseError:
+    """Say that a call was sent on a connection that then broke: of a write nobody knows here whether it was done."""
+    place = f"{call.schema}.{call.function}"
+    if call.is_read:
+        return gone(error, f"{place} was not answered")
+    return unknown(error, place, _repeat(call))
+
+
+def gone(error: BaseException, what: str = "the database went away") -> errors.Unreachable:
+    """Say that a connection is gone and nothing was done by it."""
+    return errors.Unreachable(f"{what}: {_line(error)}; see that the server runs, and try again")
+
+
+def unknown(error: BaseException, place: str, then: str) -> errors.CommitUnknown:
+    """Say that the answer to a write was lost, and how to go on."""
+    return errors.CommitUnknown(f"{place} was not answered, so it may have been done or not: {_line(error)}; {then}")
+
+
+def gave_up(error: psycopg.Error) -> errors.DatabaseError:
+    """Describe an error that the server gave for no fault of the call."""
+    return errors.DatabaseError(f"the database gave up: {_message_and_hint(error)}; try again when it has less to do")
+
+
+def _repeat(call: Call[Any]) -> str:
+    key = call.arguments.get("key")
+    match call.function in _STARTS, key:
+        case True, None:
+            return "look for it before you start it again, or start with a key, which may be repeated"
+        case True, _:
+            return f"start it again with the same key, {key!r}: it is not done twice"
+        case _:
+            return "look how it stands, or ask again"
+
+
+def _line(error: BaseException) -> str:
+    what, _, _way_on = str(error).rpartition("; ")  # of an error of ours, without its way on
+    return " ".join((what if what and isinstance(error, errors.HoldfastError) else str(error)).split())
 
 
 def _statement(call: Call[Any]) -> bytes:
@@ -214,34 +210,16 @@ def _named_tuple_row(row: Any) -> Any:
     return lambda _cursor: make
 
 
-class _JsonDumper(Dumper):
-    oid = psycopg.adapters.types["jsonb"].oid
-
-    def dump(self, obj: Json) -> Buffer:
-        return obj.encode()
-
-
-class _JsonBinaryDumper(_JsonDumper):
-    format = Format.BINARY
-
-    def dump(self, obj: Json) -> Buffer:
-        return b"\x01" + obj.encode()  # jsonb's own version byte
-
-
-psycopg.adapters.register_dumper(Json, _JsonDumper)
-psycopg.adapters.register_dumper(Json, _JsonBinaryDumper)
-
-
 @contextmanager
 def translated(call: Call[Any] | None = None) -> Iterator[None]:
     """Raise our own error for each that has one: by the SQLSTATE, and nowhere else."""
     try:
         yield
     except psycopg.Error as error:
-        ours = _misfit(error, call) or translate(error)
-        if ours is None:
+        translated_error = _misfit(error, call) or translate(error)
+        if translated_error is None:
             raise
-        raise ours from error
+        raise translated_error from error
     except RecursionError as error:
         raise errors.BadInput("the JSON is nested too deep; flatten it, or keep it elsewhere") from error
     except UnicodeEncodeError as error:  # a lone surrogate: it has no UTF-8
@@ -259,19 +237,21 @@ def translate(error: psycopg.Error) -> errors.HoldfastError | None:
     """Find our error for one of the database's; None where it has none and speaks for itself."""
     leaf = errors.BY_SQLSTATE.get(error.sqlstate or "")
     if leaf is not None:
-        return leaf(_words(error))
+        return leaf(_message_and_hint(error))
     match error:
         case psycopg.errors.UntranslatableCharacter() | psycopg.errors.CharacterNotInRepertoire():
-            return errors.BadInput(f"the text cannot be stored: {_words(error)}; leave NUL and lone surrogates out")
+            return errors.BadInput(
+                f"the text cannot be stored: {_message_and_hint(error)}; leave NUL and lone surrogates out"
+            )
         case psycopg.IntegrityError() if error.diag.constraint_name in _CONSTRAINTS:
             leaf, said = _CONSTRAINTS[error.diag.constraint_name]
             return leaf(said)
         case _ if isinstance(error, _BAD_INPUT):
-            return errors.BadInput(_words(error))
+            return errors.BadInput(_message_and_hint(error))
         case psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction() | psycopg.errors.UndefinedTable():
-            return errors.NotMigrated(f"{_words(error)}; run `holdfast db migrate`")
+            return errors.NotMigrated(f"{_message_and_hint(error)}; run `holdfast db migrate`")
         case psycopg.errors.InsufficientPrivilege():
-            return errors.PermissionMissing(f"{_words(error)}; grant the login one of the hf_ roles")
+            return errors.PermissionMissing(f"{_message_and_hint(error)}; grant the login one of the hf_ roles")
     return _trouble_of_the_server(error)
 
 
@@ -285,15 +265,6 @@ def _trouble_of_the_server(error: psycopg.Error) -> errors.DatabaseError | None:
     return None
 
 
-def _words(error: psycopg.Error) -> str:
+def _message_and_hint(error: psycopg.Error) -> str:
     said = error.diag.message_primary or str(error)
     return f"{said}; {error.diag.message_hint}" if error.diag.message_hint else said
-
-
-@contextmanager
-def _translated_connect(dsn: str) -> Iterator[None]:
-    check_dsn(dsn)
-    try:
-        yield
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:  # a handshake that breaks off is either
-        raise lost.why_not_connected(str(error).strip()) from error

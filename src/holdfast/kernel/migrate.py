@@ -11,8 +11,9 @@ import psycopg
 from psycopg import Connection
 
 from holdfast import errors
+from holdfast.connections.deadline import connection_to
 from holdfast.failpoints import failpoint
-from holdfast.kernel import db, sources
+from holdfast.kernel import sources
 from holdfast.kernel.sources import Migration
 
 OLDEST = 150000
@@ -53,7 +54,7 @@ class SchemaStatus:
 def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
     """Apply what is missing, each part in a transaction of its own, and give the names of what was applied."""
     say = progress or (lambda _: None)
-    with db.opened(dsn) as connection:
+    with connection_to(dsn) as connection:
         _preflight(connection)
         make_roles(connection)
         applied = [m.name for m in sources.migrations() if _apply(connection, m, say)]
@@ -64,7 +65,7 @@ def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
 
 def status(dsn: str) -> SchemaStatus:
     """Say how far a database is migrated; changes nothing."""
-    with db.opened(dsn) as connection:
+    with connection_to(dsn) as connection:
         _check_server(connection)
         done = _applied(connection)
         pending = [m.name for m in sources.migrations() if m.number not in done]

@@ -1,8 +1,8 @@
-"""Reads for people: a question is a value, and its answer rows as frozen dataclasses."""
+"""Reads for people: a query is a value, and its rows are frozen dataclasses."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, LiteralString, TypeVar
 
@@ -26,30 +26,45 @@ class JsonText:
     text: str
 
 
+JSON_COLUMNS = frozenset({"input", "cursor", "result", "error", "payload", "about", "context"})
+
+
+def as_mapping(row: Any) -> dict[str, Any]:
+    """Give a row as a mapping that becomes JSON: its columns of JSON are marked, and so stay as they are."""
+    columns = asdict(row)
+    return {k: JsonText(v) if k in JSON_COLUMNS and v is not None else v for k, v in columns.items()}
+
+
 @dataclass(frozen=True, slots=True)
-class Question(Generic[Row]):
-    """A read, not yet made; `row` is what each row of the answer becomes."""
+class Query(Generic[Row]):
+    """A read that is not yet made; `row` is the type of each row."""
 
     text: LiteralString
     row: type[Row]
     arguments: dict[str, Any]
 
 
-def ask(connection: Connection[Any], question: Question[Row]) -> list[Row]:
-    """Ask, in the transaction that is open on the connection, else in one of its own."""
-    factory: Any = class_row(question.row) if is_dataclass(question.row) else scalar_row
+def query(connection: Connection[Any], read: Query[Row]) -> list[Row]:
+    """Return the rows of a read, in the transaction that is open on the connection, else in one of its own."""
+    factory: Any = class_row(read.row) if is_dataclass(read.row) else scalar_row
     with translated(), connection.transaction(), connection.cursor(row_factory=factory) as cursor:
         cursor.execute(BY_INDEX)
-        rows: list[Row] = cursor.execute(question.text, question.arguments).fetchall()
+        rows: list[Row] = cursor.execute(read.text, read.arguments).fetchall()
         return rows
 
 
-def ask_one(connection: Connection[Any], question: Question[Row]) -> Row | None:
-    """Ask for a row that is there or not."""
-    return next(iter(ask(connection, question)), None)
+def query_one(connection: Connection[Any], read: Query[Row]) -> Row | None:
+    """Return the first row, or None."""
+    return next(iter(query(connection, read)), None)
+
+
+def limit_time(connection: Connection[Any], span: timedelta) -> None:
+    """Let the server give up each statement of this connection after a span."""
+    milliseconds = str(round(span.total_seconds() * 1000))
+    connection.execute("select pg_catalog.set_config('statement_timeout', %s, false)", [milliseconds])
 
 
 def moment_ago(connection: Connection[Any], span: timedelta) -> datetime:
     """Give the moment a span ago, by the database's clock."""
-    (moment,) = ask(connection, Question("select holdfast.clock() - %(span)s", datetime, {"span": span}))
+    (moment,) = query(connection, Query("select holdfast.clock() - %(span)s", datetime, {"span": span}))
     return moment

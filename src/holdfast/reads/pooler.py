@@ -6,8 +6,9 @@ from contextlib import ExitStack
 
 import psycopg
 
-from holdfast.kernel import db
-from holdfast.reads.doctor import Check
+from holdfast.connections.deadline import connect, options
+from holdfast.kernel import hints as kernel_hints
+from holdfast.reads.schema_checks import Check
 
 CHANNEL = "holdfast_doctor"
 HINT_WAIT = 2.0  # seconds
@@ -16,9 +17,9 @@ BROKEN = (psycopg.errors.DuplicatePreparedStatement, psycopg.errors.InvalidSqlSt
 
 def hints(address: str) -> Check:
     """What one connection notifies of another hears."""
-    with db.connect(address) as listening, db.connect(address) as other:
-        listening.execute(f"listen {CHANNEL}", prepare=False)
-        other.execute("select pg_catalog.pg_notify(%s, '')", [CHANNEL], prepare=False)
+    with connect(address) as listening, connect(address) as other:
+        listening.execute(kernel_hints.listen(CHANNEL), prepare=False)
+        other.execute(kernel_hints.notify(CHANNEL), prepare=False)
         heard = list(listening.notifies(timeout=HINT_WAIT, stop_after=1))
     if heard:
         return Check("hints", "ok", "a hint sent on one connection was heard on another")
@@ -33,9 +34,7 @@ def hints(address: str) -> Check:
 def statements(address: str, *, prepares: bool) -> Check:
     """What was prepared on a connection is there when it is used again, and nobody else's is."""
     with ExitStack() as stack:
-        both = [
-            stack.enter_context(psycopg.connect(address, **db.options() | {"prepare_threshold": 0})) for _ in range(2)
-        ]
+        both = [stack.enter_context(psycopg.connect(address, **options() | {"prepare_threshold": 0})) for _ in range(2)]
         try:
             for connection in both * 2:
                 connection.execute("select %s::int", [1])

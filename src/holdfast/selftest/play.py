@@ -10,16 +10,17 @@ from dataclasses import dataclass
 
 import psycopg
 
+from holdfast.connections.deadline import connect
 from holdfast.errors import HoldfastError, Unreachable
-from holdfast.kernel import db, migrate, self_test_schema
-from holdfast.selftest import faults, place
-from holdfast.selftest import load as loads
+from holdfast.kernel import migrate, self_test_schema
+from holdfast.kernel import self_test_place as place
+from holdfast.selftest import faults, rounds
 from holdfast.selftest.faults import LEASE
 from holdfast.selftest.history import judge, taken_early
 from holdfast.selftest.reaper import reaped
 from holdfast.selftest.stage import QUEUE, Made, Sizes, Stage
 from holdfast.selftest.tasks import FOLDER_VARIABLE
-from holdfast.worker_processes import Terms, crew
+from holdfast.worker_processes import GroupOptions, worker_group
 
 APP = "holdfast.selftest.tasks:hf"
 CONCURRENCY = 4
@@ -72,7 +73,7 @@ def run(dsn: str, sizes: Sizes, seed: int, show: Show) -> list[Row]:
     name = place.new_name()
     with reaped(dsn, name), place.locked(dsn):
         show("setting up", f"schema {name}")
-        with db.connect(dsn) as connection:
+        with connect(dsn) as connection:
             place.sweep(connection)
             place.make(connection, name)
         with self_test_schema.renamed(name):
@@ -83,16 +84,16 @@ def run(dsn: str, sizes: Sizes, seed: int, show: Show) -> list[Row]:
 
 @contextmanager
 def staged(dsn: str, name: str, sizes: Sizes, seed: int) -> Iterator[Stage]:
-    """Set the stage: a folder and a crew at work."""
+    """Set the stage: a folder and a group of workers."""
     folder = place.folder_of(name)
     folder.mkdir(mode=0o700)
     settings = {**SETTINGS, self_test_schema.VARIABLE.removeprefix("HOLDFAST_"): name}
     settings[FOLDER_VARIABLE.removeprefix("HOLDFAST_")] = str(folder)
-    terms = Terms(dsn, APP, CONCURRENCY, "holdfast doctor --self-test", settings)
-    with db.connect(dsn) as connection, crew(terms) as aboard:
+    terms = GroupOptions(dsn, APP, CONCURRENCY, "holdfast doctor --self-test", settings)
+    with connect(dsn) as connection, worker_group(terms) as group:
         for _ in range(sizes.workers):
-            aboard.hire(QUEUE)
-        yield Stage(dsn, connection, aboard, folder, random.Random(seed))  # noqa: S311 - so that it can be repeated
+            group.start(QUEUE)
+        yield Stage(dsn, connection, group, folder, random.Random(seed))  # noqa: S311 - so that it can be repeated
 
 
 def _rows(stage: Stage, sizes: Sizes, show: Show) -> Iterator[Row]:
@@ -110,7 +111,7 @@ def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
     stage.told("begins")
     try:
         made = fault.make(stage, sizes)
-        found = loads.gather(stage.connection, made.load, stage.folder)
+        found = rounds.gather(stage.connection, made.load, stage.folder)
     except (psycopg.Error, HoldfastError) as error:
         if stage.connection.closed:
             raise Unreachable(f"the database went away: {error}; see that the server runs, and try again") from error

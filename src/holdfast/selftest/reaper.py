@@ -14,9 +14,10 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
+from holdfast.connections.deadline import connect
 from holdfast.errors import DatabaseError, HoldfastError
-from holdfast.kernel import db, self_test_schema
-from holdfast.selftest import place
+from holdfast.kernel import self_test_place as place
+from holdfast.kernel import self_test_schema
 from holdfast.worker_processes import inherited
 
 WAIT = 120  # seconds: longer than it may take
@@ -60,7 +61,7 @@ def end_processes(name: str) -> None:
 def remove(dsn: str, name: str) -> None:
     """Remove the schema and what came with it, as soon as nobody holds the lock: the self-test itself let go of it."""
     until = time.monotonic() + LOCK_WAIT
-    with db.connect(dsn) as connection:
+    with connect(dsn) as connection:
         while place.is_there(connection, name) and time.monotonic() < until:
             with suppress(place.SelfTestRuns), place.locked(dsn):
                 place.sweep(connection)

@@ -1,4 +1,4 @@
-"""The stage of a self-test: a crew at work on tasks, and what a fault needs to make it suffer."""
+"""The stage of a self-test: a group of workers on tasks, and what a fault needs to make it suffer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any
 
 from psycopg import Connection
 
-from holdfast.selftest import load as loads
-from holdfast.selftest.load import Load
-from holdfast.worker_processes import Crew, Mate
+from holdfast.reads import self_test
+from holdfast.reads.self_test import Load
+from holdfast.selftest import rounds
+from holdfast.worker_processes import WorkerGroup, WorkerProcess
 
 QUEUE = "selftest"
 LOOK_EACH = 0.05  # seconds
@@ -45,26 +46,28 @@ class Made:
 
 
 class Stage:
-    """The place where faults happen: a connection, a crew at work on one queue, and a folder that handlers write to."""
+    """The place where faults happen: a connection, a group of workers on one queue, and the handlers' folder."""
 
-    def __init__(self, dsn: str, connection: Connection[Any], crew: Crew, folder: Path, chance: random.Random) -> None:
+    def __init__(
+        self, dsn: str, connection: Connection[Any], group: WorkerGroup, folder: Path, chance: random.Random
+    ) -> None:
         self.dsn = dsn
         self.connection = connection
-        self.crew = crew
+        self.group = group
         self.folder = folder
         self.chance = chance
         self.told: Callable[[str], None] = lambda _: None
 
     def start(self, count: int, seconds: float, *queues: str) -> Load:
-        """Start so many tasks, for the crew unless other queues are named."""
-        return loads.start(self.connection, count, seconds, queues or (QUEUE,))
+        """Start so many tasks, for the group unless other queues are named."""
+        return rounds.start(self.connection, count, seconds, queues or (QUEUE,))
 
     def until(self, happened: Callable[[], bool], load: Load) -> bool:
         """Wait for something, as long as tasks of the load come to their end; say whether it happened."""
         changed_at, last = time.monotonic(), -1
         while not happened():
-            self.crew.check()
-            done = loads.over(self.connection, load)
+            self.group.check()
+            done = self_test.over(self.connection, load)
             if done != last:
                 changed_at, last = time.monotonic(), done
             self.told(f"{done:,} of {load.started:,} tasks over")
@@ -75,26 +78,26 @@ class Stage:
 
     def until_over(self, load: Load, share: float = 1.0) -> bool:
         """Wait until a share of the tasks is over."""
-        return self.until(lambda: loads.over(self.connection, load) >= share * load.started, load)
+        return self.until(lambda: self_test.over(self.connection, load) >= share * load.started, load)
 
-    def catch_one(self, load: Load) -> tuple[Mate, set[int]] | None:
+    def catch_one(self, load: Load) -> tuple[WorkerProcess, set[int]] | None:
         """Pause a worker while it holds steps, and tell their leases; None when nothing is left to hold."""
         until = time.monotonic() + PATIENCE
-        while loads.over(self.connection, load) < load.started and time.monotonic() < until:
-            self.crew.check()
-            for mate in self.chance.sample(self.crew.at_work, len(self.crew.at_work)):
-                if leases := self._caught(mate, load):
-                    return mate, leases
+        while self_test.over(self.connection, load) < load.started and time.monotonic() < until:
+            self.group.check()
+            for worker in self.chance.sample(self.group.at_work, len(self.group.at_work)):
+                if leases := self._caught(worker, load):
+                    return worker, leases
             time.sleep(LOOK_EACH)
         return None
 
-    def _caught(self, mate: Mate, load: Load) -> set[int]:
+    def _caught(self, worker: WorkerProcess, load: Load) -> set[int]:
         """Pause it if it holds steps; it is looked at again when it can settle no more."""
-        if mate.name not in loads.held(self.connection, load):
+        if worker.name not in self_test.held(self.connection, load):
             return set()
-        self.crew.pause(mate)
+        self.group.pause(worker)
         time.sleep(STILL)
-        leases = loads.held(self.connection, load).get(mate.name, set())
+        leases = self_test.held(self.connection, load).get(worker.name, set())
         if not leases:
-            self.crew.resume(mate)
+            self.group.resume(worker)
         return leases

@@ -16,12 +16,12 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast.app import Holdfast
+from holdfast.connections.deadline import connect
 from holdfast.errors import WaitTimedOut
+from holdfast.flow.decisions import Decision
 from holdfast.flow.define import Flow
 from holdfast.flow.events import Event
-from holdfast.flow.finalize import Decision
 from holdfast.flow.handle import FlowRun
-from holdfast.kernel import db
 from holdfast.testing.kit import Clock, drain
 
 MOST_IDLE = 100  # passes in which nothing is settled, before a task is said to be stuck
@@ -74,7 +74,7 @@ def play(hf: Holdfast, run: FlowRun, told: list[Event] | None = None) -> Played:
     usual, collecting = coordinator.strategy, Collecting()
     coordinator.strategy = collecting
     try:
-        with db.connect(hf.dsn) as connection:
+        with connect(hf.dsn) as connection:
             _run_to_end(hf, run, Clock(connection), collecting)
     finally:
         coordinator.strategy = usual

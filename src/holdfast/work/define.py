@@ -14,9 +14,8 @@ from holdfast import tracing
 from holdfast.errors import BadInput
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
-from holdfast.kernel import bulk, calls, names
-from holdfast.kernel.call import Call
-from holdfast.kernel.door import Door
+from holdfast.kernel import bulk, calls
+from holdfast.kernel.call import LONGEST_KEY, Call, Executor, check_due, check_names, check_priority, check_tenant
 from holdfast.work.handle import Handle
 
 P = ParamSpec("P")
@@ -25,7 +24,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """What a start may say beside the arguments."""
+    """Options of a start beside the arguments."""
 
     key: str | None = None
     unique_key: str | None = None
@@ -36,19 +35,19 @@ class StartOptions:
     conn: Any = None
 
     def __post_init__(self) -> None:
-        names.check_names([("queue", self.queue)])
-        names.check_names([("key", self.key), ("unique_key", self.unique_key)], names.LONGEST_KEY)
-        names.check_due(self.due_at)
-        names.check_priority(self.priority)
-        names.check_tenant(self.tenant)
+        check_names([("queue", self.queue)])
+        check_names([("key", self.key), ("unique_key", self.unique_key)], LONGEST_KEY)
+        check_due(self.due_at)
+        check_priority(self.priority)
+        check_tenant(self.tenant)
 
 
 class Task(Generic[P, R]):
     """A function that is started to be run by a worker. Calling it runs it here and now, as any function."""
 
-    def __init__(self, handler: Handler, door: Door, options: StartOptions | None = None) -> None:
+    def __init__(self, handler: Handler, executor: Executor, options: StartOptions | None = None) -> None:
         self.handler = handler
-        self._door = door
+        self._executor = executor
         self._options = options or StartOptions()
         functools.update_wrapper(self, handler.function)
 
@@ -80,21 +79,21 @@ class Task(Generic[P, R]):
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
         `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first.
         """
-        given = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
-        return Task(self.handler, self._door, given)
+        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
+        return Task(self.handler, self._executor, options)
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Start it, with arguments as the function types them."""
-        (step_id,) = self._door.make(self._start(args, kwargs), self._options.conn)
+        (step_id,) = self._executor.make(self._start(args, kwargs), self._options.conn)
         return self._handle(step_id)
 
     async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Start it, as `start` does."""
-        (step_id,) = await self._door.amake(self._start(args, kwargs), self._options.conn)
+        (step_id,) = await self._executor.amake(self._start(args, kwargs), self._options.conn)
         return self._handle(step_id)
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
-        """Start one task for each set of named arguments, by COPY, all or none; tell how many."""
+        """Start one task for each set of named arguments, by COPY, all or none, and return their number."""
         signature, options = self.handler.signature, self._options
         for option in ("key", "unique_key", "due_at"):
             if getattr(options, option) is not None:
@@ -104,7 +103,7 @@ class Task(Generic[P, R]):
             bulk.Start(self.name, signature.write(signature.check((), each)), queue, options.priority)
             for each in arguments
         )
-        with self._door.connection(options.conn) as connection:
+        with self._executor.connection(options.conn) as connection:
             return bulk.start_tasks(connection, rows, tenant=options.tenant)
 
     def _traced(self, checked: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +112,7 @@ class Task(Generic[P, R]):
         return checked if carrier is None else {**checked, TRACE: carrier}
 
     def _handle(self, step_id: int) -> Handle[R]:
-        return Handle(step_id, self.handler.signature.read_result, self._door)
+        return Handle(step_id, self.handler.signature.read_result, self._executor)
 
     def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call[int]:
         signature, options = self.handler.signature, self._options

@@ -1,4 +1,4 @@
-"""What a caller holds of a task that was started: its number, and ways to wait for it, read it and steer it."""
+"""The handle of a task that was started: its number, and ways to wait for it, read it and control it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.kernel import calls
-from holdfast.kernel.door import Door
-from holdfast.kernel.waiting import pauses
-from holdfast.models import Span, StepResult
+from holdfast.kernel.call import Executor, pauses
+from holdfast.models import Span, StepResult, error_line
 
 R = TypeVar("R")
 
@@ -21,21 +20,21 @@ class Handle(Generic[R]):
     name would be a keyword, is `await_over`.
     """
 
-    def __init__(self, step_id: int, read_result: Callable[[Any, str], R], door: Door) -> None:
+    def __init__(self, step_id: int, read_result: Callable[[Any, str], R], executor: Executor) -> None:
         self.id = step_id
         self._read_result = read_result
-        self._door = door
+        self._executor = executor
 
     def __repr__(self) -> str:
         return f"<started {self.id}>"
 
     def look(self) -> StepResult:
         """See how it stands now."""
-        return self._found(self._door.make(calls.step_results([self.id])))
+        return self._found(self._executor.make(calls.step_results([self.id])))
 
     async def alook(self) -> StepResult:
         """See how it stands now."""
-        return self._found(await self._door.amake(calls.step_results([self.id])))
+        return self._found(await self._executor.amake(calls.step_results([self.id])))
 
     def wait(self, timeout: Span | None = None) -> R:
         """Wait until it is over, and give its result.
@@ -43,54 +42,53 @@ class Handle(Generic[R]):
         Raises RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
         """
         for pause in pauses(timeout, f"step {self.id}"):
-            found = self.look()
-            if found.outcome is not None:
-                return self._result(found)
+            result = self.look()
+            if result.outcome is not None:
+                return self._result(result)
             time.sleep(pause)
         raise AssertionError("not reached")
 
     async def await_over(self, timeout: Span | None = None) -> R:
         """Wait as `wait` does."""
         for pause in pauses(timeout, f"step {self.id}"):
-            found = await self.alook()
-            if found.outcome is not None:
-                return self._result(found)
+            result = await self.alook()
+            if result.outcome is not None:
+                return self._result(result)
             await asyncio.sleep(pause)
         raise AssertionError("not reached")
 
     def cancel(self, reason: str | None = None) -> None:
-        """Cancel it; a handler that runs is told."""
-        self._door.make(calls.cancel(str(self.id), reason))
+        """Cancel it; a running handler is told to stop."""
+        self._executor.make(calls.cancel(str(self.id), reason))
 
     async def acancel(self, reason: str | None = None) -> None:
-        """Cancel it; a handler that runs is told."""
-        await self._door.amake(calls.cancel(str(self.id), reason))
+        """Cancel it; a running handler is told to stop."""
+        await self._executor.amake(calls.cancel(str(self.id), reason))
 
     def retry(self, reason: str | None = None) -> None:
         """Try it again, now that it failed."""
-        self._door.make(calls.retry(str(self.id), reason))
+        self._executor.make(calls.retry(str(self.id), reason))
 
     async def aretry(self, reason: str | None = None) -> None:
         """Try it again, now that it failed."""
-        await self._door.amake(calls.retry(str(self.id), reason))
+        await self._executor.amake(calls.retry(str(self.id), reason))
 
     def _found(self, rows: list[StepResult]) -> StepResult:
         if not rows:
             raise NotFound(f"there is no step {self.id}; it was pruned, or is another tenant's")
         return rows[0]
 
-    def _result(self, found: StepResult) -> R:
-        match found.outcome:
+    def _result(self, result: StepResult) -> R:
+        match result.outcome:
             case "succeeded":
-                return self._read_result(found.result, f"step {self.id}")
+                return self._read_result(result.result, f"step {self.id}")
             case "cancelled":
                 raise RunCancelled(f"step {self.id} was cancelled; see why: holdfast runs show {self.id}")
             case _:
-                error = found.error if isinstance(found.error, dict) else {}
-                said = f"{error.get('type', 'error')}: {error.get('message', '')}"
-                raise RunFailed(f"step {self.id} failed: {said}; see its story: holdfast runs show {self.id}")
+                message = error_line(result.error)
+                raise RunFailed(f"step {self.id} failed: {message}; see its story: holdfast runs show {self.id}")
 
 
-def found(door: Door, step_id: str) -> Handle[Any]:
+def found(executor: Executor, step_id: str) -> Handle[Any]:
     """Take hold of a task by its number."""
-    return Handle(int(step_id), lambda result, _place: result, door)
+    return Handle(int(step_id), lambda result, _place: result, executor)

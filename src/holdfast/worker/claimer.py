@@ -1,11 +1,11 @@
-"""Takes steps in: as many as there is room for, each to the lane of its handler."""
+"""Claims steps, as many as there is room for, and hands each to the lane of its handler."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
 
-from holdfast.connections.worker import Link
+from holdfast.connections.handler_tx import HandlerExecutor
+from holdfast.connections.worker import WorkerConnection
 from holdfast.failpoints import failpoint
 from holdfast.handlers import inputs
 from holdfast.handlers.registry import Handler, Registry
@@ -13,40 +13,70 @@ from holdfast.kernel import calls
 from holdfast.kernel.arrays import Texts
 from holdfast.models import DEFAULT_LEASE, ClaimedStep
 from holdfast.worker.attempt import Attempt, Batch, Held, lease_clock
-from holdfast.worker.batch_size import Pace
-from holdfast.worker.desk import PoolDesk
-from holdfast.worker.lanes import Lane
+from holdfast.worker.hooks import WorkerHooks
+from holdfast.worker.lanes import Lane, Lanes
 from holdfast.worker.options import Options
-from holdfast.worker.places import Lanes
 from holdfast.worker.settler import Settler, released
 
 MOST_UNSETTLED = 4  # batches that may be through and not settled: beyond that a claim waits
 SURPLUS_AFTER = 1.0  # seconds that a step may wait for a slot before it is given back to others
+SOON = 0.1  # seconds: a batch that is through before may be larger
+LATE = 0.3
+AT_ONCE = 0.02  # a batch that was through before is waited for where only its steps' children are left to do
 
 
-class Intake:
+class BatchSize:
+    """How many steps to claim at a time: as many as handlers get through in a moment; more is left to other workers.
+
+    Begins with what can run at once. Doubles while batches are through soon, halves when they are late. Where handlers
+    are quick, one batch is fetched while another is worked on, so that neither side waits for the other.
+    """
+
+    def __init__(self, concurrency: int, largest: int) -> None:
+        self._least = min(concurrency, largest)
+        self._largest = largest
+        self.size = self._least
+        self.is_at_once = True  # until a batch proves otherwise
+
+    def room(self, unfinished: int) -> int:
+        """How many to claim now: what can run at once, or a batch while no more than one is waiting to be run."""
+        if self.size == self._least:
+            return max(0, self.size - unfinished)
+        return self.size if unfinished <= self.size else 0
+
+    def batch_ended(self, size: int, took: float) -> None:
+        """Learn from a batch."""
+        self.is_at_once = took <= AT_ONCE
+        if took <= SOON and size >= self.size // 2:
+            self.size = min(self._largest, self.size * 2)
+        elif took >= LATE:
+            self.size = max(self._least, self.size // 2)
+
+    def overfull(self) -> None:
+        """Begin again with what can run at once: what was taken beyond that had to be given back."""
+        self.size = self._least
+
+
+class Claimer:
     """Claims for one worker."""
 
-    def __init__(self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler) -> None:
+    def __init__(
+        self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler, *, hooks: WorkerHooks
+    ) -> None:
         self.lanes = Lanes(registry, options.concurrency, settler.ended, dsn)
-        self._desk = PoolDesk(dsn, options.identity, options.lease, options.call_deadline)
+        self._executor = HandlerExecutor(dsn, options.identity, options.lease, options.call_deadline)
         self._options = options
         self._held = held
         self._settler = settler
-        self._pace = Pace(self.lanes.capacity, options.largest_batch)
+        self._hooks = hooks
+        self._batch_size = BatchSize(self.lanes.capacity, options.largest_batch)
         self._handlers = {h.kind: h for h in registry}
         self._versions = {kind: registry.versions(kind) for kind in registry.kinds()}
         served = [h for versions in self._versions.values() for h in versions]
-        self._places = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}  # by identity: hashing one is slow
+        self._served = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}  # by identity: hashing one is slow
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = Texts(registry.kinds())
-        self.claimed: Callable[[list[ClaimedStep]], None] | None = None
-        self.begun: Callable[[ClaimedStep], None] | None = None
         self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
-
-    def face_of(self, kind: str) -> str:
-        """Name the face whose handler serves a kind."""
-        return self._handlers[kind].face
 
     @property
     def unfinished(self) -> int:
@@ -62,21 +92,21 @@ class Intake:
         """How many steps to claim now."""
         if self._settler.waiting > MOST_UNSETTLED * self._options.largest_batch:
             return 0
-        return self._pace.room(self.unfinished)
+        return self._batch_size.room(self.unfinished)
 
-    async def claim(self, link: Link) -> Counter[str]:
-        """Claim from one queue after the other until there is no room, and tell how many of which kind."""
-        found: Counter[str] = Counter()
+    async def claim(self, connection: WorkerConnection) -> Counter[str]:
+        """Claim from one queue after the other until there is no room, and count the steps by kind."""
+        counts: Counter[str] = Counter()
         in_runs = False
         room = self.room()
         for queue in self._options.queues:
             sent_at = lease_clock()
-            steps = await link.make(
+            steps = await connection.make(
                 calls.claim_steps(
                     self._options.identity,
                     queue,
                     self._kinds,
-                    batch=room - found.total(),
+                    batch=room - counts.total(),
                     lease=self._options.lease,
                     tenants=self._options.tenants,
                     keeps_json=True,
@@ -84,51 +114,50 @@ class Intake:
             )
             if steps:
                 in_runs = in_runs or any(step.run_id is not None for step in steps)
-                found.update([step.kind for step in steps])
-                if self.claimed is not None:
-                    self.claimed(steps)
+                counts.update([step.kind for step in steps])
+                self._hooks.claimed(steps)
                 failpoint("before_hand_out")
-                self._hand_out(await self._taken(steps, sent_at, link))
+                self._hand_out(await self._taken(steps, sent_at, connection))
                 failpoint("after_hand_out")
-            if found.total() >= room:
+            if counts.total() >= room:
                 break
-        self.awaits_children = in_runs and found.total() < room and self._pace.is_at_once
-        return found
+        self.awaits_children = in_runs and counts.total() < room and self._batch_size.is_at_once
+        return counts
 
     def ended(self, attempts: list[Attempt]) -> None:
         """Learn from attempts that are settled how many to take at a time."""
-        for one in attempts:
-            batch = one.batch
+        for attempt in attempts:
+            batch = attempt.batch
             batch.left -= 1
             if batch.left == 0:
-                self._pace.batch_ended(batch.size, lease_clock() - batch.claimed_at)
+                self._batch_size.batch_ended(batch.size, lease_clock() - batch.claimed_at)
 
     def give_back_surplus(self) -> None:
         """Hand back what waits for a slot behind long handlers: another worker may have one."""
         surplus = self.lanes.withdraw(claimed_before=lease_clock() - SURPLUS_AFTER)
         if surplus:
-            self._pace.overfull()
-            for one in released(surplus):
-                self._settler.ended(one)
+            self._batch_size.overfull()
+            for attempt in released(surplus):
+                self._settler.ended(attempt)
 
     def close(self) -> None:
         """Let the lanes end, and what handlers used."""
         self.lanes.close()
-        self._desk.close()
+        self._executor.close()
 
-    async def _taken(self, steps: list[ClaimedStep], sent_at: float, link: Link) -> list[Attempt]:
+    async def _taken(self, steps: list[ClaimedStep], sent_at: float, connection: WorkerConnection) -> list[Attempt]:
         """Begin an attempt for each step, its input completed where its handler wants more than that."""
-        batch = Batch(len(steps), sent_at, self.begun)
-        asked = []
+        batch = Batch(len(steps), sent_at, self._hooks.begun if self._hooks.is_watched else None)
+        queries = []
         if self._is_completed:
-            asked = inputs.questions(steps, self._versions.__getitem__, is_traced=batch.is_traced)
-        if not asked:
+            queries = inputs.queries(steps, self._versions.__getitem__, is_traced=batch.is_traced)
+        if not queries:
             return [self._attempt(step, self._handlers[step.kind], batch) for step in steps]
         try:
-            answers = {row.step_id: row for question in asked for row in await link.make(question)}
+            answers = {row.step_id: row for query in queries for row in await connection.make(query)}
         except BaseException:
-            for one in released([self._attempt(step, self._handlers[step.kind], batch) for step in steps]):
-                self._settler.ended(one)
+            for attempt in released([self._attempt(step, self._handlers[step.kind], batch) for step in steps]):
+                self._settler.ended(attempt)
             raise
         attempts = []
         for step in steps:
@@ -139,19 +168,19 @@ class Intake:
         return attempts
 
     def _attempt(self, step: ClaimedStep, handler: Handler, batch: Batch) -> Attempt:
-        lease, _ = self._places[id(handler)]
+        lease, _ = self._served[id(handler)]
         if handler.constants is not None:
             step = inputs.with_constants(step, handler.constants)
-        one = self._held[step.lease_id] = Attempt(step, handler, self._desk, lease, batch)
-        return one
+        attempt = self._held[step.lease_id] = Attempt(step, handler, self._executor, lease, batch)
+        return attempt
 
     def _hand_out(self, attempts: list[Attempt]) -> None:
         by_lane: defaultdict[Lane, list[Attempt]] = defaultdict(list)
-        for one in attempts:
-            _, lane = self._places[id(one.handler)]
-            by_lane[lane].append(one)
-        for lane, taken in by_lane.items():
-            lane.add(taken)
+        for attempt in attempts:
+            _, lane = self._served[id(attempt.handler)]
+            by_lane[lane].append(attempt)
+        for lane, waiting in by_lane.items():
+            lane.add(waiting)
 
     def _lease(self, handler: Handler) -> float:
         return (self._options.lease or handler.lease or DEFAULT_LEASE).total_seconds()

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Protocol
 from weakref import WeakSet
 
-from holdfast.connections.deadline import opened
+from holdfast.connections.deadline import open_connections
 
 STDERR = 2
 
@@ -110,7 +110,7 @@ def _drop_files() -> None:
     of it can reach a file that the fork opens later.
     """
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for file in [*opened, *_files]:
+    for file in [*open_connections, *_files]:
         with suppress(Exception):  # closed already
             os.dup2(nothing, file.fileno(), inheritable=False)
     os.close(nothing)

@@ -15,8 +15,9 @@ from typing import Any
 from psycopg import AsyncConnection, sql
 
 from holdfast import log
+from holdfast.connections.deadline import aconnect
 from holdfast.failpoints import failpoint
-from holdfast.kernel import db, self_test_schema
+from holdfast.kernel import hints, self_test_schema
 
 PROBE_EACH = 30.0  # seconds
 PROBE_WAIT = 5.0
@@ -42,7 +43,7 @@ class Listener:
         while True:
             try:
                 async with asyncio.timeout(PROBE_WAIT):
-                    connection = await db.aconnect(self._dsn)
+                    connection = await aconnect(self._dsn)
                 try:
                     await self._listen_on(connection)
                 finally:
@@ -58,9 +59,9 @@ class Listener:
     async def _listen_on(self, connection: AsyncConnection[Any]) -> None:
         failpoint("before_listen")
         for channel in (self._channel, self._probe_channel):
-            await self._execute(connection, sql.SQL("listen {}").format(sql.Identifier(channel)))
+            await self._execute(connection, hints.listen(channel))
         async with asyncio.timeout(PROBE_WAIT):
-            other = await db.aconnect(self._dsn)
+            other = await aconnect(self._dsn)
         try:  # its own would come back through a pooler too, with the answer to the very statement that sends it
             await self._probe(connection, other)
         finally:
@@ -76,7 +77,7 @@ class Listener:
             await self._probe(connection, connection)
 
     async def _probe(self, connection: AsyncConnection[Any], sender: AsyncConnection[Any]) -> None:
-        await self._execute(sender, sql.SQL("select pg_notify({}, '')").format(sql.Literal(self._probe_channel)))
+        await self._execute(sender, hints.notify(self._probe_channel))
         until = time.monotonic() + PROBE_WAIT
         while (left := until - time.monotonic()) > 0:
             async for hint in connection.notifies(timeout=left, stop_after=1):

@@ -1,4 +1,4 @@
-"""How a worker is to work: what its command line and HOLDFAST_* say, checked once."""
+"""How a worker works: the options of its command line and of HOLDFAST_*, checked once."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 
-def new_identity(name: str | None = None, *, crew: str | None = None) -> str:
+def new_identity(name: str | None = None, *, group: str | None = None) -> str:
     """Name a worker, once for each start: a process that comes again under an old name holds none of its leases.
 
-    Processes of one supervisor have a `crew` in common, so that they do not take each other for strangers.
+    Processes of one supervisor have a `group` in common, so that they do not take each other for strangers.
     """
     start = uuid.uuid4().hex[:8]
-    return f"{name or f'{socket.gethostname()}:{os.getpid()}'}/{start if crew is None else f'{crew}.{start}'}"
+    return f"{name or f'{socket.gethostname()}:{os.getpid()}'}/{start if group is None else f'{group}.{start}'}"
 
 
 def strangers(identity: str, others: list[str]) -> list[str]:
-    """Give those of the others that are not of the same crew."""
+    """Return those of the others that are not of the same group."""
     name, _, start = identity.rpartition("/")
-    crew, dot, _ = start.rpartition(".")
-    return [other for other in others if not dot or not other.startswith(f"{name}/{crew}.")]
+    group, dot, _ = start.rpartition(".")
+    return [other for other in others if not dot or not other.startswith(f"{name}/{group}.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be said to a worker."""
+    """The options of a worker."""
 
     identity: str = field(default_factory=new_identity)
     queues: tuple[str, ...] = ("default",)

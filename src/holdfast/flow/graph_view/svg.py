@@ -75,10 +75,10 @@ def described(said: str, boxes: Sequence[Box]) -> str:
     """Tell the drawing in words, for those who do not see it: how many, and each step in its order."""
     words = Counter(box.word for box in boxes if box.word)
     counts = " " + ", ".join(f"{count} {word}" for word, count in words.items()) + "." if words else ""
-    return f"{said}. {len(boxes)} boxes.{counts} " + " ".join(f"{_words(box)}." for box in boxes)
+    return f"{said}. {len(boxes)} boxes.{counts} " + " ".join(f"{_box_title(box)}." for box in boxes)
 
 
-def _words(box: Box) -> str:
+def _box_title(box: Box) -> str:
     after = f" after {', '.join(box.after)}" if box.after else ""
     state = f": {box.word}" if box.word else ""
     note = f" ({box.note})" if box.note else ""
@@ -89,7 +89,7 @@ def _box(box: Box, places: Mapping[str, Point]) -> str:
     x, y = places[box.name]
     note = ", ".join(filter(None, (box.word, box.note)))
     return (
-        f'<g class="box {box.mood}" transform="translate({x:.1f} {y:.1f})"><title>{_text(_words(box))}</title>'
+        f'<g class="box {box.mood}" transform="translate({x:.1f} {y:.1f})"><title>{_text(_box_title(box))}</title>'
         f'<rect width="{SIZES.width:g}" height="{SIZES.height:g}" rx="6"/>'
         f'<text class="sign" x="10" y="28">{SIGNS[box.mood]}</text>'
         f'<text class="name" x="30" y="{19 if note else 28}">{_text(_cut(box.name, LONGEST_NAME))}</text>'

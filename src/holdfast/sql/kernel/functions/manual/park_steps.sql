@@ -19,7 +19,7 @@ begin
        set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
      where s.id = any (array(
              select l.id from holdfast.steps l
-              where l.id = any (park_steps.ids) and (allowed is null or l.tenant = any (allowed))
+              where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
                 -- What nobody serves is parked too: else the next worker that serves it would bring it back.
                 and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
               order by l.id

@@ -17,7 +17,7 @@ begin
        set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
      where s.id = any (array(
              select l.id from holdfast.steps l
-              where l.id = any (unpark_steps.ids) and (allowed is null or l.tenant = any (allowed))
+              where l.id = any (unpark_steps.ids) and holdfast.matches_any(allowed, l.tenant)
                 and l.parked_due_at is not null and not holdfast.is_kernels_parking(l.parked_for)
               order by l.id
                 for update))

@@ -98,8 +98,10 @@ begin
   end loop;
   if start_step.actor is not null then
     perform holdfast.check_name('actor', start_step.actor);
-    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt)
-    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt
+    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
+                                  login)
+    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt,
+           case when start_step.actor <> session_user then session_user end
       from holdfast.steps s where s.id = step_id;
   end if;
   -- Asked here too: most often nobody sleeps, and the call is a tenth of a start.

@@ -1,0 +1,81 @@
+"""Where handlers run: plain ones in threads, `cpu=True` ones in processes, async ones on a loop of their own.
+
+A lane takes attempts and gives each back, with its outcome, to `ended`. None of them runs on the loop that claims and
+settles, so a handler that blocks holds up no other's outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import sys
+import time
+import traceback
+
+from holdfast import log
+from holdfast.handlers.registry import Handler, Registry
+from holdfast.worker.attempt import Attempt, Ended
+from holdfast.worker.lanes.loop import Loop
+from holdfast.worker.lanes.processes import run_in_child
+from holdfast.worker.lanes.threads import Threads
+from holdfast.worker.metrics import Meters
+
+LOOK_EACH = 0.5
+BLOCKED_AFTER = 1.0
+Lane = Threads | Loop
+
+
+class Lanes:
+    """The worker's lanes: threads, processes and a loop, each begun with its first step."""
+
+    def __init__(self, registry: Registry, concurrency: int, ended: Ended, dsn: str) -> None:
+        self._threads = Threads("handler", concurrency, ended)
+        cores = min(concurrency, os.cpu_count() or 1)
+        self._processes = Threads("cpu", cores, ended, run_in_child(dsn))
+        self._loop = Loop(concurrency, ended)
+        self.capacity = cores if all(handler.uses_cpu for handler in registry) else concurrency  # handlers at once
+        self._log = log.get("loop")
+
+    def of(self, handler: Handler) -> Lane:
+        """Give the lane of a handler."""
+        if handler.uses_cpu:
+            return self._processes
+        return self._loop if handler.is_async else self._threads
+
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back what was not begun, or of it what was claimed before a time."""
+        lanes = (self._threads, self._processes, self._loop)
+        return [attempt for lane in lanes for attempt in lane.withdraw(claimed_before)]
+
+    def close(self) -> None:
+        """Let them end."""
+        for lane in (self._threads, self._processes, self._loop):
+            lane.close()
+
+    async def watch_loop(self, meters: Meters) -> None:
+        """Warn, once each time, when an async handler holds up its loop, and name the line."""
+        answered_at = time.monotonic()
+        is_warned = False
+
+        def answered() -> None:
+            nonlocal answered_at
+            answered_at = time.monotonic()
+
+        while True:
+            if not self._loop.is_busy:
+                answered()
+            self._loop.ping(answered)
+            await asyncio.sleep(LOOK_EACH)
+            silent = time.monotonic() - answered_at
+            if silent < BLOCKED_AFTER:
+                is_warned = False
+            elif not is_warned:
+                is_warned = True
+                meters.blocked.inc()
+                self._log.warning("loop.blocked", seconds=round(silent, 1), at=self._where())
+
+    def _where(self) -> str:
+        thread = self._loop.thread
+        frame = sys._current_frames().get(thread.ident or 0) if thread is not None else None
+        return "".join(traceback.format_stack(frame, limit=3)) if frame is not None else ""

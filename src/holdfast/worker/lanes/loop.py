@@ -1,0 +1,140 @@
+"""The lane of async handlers: an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from holdfast import log
+from holdfast.failpoints import failpoint
+from holdfast.models import Retry
+from holdfast.worker import forks
+from holdfast.worker.attempt import Attempt, Ended, Waiting
+from holdfast.worker.execute import arun_handler, described
+
+
+class Loop:
+    """An event loop in a thread of its own, with a bounded number of handlers under way."""
+
+    def __init__(self, size: int, ended: Ended) -> None:
+        self._size = size
+        self._ended = ended
+        self._waiting = Waiting()
+        self._under_way: dict[asyncio.Task[None], Attempt] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+        self._is_closing = False
+        self._log = log.get("loop")
+        self.thread: threading.Thread | None = None
+
+    def add(self, attempts: list[Attempt]) -> None:
+        """Take attempts to be run."""
+        self._waiting.extend(attempts)
+        self._pump_soon()
+
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back those that were not begun, or of them those that were claimed before a time."""
+        return self._waiting.withdraw(claimed_before)
+
+    def close(self) -> None:
+        """End the loop."""
+        self._is_closing = True
+        if (loop := self._loop) is not None:
+            _call_soon(loop, loop.stop)
+
+    def ping(self, answered: Callable[[], None]) -> None:
+        """Call `answered` on the loop; a loop that is blocked does not."""
+        if (loop := self._loop) is not None:
+            _call_soon(loop, answered)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether handlers are under way."""
+        return bool(self._under_way)
+
+    def _pump_soon(self) -> None:
+        with self._lock:
+            if self._loop is None:
+                self._loop = new_loop()
+                self.thread = threading.Thread(target=self._turn, args=[self._loop], name="holdfast-loop", daemon=True)
+                self.thread.start()
+            _call_soon(self._loop, self._pump)  # one that breaks just now is replaced, and that pumps
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Keep the loop going: a handler that stops it, or exits, must not end all others."""
+        forks.own_loop(loop)
+        while True:
+            error: BaseException | None = None
+            try:
+                loop.run_forever()
+            except BaseException as raised:  # noqa: BLE001 - whichever way it ends, somebody has to notice
+                error = raised
+            if self._is_closing:
+                return
+            kinds = sorted({attempt.step.kind for attempt in self._under_way.values()})
+            if error is not None and not isinstance(error, (SystemExit, KeyboardInterrupt)):
+                self._log.error("loop.broken", error=repr(error), kinds=kinds, then="a new loop takes its place")
+                self._replace(loop, error)
+                return
+            why = "stop() was called" if error is None else repr(error)
+            self._log.error("loop.stopped", why=why, kinds=kinds, then="it goes on; let no handler stop its loop")
+
+    def _replace(self, loop: asyncio.AbstractEventLoop, error: BaseException) -> None:
+        """Give up a loop that cannot go on. What was under way on it costs a try, as in a process that died."""
+        with self._lock:
+            self._loop = None
+        lost, self._under_way = self._under_way, {}
+        for attempt in lost.values():
+            attempt.interrupt = None
+            if attempt.ctx.transaction_open is not None:
+                attempt.ctx.transaction_open.cut()
+            attempt.conclude(Retry(described(error) | {"type": "LoopBroken"}))
+            self._ended(attempt)
+        with suppress(Exception):  # broken as it is
+            loop.close()
+        if self._waiting:
+            self._pump_soon()
+
+    def _pump(self) -> None:
+        while self._waiting and len(self._under_way) < self._size:
+            try:
+                attempt = self._waiting.popleft()
+            except IndexError:  # withdrawn by another thread
+                return
+            task = asyncio.get_running_loop().create_task(self._run(attempt))
+            self._under_way[task] = attempt
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._under_way.pop(task, None)
+        self._pump()
+
+    async def _run(self, attempt: Attempt) -> None:
+        failpoint("before_handler")
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is not None:
+            attempt.interrupt = lambda _attempt: _call_soon(loop, task.cancel)
+        outcome = await arun_handler(attempt)
+        if task not in self._under_way:  # its loop was given up, and so was its attempt
+            return
+        attempt.conclude(outcome)
+        attempt.interrupt = None
+        failpoint("after_handler")
+        self._ended(attempt)
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # it is closed
+        loop.call_soon_threadsafe(function)
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Make an event loop: uvloop's where it runs."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

@@ -1,0 +1,119 @@
+"""The lane of plain handlers, which run in threads. `cpu=True` handlers have threads too, each with a process."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Literal
+
+from holdfast.failpoints import failpoint
+from holdfast.models import Outcome
+from holdfast.worker.attempt import Attempt, Ended, Waiting
+from holdfast.worker.execute import Interrupted, outcome_of, run_handler
+
+Wake = Literal["work", "end"]
+Run = Callable[[Attempt], Outcome | None]
+
+
+class Threads:
+    """A fixed number of threads, made as they are needed.
+
+    Each takes the next attempt without a lock; only one that finds none goes to sleep. One is woken at a time, and
+    wakes the next before its first handler if there is more to do: where handlers wait, all are up at once; where they
+    are quick, a few do the work and do not fight for the interpreter.
+    """
+
+    def __init__(self, name: str, size: int, ended: Ended, run: Run = run_handler) -> None:
+        self._name = name
+        self._size = size
+        self._ended = ended
+        self._run = run
+        self._waiting = Waiting()
+        self._wakes: SimpleQueue[Wake] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._sleeping = 0
+        self._made = 0
+
+    def add(self, attempts: list[Attempt]) -> None:
+        """Take attempts to be run."""
+        self._waiting.extend(attempts)
+        self._summon()
+
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Give back those that were not begun, or of them those that were claimed before a time."""
+        return self._waiting.withdraw(claimed_before)
+
+    def close(self) -> None:
+        """Let the threads end; one that is inside a handler ends after it."""
+        with self._lock:
+            self._size = 0
+            for _ in range(self._made):
+                self._wakes.put("end")
+
+    def _summon(self) -> None:
+        """Wake one that sleeps, or make one."""
+        with self._lock:
+            if self._sleeping:
+                self._sleeping -= 1
+                self._wakes.put("work")
+                return
+            if self._made >= self._size:
+                return
+            self._made += 1
+        threading.Thread(target=self._work, name=f"holdfast-{self._name}", daemon=True).start()
+
+    def _work(self) -> None:
+        slot = Slot(self._run)
+        while True:
+            is_first = True
+            for attempt in self._waiting.taken():
+                if is_first and self._waiting:
+                    self._summon()
+                is_first = False
+                slot.take(attempt)
+                self._ended(attempt)
+            with self._lock:
+                if self._waiting:  # came between the last look and the lock
+                    continue
+                if self._size == 0:
+                    return
+                self._sleeping += 1
+            if self._wakes.get() == "end":
+                return
+
+
+class Slot:
+    """One thread's place: who interrupts an attempt must not hit the one after it."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._thread = ctypes.c_ulong(threading.get_ident())
+        self._lock = threading.Lock()
+        self._current: Attempt | None = None
+
+    def take(self, attempt: Attempt) -> None:
+        """Run an attempt to its outcome."""
+        attempt.interrupt = self.interrupt
+        try:
+            self._current = attempt
+            failpoint("before_handler")
+            attempt.conclude(self._run(attempt))
+            failpoint("after_handler")
+            with self._lock:
+                self._current = None
+        except BaseException as error:  # noqa: BLE001 - Interrupted when the handler had just ended, or a child lost
+            self._current = None
+            attempt.conclude(outcome_of(attempt, error))
+
+    def interrupt(self, attempt: Attempt) -> None:
+        """Raise Interrupted in the thread, if it still runs that attempt; it comes when C code returns."""
+        if not self._lock.acquire(timeout=1):
+            return
+        try:
+            if self._current is attempt:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, ctypes.py_object(Interrupted))
+        finally:
+            self._lock.release()

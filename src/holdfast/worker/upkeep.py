@@ -1,0 +1,117 @@
+"""What a worker writes about itself when it has connected, and the recovery of steps that silent workers held.
+
+A refusal of its definitions ends the worker. Recovery runs now and then, in whichever worker comes first.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from typing import Any
+
+from holdfast import log
+from holdfast.connections.worker import WorkerConnection
+from holdfast.errors import HoldfastError, PermissionMissing, RefusedError
+from holdfast.kernel import calls
+from holdfast.kernel.call import Call
+from holdfast.worker.metrics import MOST_COUNTED, Meters
+from holdfast.worker.options import Options, strangers
+from holdfast.worker.states import State
+
+SHOWN = 80  # characters of a name that is refused
+
+
+class RegistrationRefused(Exception):
+    """The database refuses a definition for good; `error` names it, and the worker ends with it."""
+
+    def __init__(self, error: HoldfastError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+async def register(
+    connection: WorkerConnection,
+    definitions: Iterable[Call[None]],
+    options: Options,
+    kinds: list[str],
+    described: dict[str, Any],
+) -> list[str]:
+    """Send the definitions and enlist the worker; return live workers of the same name that are not of its group."""
+    worker, queues, tenants = options.identity, options.queues, options.tenants
+    for call in (*definitions, calls.enlist_worker(worker, queues, kinds=kinds, tenants=tenants, about=described)):
+        await _send(connection, call)
+    return strangers(worker, await _send(connection, calls.namesakes(worker)))
+
+
+def about(options: Options, state: State, in_flight: int) -> dict[str, Any]:
+    """Describe the worker for those who read its row."""
+    return {
+        "state": state,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "version": version("holdfast"),
+        "concurrency": options.concurrency,
+        "in_flight": in_flight,
+    }
+
+
+class Recovery:
+    """The recoveries of one worker; each also writes its row, and measures for its metrics."""
+
+    def __init__(self, connection: WorkerConnection, options: Options, meters: Meters) -> None:
+        self._connection = connection
+        self._options = options
+        self._meters = meters
+        self._done_at: float | None = None  # when it last found nothing more to do
+        self._log = log.get("worker").bind(worker=options.identity)
+
+    @property
+    def is_through(self) -> bool:
+        """Whether the last recovery left nothing; each takes a chunk, in a transaction of its own."""
+        return self._done_at is not None
+
+    async def run_if_due(self, about: Callable[[], dict[str, Any]], *, counts_backlog: bool) -> None:
+        """Recover if the last time is long enough ago; the first time after a start it always is."""
+        now = time.monotonic()
+        interval = self._options.recovery_interval.total_seconds()
+        if self._done_at is not None and now - self._done_at < interval:
+            return
+        most = MOST_COUNTED if counts_backlog else 0
+        (result,) = await self._connection.make(calls.measured_upkeep(self._options.identity, about=about(), most=most))
+        self._done_at = None if result.rescued or result.moved else now  # more may be left: after the next poll
+        self._meters.rescued.inc(result.rescued)
+        self._meters.waiting(result.backlog)
+        for kind, steps in result.exhausted.items():
+            self._meters.exhausted.labels(kind).inc(steps)
+        if result.rescued or result.moved:
+            self._log.info("worker.recovered", rescued=result.rescued, moved=result.moved)
+
+
+async def _send(connection: WorkerConnection, call: Call[Any]) -> list[Any]:
+    try:
+        return await connection.make(call)
+    except (RefusedError, PermissionMissing) as error:
+        named = type(error)(f"the database refused {_named(call)}: {error}")
+        named.__cause__ = error
+        raise RegistrationRefused(named) from error
+
+
+def _named(call: Call[Any]) -> str:
+    arguments = call.arguments
+    match call.function:
+        case "define_kind":
+            return f"the definition of {_short(arguments['kind'])}"
+        case "define_policy":
+            return f"the retry policy {_short(arguments['policy'])}"
+        case _ if {"name", "version"} <= arguments.keys():
+            definition = f"{_short(arguments['name'])}, version {_short(arguments['version'])}"
+            return f"the definition of {call.schema} {definition}"
+        case _:
+            return f"the worker {_short(arguments['worker'])}"
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= SHOWN else f"{name[:SHOWN]}…")
