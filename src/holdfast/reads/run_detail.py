@@ -37,6 +37,7 @@ class StepDetail:
     tries: int | None
     waits: int
     due_at: datetime | None
+    parked_for: str | None
     lease_owner: str | None
     lease_until: datetime | None
     created_at: datetime
@@ -127,9 +128,9 @@ class Parent:
 
 STEP: LiteralString = """
 select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, s.phase, s.outcome, s.standing, s.queue,
-       s.tenant, s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.lease_owner, s.lease_until,
-       s.created_at, s.claimed_at, s.finished_at, q.paused_at as queue_paused_at, q.paused_by as queue_paused_by,
-       q.pause_reason as queue_pause_reason,
+       s.tenant, s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.parked_for, s.lease_owner,
+       s.lease_until, s.created_at, s.claimed_at, s.finished_at, q.paused_at as queue_paused_at,
+       q.paused_by as queue_paused_by, q.pause_reason as queue_pause_reason,
        holdfast.live_workers(s.queue, s.kind, s.tenant) as live_workers,
        c.now as looked_at, s.input::text, s.cursor::text, s.result::text, s.error::text
   from (select holdfast.clock() as now) c,

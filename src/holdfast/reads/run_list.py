@@ -25,7 +25,7 @@ FEW = 10_000  # what is held or parked is found by its own index while it is no 
 LAST_STEP = 2**63 - 1
 LAST_RUN = UUID(int=2**128 - 1)
 STANDINGS = (
-    "over", "no handler", "set aside", "held", "waiting", "later", "due", "not let in",
+    "over", "no handler", "set aside", "parked", "held", "waiting", "later", "due", "not let in",
     "under way", "being cancelled", "being reopened",
 )  # fmt: skip
 
@@ -141,7 +141,7 @@ select s.id, s.created_at as at from holdfast.steps s
  where s.parked_for is not null and s.id < %(below)s
  order by s.queue, s.parked_for, s.kind, s.tenant limit %(size)s
 """
-BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_IDS}
+BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_IDS, "parked": PARKED_IDS}
 TASKS: LiteralString = """
 select s.id::text, 'task' as what, s.kind as name, s.state, s.phase, s.outcome, s.standing, s.queue, s.tenant,
        s.attempt, null::int as total, null::int as succeeded, null::int as failed, s.created_at, s.finished_at,

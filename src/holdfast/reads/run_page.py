@@ -126,7 +126,7 @@ def why(step: StepDetail, waits_for: Sequence[Parent]) -> str:
         case "waiting":
             names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
             return f"waits for {step.waits} other steps: {names}"
-        case "no handler" | "set aside":
+        case "no handler" | "set aside" | "parked":
             return _why_parked(step)
         case _ if step.finished_at is not None:
             return f"over since {span_text(step.looked_at - step.finished_at)}"
@@ -136,6 +136,8 @@ def why(step: StepDetail, waits_for: Sequence[Parent]) -> str:
 def _why_parked(step: StepDetail) -> str:
     if step.standing == "no handler":
         return f"no live worker serves {step.kind} on queue {step.queue}: start one that does"
+    if step.standing == "parked":
+        return f"parked for {step.parked_for}"
     return f"its machine {step.machine} lacks a move; the story's last note says which"
 
 

@@ -5,15 +5,17 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
        case when s.finished_at is not null then 'over'
             when s.parked_for = 'handler' then 'no handler'
             when s.parked_for = 'move' then 'set aside'
+            when s.parked_for is not null then 'parked'
             when s.lease_id is not null then 'held'
             when s.waits > 0 then 'waiting'
             when s.due_at > holdfast.clock() then 'later'
             when s.due_at is not null then 'due'
             else 'not let in' end as standing,
-       coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at, s.claimed_at, s.finished_at,
-       s.input, s.cursor, s.result, s.error,
-       case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open' else t.phase end as phase,
-       case when s.finished_at is not null then t.outcome end as outcome
+       coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at,
+       s.claimed_at, s.finished_at, s.input, s.cursor, s.result, s.error,
+       case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open'
+            else t.phase end as phase,
+       case when s.finished_at is not null then t.outcome end as outcome, s.parked_for
   from holdfast.steps s
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
  where coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
