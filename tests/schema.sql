@@ -173,6 +173,19 @@ CREATE TYPE holdfast.settled_step AS (
 
 
 --
+-- Name: shared_move; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.shared_move AS (
+	run_id uuid,
+	from_state text,
+	event text,
+	to_state text,
+	step_ids bigint[]
+);
+
+
+--
 -- Name: step_move; Type: TYPE; Schema: holdfast; Owner: -
 --
 
@@ -196,61 +209,15 @@ CREATE FUNCTION flow.adjust_step(step_id bigint, retry_limit integer DEFAULT NUL
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();
-  step holdfast.steps := flow.step_to_change(adjust_step.step_id);
-  law constant holdfast.policies := (
-    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
-  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit);
-  is_retryable constant boolean := coalesce(adjust_step.retryable, law.retryable);
-  waits_again constant boolean := step.state = 'error' and is_retryable and (tries is null or step.failures < tries)
-    and (step.finished_at is null or coalesce(step.failures >= law.tries, false) or coalesce(adjust_step.retryable, false));
-  retry_at timestamptz;
+  step constant holdfast.steps := flow.step_to_change(adjust_step.step_id);
 begin
-  perform flow.check_adjustment(step, waits_again, adjust_step.backoff_request_seconds);
-  if waits_again and step.finished_at is not null then
-    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
-    perform holdfast.reopen_run(step.run_id, clock);
-    perform holdfast.set_actor();
-  end if;
-  if waits_again then
-    step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
-    retry_at := coalesce(
-      step.failed_at + make_interval(secs => adjust_step.backoff_request_seconds::float), step.due_at, step.parked_due_at,
-      step.failed_at + holdfast.backoff(law.policy, step.failures));
-  end if;
-  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
-     set policy = case when (tries, is_retryable) is distinct from (law.tries, law.retryable)
-                       then flow.policy_with_tries(law.policy, tries, is_retryable) else s.policy end,
-         finished_at = case when s.state <> 'error' then null when not waits_again then coalesce(s.finished_at, clock) end,
-         failed_at = step.failed_at,
-         due_at = case when s.state <> 'error' then s.due_at when s.parked_due_at is null then retry_at end,
-         parked_due_at = case when s.state <> 'error' then s.parked_due_at when s.parked_due_at is not null then retry_at end,
-         parked_for = case when s.state <> 'error' or waits_again then s.parked_for end
-   where s.id = step.id;
-  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
-  values (clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, 'info', format('adjusted by %s', session_user),
-          jsonb_strip_nulls(jsonb_build_object(
-            'retry_limit', adjust_step.retry_limit, 'retryable', adjust_step.retryable,
-            'backoff_request_seconds', adjust_step.backoff_request_seconds, 'actor', session_user)));
-  perform holdfast.wake(array[step.queue]);
-end
-$$;
-
-
---
--- Name: adjusted_tries(integer, integer); Type: FUNCTION; Schema: flow; Owner: -
---
-
-CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) RETURNS integer
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  if adjusted_tries.retry_limit < 0 then
-    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', adjusted_tries.retry_limit),
-                            'it counts executions, the first included', 'retry_limit');
-  end if;
-  return case when adjusted_tries.retry_limit is null then adjusted_tries.tries else greatest(1, adjusted_tries.retry_limit) end;
+  perform flow.check_adjustment(step, adjust_step.retry_limit, adjust_step.backoff_request_seconds);
+  perform holdfast.set_retry_budget(
+    step, case when adjust_step.retry_limit = 0 then 1 else adjust_step.retry_limit end, adjust_step.retryable,
+    make_interval(secs => adjust_step.backoff_request_seconds::float));
+  perform holdfast.note_change(array[step.id], 'adjusted', jsonb_build_object(
+    'retry_limit', adjust_step.retry_limit, 'retryable', adjust_step.retryable,
+    'backoff_request_seconds', adjust_step.backoff_request_seconds));
 end
 $$;
 
@@ -350,25 +317,26 @@ ALTER TABLE ONLY holdfast.steps FORCE ROW LEVEL SECURITY;
 
 
 --
--- Name: check_adjustment(holdfast.steps, boolean, numeric); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: check_adjustment(holdfast.steps, integer, numeric); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric) RETURNS void
+CREATE FUNCTION flow.check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
+  if check_adjustment.retry_limit < 0 then
+    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', check_adjustment.retry_limit),
+                            'it counts executions, the first included', 'retry_limit');
+  end if;
   if step.finished_at is not null and step.state <> 'error' then
-    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is tried again', step.id, step.state),
+    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
                             'flow.retry_from does a step of a finished task again, in a new task');
   end if;
-  if check_adjustment.backoff_request_seconds is not null and not check_adjustment.waits_again then
-    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
-                            'a backoff is set on a step that failed and will be tried again');
-  end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
-    perform holdfast.refuse('RN005', format('a backoff of %s seconds makes no sense', check_adjustment.backoff_request_seconds),
-                            'from 0 to a hundred years', 'backoff_request_seconds');
+    perform holdfast.refuse(
+      'RN005', format('backoff_request_seconds must be 0 to 3e9, got %s', check_adjustment.backoff_request_seconds),
+      'that is from now to a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;
@@ -572,13 +540,14 @@ begin
   select f.step_id, f.task_id, f.name, f.state, h.waits = 0,
          (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and e.is_expired,
          w.is_ready,
-         f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit, f.backoff_request_seconds,
-         f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
+         f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit,
+         f.backoff_request_seconds, f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
          case when w.is_ready or f.in_process or h.finished_at is not null then null
               when r.finished_at is not null then 'task_over'
               when h.waits > 0 then 'dependencies'
               when h.parked_for = 'handler' then 'unserved'
-              when h.parked_for is not null then 'no_move'
+              when h.parked_for = 'move' then 'no_move'
+              when h.parked_for is not null then 'parked'
               when q.paused_at is not null then 'queue_paused'
               when f.state = 'error' then 'backoff'
               when h.last_event = 'snoozed' then 'snoozed'
@@ -589,13 +558,15 @@ begin
     join holdfast.steps h on h.id = f.step_id
     left join holdfast.queues q on q.queue = h.queue
    cross join lateral (
-     select count(*)::int as total, (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
+     select count(*)::int as total,
+            (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
        from holdfast.edges e left join holdfast.steps s on s.id = e.step_id
       where e.next_id = h.id) p
    cross join lateral (select coalesce(f.next_retry_at <= clock, true) as is_expired) e
    cross join lateral (
      select coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
-   where get_step_readiness_status_batch.step_ids is null or f.step_id = any (get_step_readiness_status_batch.step_ids)
+   where get_step_readiness_status_batch.step_ids is null
+      or f.step_id = any (get_step_readiness_status_batch.step_ids)
    order by f.task_id, f.step_id;
 end
 $$;
@@ -837,37 +808,6 @@ END;
 
 
 --
--- Name: policy_with_tries(text, integer, boolean); Type: FUNCTION; Schema: flow; Owner: -
---
-
-CREATE FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-declare
-  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries(, not retryable)?$', '');
-  named constant text := format('%s with %s tries%s', like_it, coalesce(policy_with_tries.tries::text, 'any'),
-                                case when not policy_with_tries.retryable then ', not retryable' end);
-begin
-  if exists (select from holdfast.policies p
-              where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries and p.retryable = policy_with_tries.retryable) then
-    return like_it;
-  end if;
-  insert into holdfast.policies as o
-    (policy, tenant, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  select named, p.tenant, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law, p.longest,
-         p.jitter, p.jitter_in_seconds, p.longest_retry_after
-    from holdfast.policies p where p.policy = like_it
-  on conflict on constraint policies_pkey do update
-    set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
-        jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds, longest_retry_after = excluded.longest_retry_after
-    where o is distinct from excluded;  -- what it was made like has changed since
-  return named;
-end
-$_$;
-
-
---
 -- Name: refuse_write(); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -954,18 +894,16 @@ declare
 begin
   perform holdfast.check_reason(retry_from.reason);
   task := flow.finished_task_of(retry_from.step_id);
-  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
+  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh
+    from flow.waiting_for(retry_from.step_id) r;
   perform holdfast.set_actor('user', session_user::text,
                        coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
   perform holdfast.make_run(
     task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
-    (task.input - 'reason') || jsonb_strip_nulls(jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
+    (task.input - 'reason') || jsonb_strip_nulls(
+      jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
     task.tenant, task.id);
-  update holdfast.steps s  -- where a mapped step or a sub-flow stands; no move
-     set cursor = o.cursor
-    from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
-   where n.run_id = task_id and s.id = n.step_id and m.run_id = task.id and m.name = n.name
-     and o.id = m.step_id and o.cursor is not null and o.id <> all (afresh);
+  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- where a mapped step or a sub-flow stands
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n
@@ -1720,6 +1658,34 @@ $$;
 
 
 --
+-- Name: call_moved(text, holdfast.shared_move[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'on'
+    SET enable_seqscan TO 'on'
+    SET enable_bitmapscan TO 'on'
+    SET enable_sort TO 'on'
+    SET plan_cache_mode TO 'auto'
+    SET jit TO 'off'
+    AS $_$
+declare
+  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+begin
+  execute format('select %s($1)', (select c.moved from holdfast.machines c where c.machine = call_moved.machine))
+    using call_moved.moves;
+  perform holdfast.set_actor(actor_kind, actor, reason);
+end
+$_$;
+
+
+--
 -- Name: cancel(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2006,17 +1972,28 @@ CREATE FUNCTION holdfast.check_new_steps() RETURNS trigger
     SET jit TO 'off'
     AS $$
 declare
-  culprit record;
+  seen record;
 begin
-  select count(*) as found, min(n.machine) as machine, min(n.state) as state
-    into culprit
+  select exists (select from holdfast.machines c where c.moved is not null) as is_told,
+         count(*) as odd, min(n.machine) as machine, min(n.state) as state
+    into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
-  if culprit.found > 0 then
+   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0
+      or n.failures <> 0;
+  if seen.odd > 0 then
     perform holdfast.refuse(
-      'RN007', format('%s step cannot begin as %s', culprit.machine, culprit.state),
+      'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
       'a new step is in an initial state of its machine, with no lease, no attempt and no end');
+  end if;
+  if seen.is_told then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, 'new', 'created', g.state, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, n.state, array_agg(n.id) as step_ids
+               from n
+              where n.machine in (select c.machine from holdfast.machines c where c.moved is not null)
+              group by n.machine, n.run_id, n.state) g
+      group by g.machine;
   end if;
   return null;
 end
@@ -2072,6 +2049,25 @@ begin
   end if;
 end
 $_$;
+
+
+--
+-- Name: check_parking(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_parking(parked_for text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('parked_for', coalesce(check_parking.parked_for, ''));
+  if holdfast.is_kernels_parking(check_parking.parked_for) then
+    perform holdfast.refuse(
+      'RN005', format('parked_for must not be %s: the kernel parks steps for it', check_parking.parked_for),
+      'name what the step waits for, such as approval');
+  end if;
+end
+$$;
 
 
 --
@@ -2475,6 +2471,24 @@ CREATE FUNCTION holdfast.closing_event(run holdfast.runs) RETURNS text
              ELSE 'none_succeeded'::text
          END AS "case";
 END;
+
+
+--
+-- Name: copy_cursors(uuid, uuid, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.copy_cursors(from_run uuid, to_run uuid, except_ids bigint[] DEFAULT '{}'::bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  update holdfast.steps s
+     set cursor = o.cursor
+    from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
+   where n.run_id = copy_cursors.to_run and s.id = n.step_id and m.run_id = copy_cursors.from_run and m.name = n.name
+     and o.id = m.step_id and o.cursor is not null and o.id <> all (coalesce(copy_cursors.except_ids, '{}'));
+end
+$$;
 
 
 --
@@ -2891,6 +2905,17 @@ END;
 
 
 --
+-- Name: is_kernels_parking(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_kernels_parking(parked_for text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (parked_for = ANY (ARRAY['handler'::text, 'move'::text, 'limit'::text]));
+END;
+
+
+--
 -- Name: is_live_worker(timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2937,6 +2962,7 @@ declare
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
      from n
@@ -2945,6 +2971,13 @@ begin
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;
+  if listening <> '{}' then
+    perform holdfast.call_moved(
+       n.machine, array_agg((n.id, 'new', 'created', n.state, null)::holdfast.shared_move))
+       from n
+      where n.machine = any (listening)
+      group by n.machine;
+  end if;
   return null;
 end
 $$;
@@ -2969,9 +3002,11 @@ declare
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   if announced is null then
-    perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false, n.finished_at is not null)
+    perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false,
+                                   n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
@@ -2983,6 +3018,14 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state;
+  if listening <> '{}' then
+    perform holdfast.call_moved(n.machine, array_agg((
+              n.id, o.state, case when announced is null then 'by_hand' else n.last_event end, n.state, null
+            )::holdfast.shared_move))
+       from o join n on n.id = o.id
+      where n.machine = any (listening) and o.state <> n.state
+      group by n.machine;
+  end if;
   return null;
 end
 $$;
@@ -3007,9 +3050,11 @@ declare
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   if announced is null then
-    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null, n.finished_at is not null)
+    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
+                                   n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
@@ -3019,7 +3064,8 @@ begin
          case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'),
-         case announced when 'worker' then coalesce(o.lease_owner, actor) else coalesce(nullif(actor, ''), session_user) end,
+         case announced when 'worker' then coalesce(o.lease_owner, actor)
+                        else coalesce(nullif(actor, ''), session_user) end,
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
          -- Each failed attempt has its error, also one that failed as the attempt before it did.
          case when n.error is distinct from o.error
@@ -3029,6 +3075,16 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
+  if listening <> '{}' then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
+                    case when announced is null then 'by_hand' else n.last_event end as event
+               from o join n on n.id = o.id
+              where n.machine = any (listening) and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
+              group by n.machine, n.run_id, o.state, n.state, event) g
+      group by g.machine;
+  end if;
   if announced is null then
     perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))
        from (select n.queue, max(n.priority)::int as priority from n group by n.queue) q;
@@ -3036,7 +3092,8 @@ begin
       array(select n.id from o join n on n.id = o.id where o.state <> n.state and n.run_id is not null),
       array(select distinct n.run_id from o join n on n.id = o.id
              where n.run_id is not null
-               and (o.state <> n.state or o.finished_at is distinct from n.finished_at or holdfast.is_live(o) <> holdfast.is_live(n))));
+               and (o.state <> n.state or o.finished_at is distinct from n.finished_at
+                    or holdfast.is_live(o) <> holdfast.is_live(n))));
   end if;
   return null;
 end
@@ -3617,6 +3674,32 @@ $$;
 
 
 --
+-- Name: note_change(bigint[], text, jsonb, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.note_change(ids bigint[], what text, payload jsonb, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  name constant text := coalesce(note_change.actor, session_user);
+begin
+  perform holdfast.check_reason(note_change.reason);
+  perform holdfast.check_name('actor', note_change.actor);
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'info',
+         format('%s by %s%s', note_change.what, name, ': ' || note_change.reason),
+         jsonb_strip_nulls(note_change.payload || jsonb_build_object(
+           'actor', name, 'login', case when name <> session_user then session_user end, 'reason', note_change.reason))
+    from holdfast.steps s
+   where s.id = any (note_change.ids)
+   order by s.id;
+end
+$$;
+
+
+--
 -- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3632,6 +3715,41 @@ CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
             FROM jsonb_array_elements(outside_names.steps) q(value)
            WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
 END;
+
+
+--
+-- Name: park_steps(bigint[], text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  parked bigint[];
+begin
+  perform holdfast.check_parking(park_steps.parked_for);
+  perform holdfast.set_actor('user', coalesce(park_steps.actor, session_user), park_steps.reason);
+  with changed as (
+    update holdfast.steps s
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
+     where s.id = any (array(
+             select l.id from holdfast.steps l
+              where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
+                -- What nobody serves is parked too: else the next worker that serves it would bring it back.
+                and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
+              order by l.id
+                for update))
+    returning s.id)
+  select array_agg(c.id order by c.id) into parked from changed c;
+  perform holdfast.set_actor();
+  perform holdfast.note_change(
+    parked, format('parked for %s', park_steps.parked_for), jsonb_build_object('parked_for', park_steps.parked_for),
+    park_steps.reason, park_steps.actor);
+  return query select u.id from unnest(parked) u (id);
+end
+$$;
 
 
 --
@@ -3877,6 +3995,8 @@ CREATE TABLE holdfast.machines (
     subject text NOT NULL,
     policy text,
     closing text,
+    moved text,
+    label text,
     CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
     CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL)))
 );
@@ -3958,6 +4078,40 @@ CREATE FUNCTION holdfast.policy_of(own text, kind text, machine text) RETURNS SE
      p.retryable
     FROM holdfast.step_policy(policy_of.own, policy_of.kind, policy_of.machine, '*'::text) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant, retryable);
 END;
+
+
+--
+-- Name: policy_with_tries(text, integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.policy_with_tries(policy text, tries integer, retryable boolean) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries(, not retryable)?$', '');
+  named constant text := format('%s with %s tries%s', like_it, coalesce(policy_with_tries.tries::text, 'any'),
+                                case when not policy_with_tries.retryable then ', not retryable' end);
+begin
+  if exists (select from holdfast.policies p
+              where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries
+                and p.retryable = policy_with_tries.retryable) then
+    return like_it;
+  end if;
+  insert into holdfast.policies as o
+    (policy, tenant, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds,
+     longest_retry_after)
+  select named, p.tenant, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law,
+         p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    from holdfast.policies p where p.policy = like_it
+  on conflict on constraint policies_pkey do update
+    set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
+        longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
+        longest_retry_after = excluded.longest_retry_after
+    where o is distinct from excluded;  -- what it was made like has changed since
+  return named;
+end
+$_$;
 
 
 --
@@ -4466,6 +4620,58 @@ $$;
 
 
 --
+-- Name: set_retry_budget(holdfast.steps, integer, boolean, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_retry_budget(step holdfast.steps, tries integer DEFAULT NULL::integer, retryable boolean DEFAULT NULL::boolean, backoff interval DEFAULT NULL::interval) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  law constant holdfast.policies := (
+    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
+  all_tries constant int := coalesce(set_retry_budget.tries, law.tries);
+  is_retryable constant boolean := coalesce(set_retry_budget.retryable, law.retryable);
+  rests constant boolean := exists (select from holdfast.machine_states t
+                                     where t.machine = step.machine and t.state = step.state
+                                       and t.phase = 'open_or_over');
+  waits_again constant boolean := rests and is_retryable and (all_tries is null or step.failures < all_tries)
+    and (step.finished_at is null or coalesce(step.failures >= law.tries, false)
+         or coalesce(set_retry_budget.retryable, false));
+  retry_at timestamptz;
+begin
+  if set_retry_budget.backoff is not null and not waits_again then
+    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
+                            'a backoff is set on a step that failed and will be retried');
+  end if;
+  if waits_again and step.finished_at is not null and step.run_id is not null then
+    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.reopen_run(step.run_id, clock);
+    perform holdfast.set_actor();
+  end if;
+  if waits_again then
+    step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
+    retry_at := coalesce(step.failed_at + set_retry_budget.backoff, step.due_at, step.parked_due_at,
+                         step.failed_at + holdfast.backoff(law.policy, step.failures));
+    perform holdfast.check_due(retry_at);
+  end if;
+  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
+     set policy = case when (all_tries, is_retryable) is distinct from (law.tries, law.retryable)
+                       then holdfast.policy_with_tries(law.policy, all_tries, is_retryable) else s.policy end,
+         finished_at = case when not rests then s.finished_at
+                            when not waits_again then coalesce(s.finished_at, clock) end,
+         failed_at = step.failed_at,
+         due_at = case when not rests then s.due_at when s.parked_due_at is null then retry_at end,
+         parked_due_at = case when not rests then s.parked_due_at when s.parked_due_at is not null then retry_at end,
+         parked_for = case when not rests or waits_again then s.parked_for end
+   where s.id = step.id;
+  perform holdfast.wake(array[step.queue]);
+end
+$$;
+
+
+--
 -- Name: settle_batch(bigint[], bigint[], jsonb[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4686,6 +4892,116 @@ $$;
 
 
 --
+-- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- on conflict names its columns bare
+declare
+  clock constant timestamptz := holdfast.clock();
+  due timestamptz := coalesce(start_step.due_at, clock);
+  parked_due timestamptz;
+  kind_queue text;
+  own_policy text;
+  into_queue text;
+  hash bytea;
+  own_id bigint;  -- given out with the key
+  step_id bigint;
+  step_machine text;
+begin
+  if (holdfast.is_name(start_step.kind) and start_step.priority between 0 and 9
+      and coalesce(pg_column_size(start_step.input) <= 1048576 and holdfast.is_in_reach(start_step.due_at), true)
+      and coalesce(holdfast.is_name(start_step.key, 400), true)
+      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)) is not true then  -- a call costs more
+    perform holdfast.check_start(start_step.kind, start_step.input, start_step.priority);
+    perform holdfast.check_name('key', start_step.key, 400);
+    perform holdfast.check_name('unique_key', start_step.unique_key, 400);
+    perform holdfast.check_due(start_step.due_at);
+  end if;
+  perform holdfast.check_tenant(start_step.tenant);
+  select k.queue, k.policy into kind_queue, own_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
+   where k.kind = start_step.kind and k.tenant = case
+           when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
+           then start_step.tenant else '*' end;
+  into_queue := coalesce(start_step.queue, kind_queue, 'default');
+  if start_step.machine is distinct from 'work.task' then  -- a task begins due: not to be looked up each time
+    due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
+             where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
+  end if;
+  if start_step.policy is not null then
+    perform holdfast.check_policies(array[start_step.policy]);
+    own_policy := coalesce((select p.policy from holdfast.policies p
+                             where p.policy = holdfast.policy_name(start_step.policy, start_step.tenant)),
+                           start_step.policy);
+  end if;
+  if start_step.parked_for is not null then
+    perform holdfast.check_parking(start_step.parked_for);
+    if due is null then
+      perform holdfast.refuse(
+        'RN005', format('a step of %s does not begin due and cannot be parked', start_step.machine),
+        'park it when it is admitted');
+    end if;
+    parked_due := due;
+    due := null;
+  end if;
+  if start_step.key is not null then
+    -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
+    hash := sha256(convert_to(
+      case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
+      || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
+    own_id := nextval('holdfast.step_ids');
+    insert into holdfast.keys values (start_step.tenant, start_step.key, own_id::text, hash) on conflict do nothing;
+    if not found then
+      return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
+    end if;
+  end if;
+  if not exists (select from holdfast.queues q
+                  where q.queue = into_queue and q.top_priority >= start_step.priority) then
+    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
+    perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
+  end if;
+  loop
+    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
+                                parked_due_at, parked_for, created_at, input)
+    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
+            (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
+            start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
+            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'))
+    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
+    returning id into step_id;
+    exit when found;
+    select s.id, s.machine into step_id, step_machine from holdfast.steps s
+     where s.tenant = start_step.tenant and s.unique_key = start_step.unique_key and s.finished_at is null;
+    continue when not found;  -- it ended in between: try again
+    if step_machine <> start_step.machine then
+      perform holdfast.refuse(
+        'RN003', format('unique_key %s is in use by step %s of %s', start_step.unique_key, step_id, step_machine),
+        format('take another unique_key for a step of %s', start_step.machine));
+    end if;
+    update holdfast.keys k set id = step_id::text where k.tenant = start_step.tenant and k.key = start_step.key;
+    return step_id;
+  end loop;
+  if start_step.actor is not null then
+    perform holdfast.check_name('actor', start_step.actor);
+    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
+                                  login)
+    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt,
+           case when start_step.actor <> session_user then session_user end
+      from holdfast.steps s where s.id = step_id;
+  end if;
+  -- Asked here too: most often nobody sleeps, and the call is a tenth of a start.
+  if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
+    perform holdfast.wake(array[into_queue]);
+  end if;
+  return step_id;
+end
+$$;
+
+
+--
 -- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4693,61 +5009,9 @@ CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, 
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column  -- on conflict names its columns bare
-declare
-  clock constant timestamptz := holdfast.clock();
-  kind_queue text;
-  kind_policy text;
-  into_queue text;
-  hash bytea;
-  own_id bigint;  -- given out with the key
-  step_id bigint;
 begin
-  if (holdfast.is_name(start_task.name) and start_task.priority between 0 and 9
-      and coalesce(pg_column_size(start_task.input) <= 1048576 and holdfast.is_in_reach(start_task.due_at), true)
-      and coalesce(holdfast.is_name(start_task.key, 400), true)
-      and coalesce(holdfast.is_name(start_task.unique_key, 400), true)) is not true then  -- one expression: a call costs more
-    perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
-    perform holdfast.check_name('key', start_task.key, 400);
-    perform holdfast.check_name('unique_key', start_task.unique_key, 400);
-    perform holdfast.check_due(start_task.due_at);
-  end if;
-  perform holdfast.check_tenant(start_task.tenant);
-  select k.queue, k.policy into kind_queue, kind_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
-   where k.kind = start_task.name and k.tenant = case
-           when exists (select from holdfast.kinds o where o.kind = start_task.name and o.tenant = start_task.tenant)
-           then start_task.tenant else '*' end;
-  into_queue := coalesce(start_task.queue, kind_queue, 'default');
-  if start_task.key is not null then
-    hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
-    own_id := nextval('holdfast.step_ids');
-    insert into holdfast.keys values (start_task.tenant, start_task.key, own_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_task.tenant, start_task.key, hash)::bigint;
-    end if;
-  end if;
-  if not exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_task.priority) then
-    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
-    perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
-  end if;
-  loop
-    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task',
-            (select m.state from holdfast.machine_states m where m.machine = 'work.task' and m.is_initial),
-            start_task.name, into_queue, start_task.tenant, kind_policy, start_task.unique_key, start_task.priority,
-            coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
-    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
-    returning id into step_id;
-    exit when found;
-    select s.id into step_id from holdfast.steps s
-     where s.tenant = start_task.tenant and s.unique_key = start_task.unique_key and s.finished_at is null;
-    if found then
-      update holdfast.keys k set id = step_id::text where k.tenant = start_task.tenant and k.key = start_task.key;
-      return step_id;
-    end if;  -- it ended in between: try again
-  end loop;
-  perform holdfast.wake(array[into_queue]);
-  return step_id;
+  return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
+                             start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant);
 end
 $$;
 
@@ -5037,6 +5301,39 @@ begin
        set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
      where s.id = any (served);
   end if;
+end
+$$;
+
+
+--
+-- Name: unpark_steps(bigint[], text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.unpark_steps(ids bigint[], reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  unparked bigint[];
+  queues text[];
+begin
+  perform holdfast.set_actor('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
+  with changed as (
+    update holdfast.steps s
+       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
+     where s.id = any (array(
+             select l.id from holdfast.steps l
+              where l.id = any (unpark_steps.ids) and holdfast.matches_any(allowed, l.tenant)
+                and l.parked_due_at is not null and not holdfast.is_kernels_parking(l.parked_for)
+              order by l.id
+                for update))
+    returning s.id, s.queue)
+  select array_agg(c.id order by c.id), array_agg(distinct c.queue) into unparked, queues from changed c;
+  perform holdfast.set_actor();
+  perform holdfast.note_change(unparked, 'unparked', '{}', unpark_steps.reason, unpark_steps.actor);
+  perform holdfast.wake(queues);
+  return query select u.id from unnest(unparked) u (id);
 end
 $$;
 
@@ -5826,6 +6123,7 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
             WHEN (s.finished_at IS NOT NULL) THEN 'over'::text
             WHEN (s.parked_for = 'handler'::text) THEN 'no handler'::text
             WHEN (s.parked_for = 'move'::text) THEN 'set aside'::text
+            WHEN (s.parked_for IS NOT NULL) THEN 'parked'::text
             WHEN (s.lease_id IS NOT NULL) THEN 'held'::text
             WHEN (s.waits > 0) THEN 'waiting'::text
             WHEN (s.due_at > holdfast.clock()) THEN 'later'::text
@@ -5851,7 +6149,8 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
         CASE
             WHEN (s.finished_at IS NOT NULL) THEN t.outcome
             ELSE NULL::text
-        END AS outcome
+        END AS outcome,
+    s.parked_for
    FROM (holdfast.steps s
      LEFT JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
   WHERE COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
@@ -6688,13 +6987,6 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
--- Name: FUNCTION adjusted_tries(tries integer, retry_limit integer); Type: ACL; Schema: flow; Owner: -
---
-
-REVOKE ALL ON FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) FROM PUBLIC;
-
-
---
 -- Name: FUNCTION calculate_dependency_levels(task_id uuid); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -6725,10 +7017,10 @@ GRANT SELECT ON TABLE holdfast.steps TO hf_operator;
 
 
 --
--- Name: FUNCTION check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric) FROM PUBLIC;
 
 
 --
@@ -6890,13 +7182,6 @@ GRANT SELECT ON TABLE holdfast.run_steps TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) FROM PUBLIC;
-
-
---
--- Name: FUNCTION policy_with_tries(policy text, tries integer, retryable boolean); Type: ACL; Schema: flow; Owner: -
---
-
-REVOKE ALL ON FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) FROM PUBLIC;
 
 
 --
@@ -7117,6 +7402,13 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 
 
 --
+-- Name: FUNCTION call_moved(machine text, moves holdfast.shared_move[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION cancel(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7217,6 +7509,13 @@ REVOKE ALL ON FUNCTION holdfast.check_outcomes(outcomes jsonb) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION check_parking(parked_for text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_parking(parked_for text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_plan(run_id uuid, steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7310,6 +7609,13 @@ REVOKE ALL ON FUNCTION holdfast.close_runs(ids uuid[], clock timestamp with time
 --
 
 REVOKE ALL ON FUNCTION holdfast.closing_event(run holdfast.runs) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION copy_cursors(from_run uuid, to_run uuid, except_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.copy_cursors(from_run uuid, to_run uuid, except_ids bigint[]) FROM PUBLIC;
 
 
 --
@@ -7453,6 +7759,13 @@ GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with 
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_kernels_parking(parked_for text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_kernels_parking(parked_for text) FROM PUBLIC;
 
 
 --
@@ -7666,10 +7979,25 @@ GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text,
 
 
 --
+-- Name: FUNCTION note_change(ids bigint[], what text, payload jsonb, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.note_change(ids bigint[], what text, payload jsonb, reason text, actor text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION park_steps(ids bigint[], parked_for text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7773,6 +8101,13 @@ GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO h
 GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION policy_with_tries(policy text, tries integer, retryable boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.policy_with_tries(policy text, tries integer, retryable boolean) FROM PUBLIC;
 
 
 --
@@ -7936,6 +8271,13 @@ REVOKE ALL ON FUNCTION holdfast.set_actor(kind text, name text, reason text) FRO
 
 
 --
+-- Name: FUNCTION set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION settle_batch(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7983,6 +8325,16 @@ GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine t
 --
 
 REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_operator;
 
 
 --
@@ -8059,6 +8411,14 @@ REVOKE ALL ON FUNCTION holdfast.too_large(what text, value jsonb) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION unpark_steps(ids bigint[], reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.unpark_steps(ids bigint[], reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.unpark_steps(ids bigint[], reason text, actor text) TO hf_operator;
 
 
 --
