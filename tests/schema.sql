@@ -1678,7 +1678,8 @@ declare
   actor constant text := coalesce(current_setting('holdfast.actor', true), '');
   reason constant text := coalesce(current_setting('holdfast.reason', true), '');
 begin
-  execute format('select %s($1)', (select c.moved from holdfast.machines c where c.machine = call_moved.machine))
+  execute format('select %s($1)', (select holdfast.face_name(c.moved) from holdfast.machines c
+                                    where c.machine = call_moved.machine))
     using call_moved.moves;
   perform holdfast.set_actor(actor_kind, actor, reason);
 end
@@ -2439,7 +2440,7 @@ begin
       from holdfast.runs r join holdfast.machines c on c.machine = r.machine
      where r.id = any (close_runs.ids) and c.closing is not null
   loop
-    execute format('select %s($1, $2)', asked.closing) into chosen using asked.id, asked.event;
+    execute format('select %s($1, $2)', holdfast.face_name(asked.closing)) into chosen using asked.id, asked.event;
     if chosen is not null then
       perform holdfast.move_runs(array[asked.id], chosen, close_runs.clock);
     end if;
@@ -2787,6 +2788,21 @@ $$;
 
 
 --
+-- Name: face_name(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.face_name(name text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ('holdfast'::text = ('hold'::text || 'fast'::text)) THEN name
+             ELSE (('holdfast'::text || '_'::text) || name)
+         END AS "case";
+END;
+
+
+--
 -- Name: face_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2795,14 +2811,12 @@ CREATE FUNCTION holdfast.face_violations() RETURNS TABLE(invariant text, subject
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  -- A self-test installs a copy under another name, which its faces' schemas bear before their own.
-  prefix constant text := case when 'holdfast' = 'hold' || 'fast' then '' else 'holdfast' || '_' end;
   face text;
 begin
   for face in
     select distinct n.nspname
       from holdfast.machines m
-      join pg_catalog.pg_namespace n on n.nspname = prefix || split_part(m.machine, '.', 1)
+      join pg_catalog.pg_namespace n on n.nspname = holdfast.face_name(split_part(m.machine, '.', 1))
       join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = 'violations' and p.pronargs = 0
      where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- ours, and nobody else's
      order by 1
@@ -7713,6 +7727,13 @@ REVOKE ALL ON FUNCTION holdfast.expire_leases(batch integer, clock timestamp wit
 --
 
 REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION face_name(name text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.face_name(name text) FROM PUBLIC;
 
 
 --
