@@ -31,7 +31,9 @@ begin
       join holdfast.run_steps m on m.run_id = task.id and m.name = n.name
       join holdfast.steps o on o.id = m.step_id and o.finished_at is not null
       join holdfast.machine_states t on t.machine = o.machine and t.state = o.state and t.outcome = 'succeeded'
-     where n.run_id = task_id and o.id <> all (again)));
+     where n.run_id = task_id
+       and o.id <> all (again)  -- guard: taken-over
+  ));
   perform holdfast.set_actor();
   return task_id;
 end
