@@ -7,8 +7,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from holdfast import embedded
+from holdfast.connections.deadline import connect
 from holdfast.errors import PermissionMissing
-from holdfast.kernel import db as kernel
 from holdfast.kernel import migrate, self_test_schema
 from holdfast.reads import doctor
 from holdfast.selftest import place
@@ -38,14 +38,14 @@ def owner(bare):
 
 
 def install(dsn, name=NAME):
-    with kernel.connect(dsn) as connection:
+    with connect(dsn) as connection:
         place.make(connection, name)
     with self_test_schema.renamed(name):
         migrate.run(dsn)
 
 
 def sweep(dsn):
-    with place.locked(dsn), kernel.connect(dsn) as connection:
+    with place.locked(dsn), connect(dsn) as connection:
         return place.sweep(connection)
 
 
@@ -90,7 +90,7 @@ def test_nothing_of_the_original_is_changed(dsn):
 
 
 def test_a_schema_of_a_face_goes_also_when_it_alone_was_made_before_the_kill(dsn, db):
-    with kernel.connect(dsn) as connection:
+    with connect(dsn) as connection:
         place.make(connection, NAME)
     db.execute(f"create schema {NAME}_flow authorization hf_owner")
 
@@ -100,7 +100,7 @@ def test_a_schema_of_a_face_goes_also_when_it_alone_was_made_before_the_kill(dsn
 
 def test_what_is_under_way_is_left_alone(dsn):
     install(dsn)
-    with kernel.connect(dsn) as connection:
+    with connect(dsn) as connection:
         with place.locked(dsn):
             while_it_runs = doctor.left_schemas(connection)
             with pytest.raises(place.SelfTestRuns, match="under way"):
@@ -125,7 +125,7 @@ def test_a_login_that_may_not_is_told_what_it_needs_and_nothing_is_made(bare):
         dsn = make_conninfo(bare, user="nobody_much")
         before = catalog(bare)
 
-        with kernel.connect(dsn) as connection, pytest.raises(PermissionMissing, match="CREATEROLE"):
+        with connect(dsn) as connection, pytest.raises(PermissionMissing, match="CREATEROLE"):
             place.make(connection, NAME)
 
         assert catalog(bare) == before
