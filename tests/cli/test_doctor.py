@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from holdfast import embedded
-from holdfast.cli.doctor import attempt
 from holdfast.kernel import migrate
 from holdfast.kernel.migrate import SchemaStatus
-from holdfast.reads import doctor, pooler
+from holdfast.reads import pooler, schema_checks
+from holdfast.reads.doctor import attempt
 
 SAFE = {
     "fsync": "on",
@@ -21,7 +21,7 @@ SAFE = {
     "client_connection_check_interval": "10000",
     "idle_in_transaction_session_timeout": "900000",
 }
-GOOD_ROLES = dict.fromkeys(doctor.ROLES, (False, False))
+GOOD_ROLES = dict.fromkeys(schema_checks.ROLES, (False, False))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_superuser_is_warned_of(holdfast, database):
 
 def test_a_check_that_the_server_refuses_has_failed(database):
     with psycopg.connect(database, autocommit=True) as connection:
-        check = attempt("partitions", doctor.partitions, connection)
+        check = attempt("partitions", schema_checks.partitions, connection)
 
     assert (check.name, check.verdict) == ("partitions", "fail")
 
@@ -85,7 +85,7 @@ def test_a_check_that_the_server_refuses_has_failed(database):
     ],
 )
 def test_servers_by_their_version(status, verdict):
-    assert doctor.server_version(status).verdict == verdict
+    assert schema_checks.server_version(status).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_servers_by_their_version(status, verdict):
     ],
 )
 def test_settings_by_what_they_risk(found, verdict):
-    assert doctor.judge_settings(found).verdict == verdict
+    assert schema_checks.judge_settings(found).verdict == verdict
 
 
 @pytest.mark.parametrize(
     ("ahead", "verdict"), [(timedelta(days=31), "ok"), (timedelta(days=29), "fail"), (None, "fail")]
 )
 def test_partitions_by_how_far_ahead_they_are(ahead, verdict):
-    assert doctor.judge_partitions(ahead).verdict == verdict
+    assert schema_checks.judge_partitions(ahead).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_partitions_by_how_far_ahead_they_are(ahead, verdict):
     ],
 )
 def test_roles_by_what_the_owner_can_do(found, verdict):
-    assert doctor.judge_roles(found).verdict == verdict
+    assert schema_checks.judge_roles(found).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_roles_by_what_the_owner_can_do(found, verdict):
     [(None, "ok"), (("pid 7", timedelta(minutes=4)), "ok"), (("pid 7", timedelta(minutes=90)), "warn")],
 )
 def test_snapshots_by_their_age(oldest, verdict):
-    assert doctor.judge_snapshots(oldest).verdict == verdict
+    assert schema_checks.judge_snapshots(oldest).verdict == verdict
 
 
 def test_the_holder_of_the_oldest_snapshot_is_named():
-    check = doctor.judge_snapshots(("pid 7 (report)", timedelta(minutes=90)))
+    check = schema_checks.judge_snapshots(("pid 7 (report)", timedelta(minutes=90)))
 
     assert check.detail == "pid 7 (report) holds one for 90 minutes"
 

@@ -106,8 +106,8 @@ def test_a_list_is_narrowed(found, db, clock, options, names):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--state", "nonsense"], "'nonsense' is no state\nnext:  take one of: "),
-        (["--state", "x\x1b[2J"], r"'x\x1b[2J' is no state"),
+        (["--state", "nonsense"], "no state 'nonsense'\nnext:  take one of: "),
+        (["--state", "x\x1b[2J"], r"no state 'x\x1b[2J'"),
         (["--before", "nonsense"], "'nonsense' is no id"),
         (["--before", "1,2"], "'1,2' is no place in the list"),
         (["--since", "soon"], "is no span of time"),

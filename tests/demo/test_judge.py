@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.demo import figures, story, workload
-from holdfast.demo.judge import StepRecord, gather, judge
-from holdfast.demo.order_play import Told, judged
-from holdfast.demo.story import Move
+from holdfast.demo import story, workload
+from holdfast.demo.judge import judge
+from holdfast.demo.order_play import judged
 from holdfast.demo.tasks import HOPELESS
-from holdfast.demo.workload import Load
 from holdfast.kernel import calls
 from holdfast.kernel import db as kernel
 from holdfast.models import Done, Settlement
+from holdfast.reads import demo
+from holdfast.reads.demo import Load, Move, OrderFacts, StepRecord
 
 LOAD = Load("demo-1", asked=4, hopeless=1, after=0, until=4)
 FINE = [
@@ -72,19 +72,19 @@ def test_the_evidence_is_read_from_the_journal_and_the_effects(db, clock):
     workload.prepare(db)
     started = workload.start(db, "demo-1", 4, 0.0)
     (first,) = kernel.run(db, calls.claim_steps("a/1", "demo-1", ["demo.send_welcome"], lease=timedelta(seconds=1)))
-    assert figures.held_by(db, started, "a/1") == {first.step_id}
+    assert demo.held_by(db, started, "a/1") == {first.step_id}
     clock.advance(timedelta(seconds=2))
     kernel.run(db, calls.rescue_steps())
     (second,) = kernel.run(db, calls.claim_steps("b/1", "demo-1", ["demo.send_welcome"]))
     db.execute("insert into holdfast_demo.effects values (%s, 2, 'b/1'), (%s, 2, 'b/1')", [first.step_id] * 2)
     kernel.run(db, calls.settle_steps([Settlement(second.step_id, second.lease_id, Done())]))
 
-    found = {one.step_id: one for one in gather(db, started, "a/1")}
+    found = {one.step_id: one for one in demo.evidence(db, started, "a/1")}
 
     assert len(found) == 4
     assert found[first.step_id] == StepRecord(first.step_id, "demo.send_welcome", 2, 1, 1, 0, 2)
     assert judge(started, list(found.values()), killed=1).twice == 1
-    assert gather(db, started, "another")[0].rescues == 0
+    assert demo.evidence(db, started, "another")[0].rescues == 0
     assert [line.state for line in story.tell(db, first.step_id)] == [
         "pending",
         "running",
@@ -126,7 +126,7 @@ def test_the_kinds_make_up_what_was_asked_for(count):
 
 
 def test_an_order_that_did_not_go_as_it_must_is_found():
-    fine = Told(parcels=4, retried=1, waited=1.01, resolved=1, twice=0)
+    fine = OrderFacts(parcels=4, retried=1, waited=1.01, resolved=1, twice=0)
 
     assert all(finding.holds for finding in judged(fine, "complete"))
     for found in (

@@ -28,8 +28,8 @@ TAKEN_OVER = "and o.id <> all (again)"
 
 # fmt: off
 GUARDS = [
-    guard("children not counted", "free_children", "set waits = s.waits - c.done", "set waits = s.waits"),
-    guard("children let in twice", "free_children", "set waits = s.waits - c.done",
+    guard("children not counted", "admit_children", "set waits = s.waits - c.done", "set waits = s.waits"),
+    guard("children let in twice", "admit_children", "set waits = s.waits - c.done",
           "set waits = greatest(0, s.waits - 2 * c.done)"),
     seldom(guard("done without the lease", "succeed_steps", "and s.lease_id = o.lease_id", "")),
     guard("tried again without a budget", "settle_others", "s.failures + 1 >= p.tries", "s.failures + 1 > p.tries"),

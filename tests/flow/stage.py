@@ -22,8 +22,8 @@ from holdfast import Ctx, Fail, Holdfast, Retry, Snooze, failpoints
 from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.errors import RefusedError
 from holdfast.flow import calls as flow_calls
-from holdfast.flow.calling import parameter, shaped
 from holdfast.flow.define import Flow
+from holdfast.flow.wrappers import parameter, shaped
 from holdfast.handlers import inputs
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call

@@ -20,8 +20,9 @@ def steps(*shape: tuple[str, tuple[str, ...]], **odd: dict[str, Any]) -> list[Ta
     """Steps of a task by name and parents, complete but for what is said of a few."""
     ids = {name: number for number, (name, _) in enumerate(shape)}
     usual: dict[str, Any] = {
-        "kind": "k", "state": "complete", "outcome": "succeeded", "standing": "over", "queue": "default", "attempt": 1,
-        "failures": 0, "tries": 3, "due_at": None, "worker": None, "claimed_at": None, "finished_at": None,
+        "kind": "k", "state": "complete", "phase": "over", "outcome": "succeeded", "standing": "over",
+        "queue": "default", "attempt": 1, "failures": 0, "tries": 3, "due_at": None, "worker": None,
+        "claimed_at": None, "finished_at": None,
         "error_type": None, "message": None,
     }  # fmt: skip
     return [

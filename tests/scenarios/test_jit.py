@@ -136,7 +136,7 @@ def read_all(db: psycopg.Connection[Any], task_id: Any) -> None:
     assert len(run_list.newest_tasks(db, TasksWanted(), limit=50).rows) == FLOWS
     reads.steps(db, task_id)
     reads.history(db, task_id, limit=50)
-    query(db, dead_letter.report(dead_letter.Scope()))
+    dead_letter.report(db, dead_letter.Scope())
     query(db, queues_workers.queues())
     db.execute("select * from flow.get_task_execution_context(%s)", [task_id])
     db.execute("select * from flow.get_system_health_counts()")

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from holdfast.reads import doctor
+from holdfast.reads import schema_checks
 from scenarios.crew import Crew, Database, until
 from scenarios.proof import Proof
 
@@ -57,9 +57,9 @@ def test_doctor_names_who_holds_the_oldest_snapshot(
     held: Connection[Any], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R19: by process and application, and what to do about it; five minutes are not waited for."""
-    monkeypatch.setattr(doctor, "LONG_SNAPSHOT", timedelta(0))
+    monkeypatch.setattr(schema_checks, "LONG_SNAPSHOT", timedelta(0))
     with database.connection() as connection:
-        found = doctor.snapshots(connection)
+        found = schema_checks.snapshots(connection)
 
     assert found.verdict == "warn"
     assert found.detail.startswith(f"pid {held.info.backend_pid} (report) holds one")

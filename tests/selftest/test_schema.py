@@ -8,7 +8,7 @@ from holdfast.connections.deadline import connect
 from holdfast.errors import BadInput
 from holdfast.kernel import bulk, calls, migrate, self_test_schema, sources
 from holdfast.kernel import db as kernel
-from holdfast.selftest import place
+from holdfast.kernel import self_test_place as place
 
 NAME = "holdfast_selftest_0123abcd"
 WORD = r"\mholdfast\M"  # PostgreSQL's way to say: as a whole word

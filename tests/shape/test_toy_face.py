@@ -14,7 +14,9 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from cli import in_process
 from holdfast import Holdfast, faces
+from holdfast.errors import Rejected
 from holdfast.faces import Face
 from holdfast.kernel import calls, migrate
 from holdfast.kernel.db import run
@@ -103,3 +105,28 @@ def test_its_commands_are_commands(toy: Face) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
 
     assert (done.returncode, done.stdout) == (0, "granted: pony\n"), done.stderr
+
+
+def test_its_states_are_coloured_by_what_they_mean(hf: Holdfast, dsn: str) -> None:
+    """The words `granted`, `denied` and `hoped` stand in no module of the command line."""
+    toys = hf.face("toy")
+    toys.wish(deny)
+    toys.wish(grant)
+    for kinds in (["grant"], ["grant", "deny"]):
+        toys.start("ann", kinds)
+    burst(hf)
+    toys.start("ann", ["grant"])
+    surroundings = {**os.environ, "HOLDFAST_DSN": dsn, "FORCE_COLOR": "1", "COLUMNS": "200", "TERM": "xterm-256color"}
+
+    screen = in_process.run(["runs", "list"], surroundings, None).stdout
+
+    for style, state in (("32", "✓ granted"), ("1;31", "✗ denied"), ("", "○ hoped")):
+        assert f"\x1b[{style}m{state}" in screen if style else state in screen
+
+
+def grant(asker: str) -> None:
+    """Do nothing: that is how wishes are granted."""
+
+
+def deny(asker: str) -> None:
+    raise Rejected(f"not for {asker}")

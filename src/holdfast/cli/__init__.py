@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast import faces
-from holdfast.cli import configuration, db, demo, dev, dlq, doctor, queues, runs, worker, workers
+from holdfast.cli import config, db, demo, dev, dlq, doctor, queues_workers, runs, worker
 from holdfast.cli.render import data, show_error
 from holdfast.errors import HoldfastError
 
@@ -24,11 +24,11 @@ app = typer.Typer(
 app.add_typer(db.app, name="db")
 app.add_typer(runs.app, name="runs")
 app.add_typer(dlq.app, name="dlq")
-app.add_typer(queues.app, name="queues")
-app.command()(workers.workers)
+app.add_typer(queues_workers.app, name="queues")
+app.command()(queues_workers.workers)
 app.command()(doctor.doctor)
 app.command()(worker.worker)
-app.command("config")(configuration.config)
+app.command("config")(config.config)
 app.command()(demo.demo)
 app.command()(dev.dev)
 for face in faces.all_faces():

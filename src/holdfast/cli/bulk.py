@@ -1,20 +1,47 @@
-"""Dealing with many dead steps at once: what is meant is fixed and said first, then done in chunks, safe to repeat."""
+"""Acting on many: on each of some ids, or on all dead steps of a scope, which is fixed and confirmed first."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 
 import typer
 
-from holdfast.cli.common import DB
-from holdfast.cli.render import data, data_json, say, show_error
-from holdfast.errors import BadInput
+from holdfast.cli.connection import DB, opened
+from holdfast.cli.render import data, data_json, data_table, say, show_error
+from holdfast.errors import BadInput, HoldfastError, RefusedError
+from holdfast.kernel import db
+from holdfast.kernel.call import Call
 from holdfast.kernel.query import query
 from holdfast.reads import dead_letter
 from holdfast.reads.dead_letter import Scope, Tally, Verb
+from holdfast.reads.run_detail import parse_id
 
 TYPE_THE_COUNT_ABOVE = 100
 DONE = {"retry": "retried", "resolve": "resolved"}
+
+
+def act_on_each(ids: Sequence[str], action: Callable[[DB, str], Call[str]], *, as_json: bool) -> None:
+    """Act on one id after the other, whether or not another was refused; ends with the code of the first refusal."""
+    for subject in ids:
+        parse_id(subject)  # before anything is moved
+    done: list[dict[str, str]] = []
+    refusals: list[HoldfastError] = []
+    with opened() as connection:
+        for subject in ids:
+            try:
+                (state,) = db.run(connection, action(connection, subject))
+                done.append({"id": subject, "state": state})
+            except RefusedError as error:
+                refusals.append(error)
+    if as_json:
+        data_json({"done": done})
+    else:
+        data_table(("id", "state"), [(row["id"], row["state"]) for row in done])
+    for refusal in refusals:
+        show_error(refusal, as_json=as_json)
+    if refusals:
+        raise typer.Exit(refusals[0].exit_code)
 
 
 def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | None, yes: bool, as_json: bool) -> None:
@@ -32,13 +59,15 @@ def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | Non
 def confirm(verb: Verb, count: int) -> None:
     """Ask whoever sits at the terminal; without one, --yes is needed."""
     if not sys.stdin.isatty():
-        raise BadInput(f"{count:,} dead steps would be {DONE[verb]}, and nobody is here to ask; add --yes to do it")
+        raise BadInput(
+            f"{count:,} dead steps would be {DONE[verb]}, and nobody is here to ask", next="add --yes to do it"
+        )
     if count > TYPE_THE_COUNT_ABOVE:
         if typer.prompt(f"type {count} to {verb} them all", err=True) != str(count):
-            raise BadInput(f"that is not the count; nothing was {DONE[verb]}")
+            raise BadInput("that is not the count", next=f"nothing was {DONE[verb]}")
         return
     if not typer.confirm(f"{verb} {count} steps?", err=True):
-        raise BadInput(f"nothing was {DONE[verb]}; narrow it with --kind, --queue, --tenant or --since")
+        raise BadInput(f"nothing was {DONE[verb]}", next="narrow it with --kind, --queue, --tenant or --since")
 
 
 def _report(verb: Verb, count: int, tally: Tally, *, as_json: bool) -> None:

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import embedded
-from holdfast.cli.address import masked, psql_call
-from holdfast.cli.common import common
+from holdfast.cli.connection import load_settings, masked, psql_call
+from holdfast.cli.options import output_options
 from holdfast.cli.render import AsJson, data, data_json, data_pairs, say
-from holdfast.cli.settings import load
 from holdfast.config import Config
 from holdfast.errors import PermissionMissing
 from holdfast.kernel import migrate as schema
@@ -23,10 +22,10 @@ NO_SCHEMA = {"schema_version": None, "code_version": None, "pending": None}
 
 
 @app.command()
-@common
+@output_options
 def start(as_json: AsJson = False) -> None:
     """Start the embedded PostgreSQL; it is started by itself whenever it is needed."""
-    config = load()
+    config = load_settings()
     _refuse_other_server(config, "start")
     was_running = embedded.status(config.home).running
     embedded.ensure(config.home)
@@ -35,10 +34,10 @@ def start(as_json: AsJson = False) -> None:
 
 
 @app.command()
-@common
+@output_options
 def stop(as_json: AsJson = False) -> None:
     """Stop the embedded PostgreSQL; connections that are open are ended."""
-    config = load()
+    config = load_settings()
     _refuse_other_server(config, "stop")
     stopped = embedded.stop(config.home)
     say("stopped" if stopped else "it was not running")
@@ -47,21 +46,21 @@ def stop(as_json: AsJson = False) -> None:
 
 
 @app.command()
-@common
+@output_options
 def status(as_json: AsJson = False) -> None:
     """Show whether the server runs, where it is, and which version the schema has."""
-    config = load()
+    config = load_settings()
     _show(_embedded(config) if config.dsn is None else _named(config.dsn.get_secret_value()), as_json=as_json)
 
 
 @app.command()
-@common
+@output_options
 def url(
     show_password: Annotated[bool, typer.Option("--show-password", help="Print the password too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the address of the database, for psql and other programs; the embedded one is started."""
-    address = embedded.address(load())
+    address = embedded.address(load_settings())
     shown = address if show_password else masked(address)
     if as_json:
         data_json({"url": shown})
@@ -70,7 +69,7 @@ def url(
 
 
 @app.command()
-@common
+@output_options
 def migrate(
     sql: Annotated[bool, typer.Option("--sql", help="Print the SQL; connects to nothing.")] = False,
     as_json: AsJson = False,
@@ -79,7 +78,7 @@ def migrate(
     if sql:
         data(schema.script())
         return
-    applied = schema.run(embedded.address(load()), progress=say)
+    applied = schema.run(embedded.address(load_settings()), progress=say)
     if as_json:
         data_json({"applied": applied})
         return
@@ -91,7 +90,7 @@ def migrate(
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def psql(context: typer.Context) -> None:
     """Open psql on the database; what follows is passed on, as in: holdfast db psql -c 'select 1'."""
-    config = load()
+    config = load_settings()
     address = embedded.address(config)
     ours = str(embedded.binary("psql"))
     program = ours if config.dsn is None else shutil.which("psql") or ours  # ours speaks no TLS
@@ -139,6 +138,7 @@ def _show(pairs: dict[str, Any], *, as_json: bool) -> None:
 def _refuse_other_server(config: Config, verb: str) -> None:
     if config.dsn is not None:
         raise PermissionMissing(
-            f"the server that HOLDFAST_DSN names ({masked(config.dsn.get_secret_value())}) is not ours to {verb}; "
-            f"{verb} it by its own means, or unset HOLDFAST_DSN to use the embedded PostgreSQL"
+            f"the server that HOLDFAST_DSN names ({masked(config.dsn.get_secret_value())}) is not ours to {verb}",
+            where="HOLDFAST_DSN",
+            next=f"{verb} it by its own means, or unset HOLDFAST_DSN to use the embedded PostgreSQL",
         )

@@ -16,10 +16,9 @@ from typing import Annotated
 import typer
 
 from holdfast import embedded, log
-from holdfast.cli.common import common
-from holdfast.cli.database import opened_database
+from holdfast.cli.connection import load_settings, opened_database
+from holdfast.cli.options import output_options
 from holdfast.cli.render import AsJson, data_json, say
-from holdfast.cli.settings import load
 from holdfast.cli.worker import App, Concurrency, Supervised, options_of
 from holdfast.errors import AppNotFound, BadInput
 from holdfast.kernel import migrate
@@ -31,7 +30,7 @@ LOOK_EACH = 1.0  # seconds
 Seen = dict[Path, int]
 
 
-@common
+@output_options
 def dev(
     *,
     app: App,
@@ -52,7 +51,7 @@ def dev(
     if supervised:
         raise typer.Exit(_work(app, queue, concurrency))
     folder, pattern = watched(app)
-    with opened_database(load()) as dsn:
+    with opened_database(load_settings()) as dsn:
         migrate.run(dsn, progress=say)
         arguments = ["--app", app, "--concurrency", str(concurrency), *(f"--queue={each}" for each in queue)]
         form = {"HOLDFAST_LOG_FORMAT": "json"} if as_json else {}
@@ -75,7 +74,9 @@ def watched(app: str) -> tuple[Path, str]:
     found = importlib.util.find_spec(root) if root else None
     if found is None:
         raise AppNotFound(
-            f"there is no module {root or app!r} here; write --app module:name, as in --app shop.tasks:hf"
+            f"there is no module {root or app!r} here",
+            where="--app",
+            next="write --app module:name, as in --app shop.tasks:hf",
         )
     if found.submodule_search_locations:
         return Path(next(iter(found.submodule_search_locations))), "**/*.py"
@@ -139,14 +140,18 @@ class Renewed:
 
 
 def _work(app: str, queues: list[str], concurrency: int) -> int:
-    config = load()
+    config = load_settings()
     log.configure(config.log_level, config.log_format)
-    from holdfast.cli.application import load_app
+    from holdfast.cli.app_loader import load_app
     from holdfast.worker.process import run_worker
 
     found = load_app(app)
     served = queues or sorted({handler.queue for handler in found.registry})
     if not served:
-        raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")
+        raise BadInput(
+            f"{app} has no tasks",
+            where=app,
+            next="decorate a function with @hf.task, and see that its module is imported",
+        )
     options = options_of(config, served, [], concurrency)
     return run_worker(embedded.address(config), found.registry, options, hooks=found.hooks, is_supervised=True)

@@ -8,27 +8,19 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.acting import act_on_each
-from holdfast.cli.bulk import deal_with_all
-from holdfast.cli.common import (
-    DB,
-    LimitOption,
-    QueueOption,
-    Reason,
-    SinceOption,
-    TenantOption,
-    common,
-    opened,
-    parse_id,
-)
-from holdfast.cli.complete import ids as complete_ids
+from holdfast.cli.bulk import act_on_each, deal_with_all
+from holdfast.cli.connection import DB, opened
+from holdfast.cli.options import LimitOption, QueueOption, Reason, SinceOption, TenantOption, output_options
+from holdfast.cli.options import ids as complete_ids
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.cli.show import with_json
+from holdfast.cli.run_page import state_cell
 from holdfast.errors import BadInput
 from holdfast.kernel import calls
-from holdfast.kernel.query import moment_ago, query
+from holdfast.kernel.query import as_mapping, moment_ago
 from holdfast.reads import dead_letter
 from holdfast.reads.dead_letter import Scope, Verb
+from holdfast.reads.retry import retry_call
+from holdfast.reads.run_detail import parse_id
 
 app = typer.Typer(help="The dead letter: steps that failed for good.", no_args_is_help=True)
 
@@ -39,7 +31,7 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @app.command(epilog="Example: holdfast dlq report --since 1d")
-@common
+@output_options
 def report(
     *,
     kind: KindOption = None,
@@ -50,7 +42,8 @@ def report(
 ) -> None:
     """Group the dead by kind and fault: how many, since when, and an example of each."""
     with opened() as connection:
-        groups = query(connection, dead_letter.report(_scope(connection, kind, queue, tenant, since)))
+        found = dead_letter.report(connection, _scope(connection, kind, queue, tenant, since))
+    groups = found.groups
     if as_json:
         data_json({"groups": [asdict(g) | {"next": f"holdfast runs show {g.sample_id}"} for g in groups]})
     else:
@@ -59,13 +52,13 @@ def report(
             for g in groups
         ]
         data_table(("count", "kind", "error", "message", "first", "last", "next step"), rows)
-    if sum(g.count for g in groups) == dead_letter.LOOK_AT:
+    if found.is_partial:
         say(f"these are the newest {dead_letter.LOOK_AT:,}; there may be more")
     say("then: holdfast dlq retry --kind KIND, or holdfast dlq resolve --kind KIND" if groups else "nothing is dead")
 
 
 @app.command("list", epilog="Example: holdfast dlq list --kind mail --since 2h")
-@common
+@output_options
 def list_(
     *,
     kind: KindOption = None,
@@ -77,28 +70,26 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List dead steps, newest first."""
-    below = 2**63 - 1 if before is None else parse_id(before)
-    if not isinstance(below, int):
-        raise BadInput(f"{before} is a run; the dead letter has steps, and a step's id is a number")
     with opened() as connection:
         scope = _scope(connection, kind, queue, tenant, since)
-        found = query(connection, dead_letter.listed(scope, limit=limit + 1, below=min(below, 2**63 - 1)))
-    rows, more = found[:limit], len(found) > limit
+        found = dead_letter.page(connection, scope, limit=limit, below=before)
+    rows = found.rows
     if as_json:
-        data_json({"steps": [with_json(asdict(row)) for row in rows], "next": rows[-1].id if more else None})
+        data_json({"steps": [as_mapping(row) for row in rows], "next": found.next})
     else:
         shown = [
-            (r.id, r.kind, r.queue, r.tenant, r.state, r.attempt, r.finished_at, r.error_type, r.message) for r in rows
+            (r.id, r.kind, r.queue, r.tenant, state_cell(r), r.attempt, r.finished_at, r.error_type, r.message)
+            for r in rows
         ]
         data_table(("id", "kind", "queue", "tenant", "state", "tries", "died", "error", "message"), shown)
-    if more:
-        say(f"next page: add --before {rows[-1].id}")
+    if found.next is not None:
+        say(f"next page: add --before {found.next}")
     elif not rows:
         say("nothing is dead")
 
 
 @app.command(epilog="Example: holdfast dlq retry --kind mail --reason 'the server is back'")
-@common
+@output_options
 def retry(
     ids: SomeIds = None,
     *,
@@ -114,13 +105,13 @@ def retry(
     """Try dead steps again, by their ids or all that a filter finds."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
-        act_on_each(ids, lambda one: calls.retry(one, reason), as_json=as_json)
+        act_on_each(ids, lambda db, subject: retry_call(db, parse_id(subject), reason), as_json=as_json)
         return
     _by_filter("retry", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
 
 
 @app.command(epilog="Example: holdfast dlq resolve 42 --reason 'sent by hand'")
-@common
+@output_options
 def resolve(
     ids: SomeIds = None,
     *,
@@ -136,7 +127,7 @@ def resolve(
     """Say that a person has dealt with dead steps: what waits for them goes on."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
-        act_on_each(ids, lambda one: calls.resolve(one, reason), as_json=as_json)
+        act_on_each(ids, lambda _, subject: calls.resolve(subject, reason), as_json=as_json)
         return
     _by_filter("resolve", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
 
@@ -146,7 +137,7 @@ Filter = tuple[str | None, str | None, str | None, timedelta | None]
 
 def _by_filter(verb: Verb, filters: Filter, *, everything: bool, reason: str | None, yes: bool, as_json: bool) -> None:
     if not everything and not any(filters):
-        raise BadInput(f"nothing is named to {verb}; give ids, a filter such as --kind mail, or --all")
+        raise BadInput(f"nothing is named to {verb}", next="give ids, a filter such as --kind mail, or --all")
     with opened() as connection:
         scope = _scope(connection, *filters)
         deal_with_all(connection, verb, scope, reason=reason, yes=yes, as_json=as_json)
@@ -154,7 +145,7 @@ def _by_filter(verb: Verb, filters: Filter, *, everything: bool, reason: str | N
 
 def _refuse_filter(*filters: object) -> None:
     if any(filters):
-        raise BadInput("ids and a filter name two things; give the ids, or the filter")
+        raise BadInput("ids and a filter name two things", next="give the ids, or the filter")
 
 
 def _scope(connection: DB, kind: str | None, queue: str | None, tenant: str | None, since: timedelta | None) -> Scope:

@@ -1,32 +1,30 @@
-"""`holdfast doctor`: is everything as it must be, and if not, what to do."""
+"""`holdfast doctor`: is everything as it must be, and if not, what to do; with --self-test, under faults."""
 
 from __future__ import annotations
 
+import random
+import signal
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from functools import partial
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
-import psycopg
 import typer
+from rich.console import Console
 
-from holdfast import embedded
-from holdfast.cli.common import common
-from holdfast.cli.render import AsJson, data_json, data_table, in_parts
-from holdfast.cli.settings import load
-from holdfast.config import Config
-from holdfast.connections.deadline import connection_to
-from holdfast.errors import HoldfastError
-from holdfast.kernel import migrate
-from holdfast.reads import pooler
-from holdfast.reads.doctor import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
-from holdfast.reads.server_settings import server_checks
+from holdfast.cli.connection import load_settings, opened_database
+from holdfast.cli.options import output_options
+from holdfast.cli.render import AsJson, data, data_json, data_table, is_quiet, say
 
-T = TypeVar("T")
-CHECK_FAILED = 9
-STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+if TYPE_CHECKING:
+    from holdfast.selftest.play import Row, Show
+    from holdfast.selftest.stage import Sizes
 
-
+CHECK_FAILED, INTERRUPTED = 9, 130
+VERDICTS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+FAULT_COLUMNS = ("", "fault", "what must hold", "rounds", "kills", "lost", "accepted twice", "seconds")
+MARKS = {"✓": "bold green", "✗": "bold red"}
 SelfTest = Annotated[bool, typer.Option("--self-test", help="Make faults happen for a minute, and see that all holds.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Repeat the self-test of that seed.")]
 Tasks = Annotated[
@@ -37,7 +35,7 @@ Kills = Annotated[
 ]
 
 
-@common
+@output_options
 def doctor(
     *, self_test: SelfTest = False, seed: Seed = None, tasks: Tasks = None, kills: Kills = None, as_json: AsJson = False
 ) -> None:
@@ -54,50 +52,101 @@ def doctor(
         holdfast doctor --self-test
     """
     if self_test:
-        from holdfast.cli.self_test import self_test as run
         from holdfast.selftest.stage import Sizes
 
         count = tasks or 1500
-        run(Sizes(tasks=count, kills=kills or 8, cuts=min(20, count // 10)), seed, as_json=as_json)
-    for option, given in (("--seed", seed), ("--tasks", tasks), ("--kills", kills)):
-        if given is not None:
+        run_self_test(Sizes(tasks=count, kills=kills or 8, cuts=min(20, count // 10)), seed, as_json=as_json)
+    for option, value in (("--seed", seed), ("--tasks", tasks), ("--kills", kills)):
+        if value is not None:
             raise typer.BadParameter(f"{option} is for the self-test; add --self-test, or leave it out")
-    config = load()
-    found = list(examine(config))
-    has_failed = any(check.verdict == "fail" for check in found)
+    from holdfast.reads.doctor import examine
+
+    checks = list(examine(load_settings()))
+    has_failed = any(check.verdict == "fail" for check in checks)
     if as_json:
-        data_json({"ok": not has_failed, "checks": [asdict(check) for check in found]})
+        data_json({"ok": not has_failed, "checks": [asdict(check) for check in checks]})
     else:
-        rows = [(check.verdict, check.name, check.detail, check.next) for check in found]
-        data_table(("", "check", "detail", "next step"), rows, styles=STYLES)
+        rows = [(check.verdict, check.name, check.detail, check.next) for check in checks]
+        data_table(("", "check", "detail", "next step"), rows, styles=VERDICTS)
     if has_failed:
         raise typer.Exit(CHECK_FAILED)
 
 
-def examine(config: Config) -> Iterator[Check]:
-    """Make one check after the other; without a server there is only the first."""
-    try:
-        address = embedded.address(config)
-        status = migrate.status(address)
-    except HoldfastError as error:
-        what, then = in_parts(error)
-        yield Check("server", "fail", what, then or "")
+def run_self_test(sizes: Sizes, seed: int | None, *, as_json: bool) -> None:
+    """Run it and report; ends with the exit code that the verdict has."""
+    from holdfast.selftest import play
+
+    seed = random.SystemRandom().randrange(10**6) if seed is None else seed
+    began_at = time.monotonic()
+    with _heeding(), opened_database(load_settings()) as dsn:
+        say(f"self-test, seed {seed}: in a schema of its own, which is removed at the end; about a minute")
+        try:
+            with showing() as show:
+                rows = play.run(dsn, sizes, seed, show)
+        except KeyboardInterrupt:
+            say("interrupted; what the self-test had made is removed")
+            raise typer.Exit(INTERRUPTED) from None
+    _report(rows, seed, round(time.monotonic() - began_at, 1), as_json=as_json)
+    raise typer.Exit(0 if all(row.is_sound for row in rows) else CHECK_FAILED)
+
+
+@contextmanager
+def showing() -> Iterator[Show]:
+    """Give what shows how far it is: on a terminal one line that changes, elsewhere one for each fault."""
+    console = Console(stderr=True, highlight=False)
+    if is_quiet() or not console.is_terminal:
+        yield _in_lines()
         return
-    yield server_version(status)
-    yield schema_version(status)
-    with connection_to(address) as connection:
-        for name, check in (CHECKS | server_checks(config.call_deadline)).items():
-            if status.schema_version is not None or name not in NEEDS_SCHEMA:
-                yield attempt(name, check, connection)
-    yield attempt("hints", pooler.hints, address)
-    yield attempt("statements", partial(pooler.statements, prepares=config.prepare_statements), address)
+    with console.status("setting up") as status:
+        yield lambda fault, how: status.update(f"{fault}: {how}")
 
 
-def attempt(name: str, check: Callable[[T], Check], asked: T) -> Check:
-    """Make a check; one that the server refuses, or whose answer the driver cannot read, has failed."""
+def _in_lines() -> Show:
+    told: set[str] = set()
+
+    def show(fault: str, how: str) -> None:
+        if fault not in told:
+            told.add(fault)
+            say(f"{fault}: {how}")
+
+    return show
+
+
+def _report(rows: list[Row], seed: int, seconds: float, *, as_json: bool) -> None:
+    broken = [row for row in rows if not row.is_sound]
+    if as_json:
+        data_json({"ok": not broken, "seed": seed, "seconds": seconds, "faults": [asdict(row) for row in rows]})
+        return
+    data_table(FAULT_COLUMNS, [_cells(row) for row in rows], styles=MARKS)
+    if not broken:
+        data(f"\nAll held, in {seconds:g} s. To repeat it: holdfast doctor --self-test --seed {seed}")
+        return
+    for row in broken:
+        said = "; ".join((f"{row.lost} lost", f"{row.twice} accepted twice", *row.broken))
+        data(f"\n{row.fault}: it must hold that {row.holds}. Found: {said}")
+    data(f"Do not rely on this installation. Repeat it: holdfast doctor --self-test --seed {seed}")
+    data("If it fails again, look whether a pooler or proxy stands before the server (holdfast doctor), and report it.")
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    mark = "✓" if row.is_sound else "✗"
+    return (mark, row.fault, row.holds, row.rounds, row.kills, row.lost, row.twice, row.seconds)
+
+
+@contextmanager
+def _heeding() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end it as Ctrl-C does: in order. A second signal does not hurry the removal."""
+
+    def once(_number: int, _frame: object) -> None:
+        for other in before:
+            signal.signal(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before: dict[int, Callable[..., object] | int | None] = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        before[number] = signal.signal(number, once)
     try:
-        return check(asked)
-    except psycopg.Error as error:
-        return Check(name, "fail", str(error).splitlines()[0], "log in as a role that may look, such as hf_operator")
-    except NotImplementedError as error:
-        return Check(name, "fail", str(error).splitlines()[0], "set intervalstyle and datestyle back: see `session`")
+        yield
+    finally:
+        for heard, handler in before.items():
+            signal.signal(heard, handler)

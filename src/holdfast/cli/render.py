@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from rich.text import Text
 
 from holdfast.errors import HoldfastError
 from holdfast.kernel.query import JsonText
-from holdfast.reads.standing import span_text
+from holdfast.reads.run_page import span_text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LONGEST_CELL = 80  # on a terminal; elsewhere nothing is cut
@@ -105,21 +105,36 @@ def data_pairs(pairs: Mapping[str, object]) -> None:
             data(f"{name.replace('_', ' '):<{width}}  {plain(_plain(value))}")
 
 
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A cell with a style; its sign is for people, on a terminal only."""
+
+    text: str
+    style: str
+    sign: str = ""
+
+
 def data_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], *, styles: Mapping[str, str] | None = None
 ) -> None:
-    """Print rows: as a table on a terminal, with tabs between the values elsewhere."""
+    """Print rows: as a table on a terminal, with tabs between the values elsewhere; `styles` are of whole texts."""
     console = Console()
-    cells = [[plain(_plain(value)) for value in row] for row in rows]
     if not console.is_terminal:
-        for row in cells:
-            data("\t".join(row))
+        for row in rows:
+            data("\t".join(plain(_plain(value.text if isinstance(value, Styled) else value)) for value in row))
         return
     table = Table(*columns, box=None, pad_edge=False)
     table.columns[0].no_wrap = True  # it names the row: on a narrow screen the others give way
-    for row in cells:
-        table.add_row(*(Text(cut(value), style=(styles or {}).get(value, "")) for value in row))
+    for row in rows:
+        table.add_row(*(_cell(value, styles or {}) for value in row))
     console.print(table)
+
+
+def _cell(value: object, styles: Mapping[str, str]) -> Text:
+    if isinstance(value, Styled):
+        return Text(cut(f"{value.sign} {plain(value.text)}".lstrip()), style=value.style)
+    text = plain(_plain(value))
+    return Text(cut(text), style=styles.get(text, ""))
 
 
 def cut(text: str, longest: int = LONGEST_CELL) -> str:
@@ -149,24 +164,17 @@ def say(text: str) -> None:
 
 def show_error(error: HoldfastError, *, as_json: bool) -> None:
     """Print what went wrong and what to do next."""
-    what, then = in_parts(error)
     notes: list[str] = getattr(error, "__notes__", [])
     if as_json:
-        found = {"error": type(error).__name__, "message": what, "next": then, "exit_code": error.exit_code}
-        sys.stderr.write(json.dumps(found | {"notes": notes}) + "\n")
+        parts = {"error": type(error).__name__, "what": error.what, "where": error.where, "next": error.next}
+        sys.stderr.write(json.dumps(parts | {"exit_code": error.exit_code, "notes": notes}) + "\n")
         return
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(("error: ", "bold red"), plain(what, keep="\n")))
+    console.print(Text.assemble(("error: ", "bold red"), plain(error.what, keep="\n")))
     for note in notes:
         console.print(Text(plain(note, keep="\n\t")))
-    if then is not None:
-        console.print(Text.assemble(("next:  ", "bold"), plain(then, keep="\n")))
-
-
-def in_parts(error: HoldfastError) -> tuple[str, str | None]:
-    """Take an error's text apart: it names what happened and, behind its last semicolon, the way on."""
-    what, _, then = str(error).rpartition("; ")
-    return (what, then) if what else (then, None)
+    if error.next is not None:
+        console.print(Text.assemble(("next:  ", "bold"), plain(error.next, keep="\n")))
 
 
 def _plain(value: object) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
-from holdfast.cli import show as page
+from holdfast.cli import run_page as page
 from holdfast.cli import watch as following
-from holdfast.cli.acting import act_on_each
-from holdfast.cli.common import (
-    DB,
+from holdfast.cli.bulk import act_on_each
+from holdfast.cli.connection import opened
+from holdfast.cli.options import (
     Id,
     Ids,
     LimitOption,
@@ -21,17 +20,16 @@ from holdfast.cli.common import (
     Reason,
     SinceOption,
     TenantOption,
-    common,
-    opened,
-    parse_id,
+    output_options,
     parse_span,
 )
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.errors import BadInput
 from holdfast.kernel import calls
 from holdfast.kernel.query import moment_ago
-from holdfast.reads import run_list, standing
-from holdfast.reads.run_list import Asked, Page, Position, Wanted
+from holdfast.reads import run_list, run_page
+from holdfast.reads.retry import retry_call
+from holdfast.reads.run_detail import parse_id
+from holdfast.reads.run_list import Asked, Page, Wanted
 
 app = typer.Typer(help="What was asked for: runs, and tasks without a run.", no_args_is_help=True)
 
@@ -59,7 +57,7 @@ BeforeOption = Annotated[str | None, typer.Option("--before", help="Begin below 
 
 
 @app.command("list", epilog="Example: holdfast runs list --failed --since 2h")
-@common
+@output_options
 def list_(
     *,
     state: StateOption = None,
@@ -75,23 +73,23 @@ def list_(
     """List runs and tasks, newest first."""
     with opened() as connection:
         wanted = Wanted(
-            states=_known(connection, state),
+            states=run_list.check_states(connection, state),
             name=name,
             queue=queue,
             tenant=tenant,
             is_failed=failed,
             since=None if since is None else moment_ago(connection, since),
         )
-        found = run_list.newest(connection, wanted, _position(connection, before), limit=limit)
+        found = run_list.newest(connection, wanted, run_list.position_of(connection, before), limit=limit)
     if as_json:
         data_json({"runs": found.rows, "next": None if found.next is None else str(found.next)})
     else:
-        data_table(COLUMNS, [_cells(row) for row in found.rows], styles=page.STYLES)
+        data_table(COLUMNS, [_cells(row) for row in found.rows], styles=page.STANDINGS)
     _say_how_to_go_on(found, wanted)
 
 
 @app.command(epilog="Example: holdfast runs show 42")
-@common
+@output_options
 def show(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
@@ -101,17 +99,14 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what happened to a run or a step, how it stands, and which commands are possible now."""
-    wanted = parse_id(id)
+    subject = parse_id(id)
     with opened() as connection:
-        found = standing.gather(connection, wanted, story=story, commands=page.COMMANDS)
-    if as_json:
-        data_json(page.as_document(found))
-    else:
-        page.draw(found)
+        found = run_page.read(connection, subject, story=story)
+    page.show(found, as_json=as_json)
 
 
 @app.command(epilog="Example: holdfast runs watch 42 --timeout 10m")
-@common
+@output_options
 def watch(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
@@ -122,42 +117,23 @@ def watch(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, at the end.")] = False,
 ) -> None:
     """Follow a run or a step until it is over: 0 succeeded, 1 failed or cancelled, 3 some steps failed, 8 timed out."""
-    wanted = parse_id(id)
+    subject = parse_id(id)
     with opened() as connection:
-        following.follow(connection, wanted, timeout=timeout, form=following.form(jsonl=jsonl, as_json=as_json))
+        following.watch(connection, subject, timeout=timeout, form=following.form(jsonl=jsonl, as_json=as_json))
 
 
 @app.command(epilog='Example: holdfast runs cancel 42 --reason "ordered twice"')
-@common
+@output_options
 def cancel(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Cancel runs or steps, held or not; a worker that has one learns so."""
-    act_on_each(ids, lambda one: calls.cancel(one, reason), as_json=as_json)
+    act_on_each(ids, lambda _, subject: calls.cancel(subject, reason), as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast runs retry 42 43 --reason "the shop is back"')
-@common
+@output_options
 def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Try failed steps again, or all failed steps of a run, with a fresh budget of tries."""
-    act_on_each(ids, lambda one: calls.retry(one, reason), as_json=as_json)
-
-
-def _known(connection: DB, states: list[str] | None) -> list[str] | None:
-    if not states:
-        return None
-    known = run_list.known_states(connection)
-    if odd := [state for state in states if state not in known]:
-        raise BadInput(f"{odd[0]!r} is no state; take one of: {', '.join(known)}")
-    return states
-
-
-def _position(connection: DB, before: str | None) -> Position:
-    if before is None:
-        return Position()
-    found = [parse_id(part) for part in before.split(",", 1)]
-    steps, runs = [i for i in found if isinstance(i, int)], [i for i in found if isinstance(i, UUID)]
-    if len(steps) > 1 or len(runs) > 1:
-        raise BadInput(f"{before!r} is no place in the list; take one id, or what the last page said")
-    return run_list.position(connection, step=next(iter(steps), None), run=next(iter(runs), None))
+    act_on_each(ids, lambda db, subject: retry_call(db, parse_id(subject), reason), as_json=as_json)
 
 
 def _cells(row: Asked) -> list[object]:
@@ -166,7 +142,7 @@ def _cells(row: Asked) -> list[object]:
         if row.total is None
         else f"{row.succeeded}/{row.total}" + (f" ({row.failed} failed)" if row.failed else "")
     )
-    shown: dict[str, object] = asdict(row) | {"done": done}
+    shown: dict[str, object] = asdict(row) | {"done": done, "state": page.state_cell(row)}
     names = (
         "id",
         "what",

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from holdfast import embedded, log
-from holdfast.cli.common import common
+from holdfast.cli.connection import load_settings
+from holdfast.cli.options import output_options
 from holdfast.cli.render import AsJson, data_json, say
-from holdfast.cli.settings import load
 from holdfast.config import Config
 from holdfast.connections.deadline import connection_to
 from holdfast.errors import BadInput, DatabaseError, Unreachable
@@ -35,7 +35,7 @@ Supervised = Annotated[bool, typer.Option("--supervised", hidden=True)]
 OfGroup = Annotated[str | None, typer.Option("--group", hidden=True)]
 
 
-@common
+@output_options
 def worker(
     *,
     app: App,
@@ -67,17 +67,21 @@ def worker(
 
         holdfast worker --app shop.tasks --burst
     """
-    from holdfast.cli.application import load_app
+    from holdfast.cli.app_loader import load_app
     from holdfast.worker.probe import Probe
     from holdfast.worker.process import Supervisor, run_worker
 
-    config = load()
+    config = load_settings()
     log.configure(config.log_level, "json" if as_json else config.log_format)
     if processes > 1:
         raise typer.Exit(Supervisor(_commands(processes, probe_port), burst=burst).run())
     found = load_app(app)
     if not found.registry.kinds():
-        raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")
+        raise BadInput(
+            f"{app} has no tasks",
+            where=app,
+            next="decorate a function with @hf.task, and see that its module is imported",
+        )
     options = options_of(config, queue, tenant, concurrency, burst=burst, name=name, group=group, grace=grace)
     probe = None if probe_port is None else Probe(probe_host, probe_port)
     if probe is not None:

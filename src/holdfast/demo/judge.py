@@ -4,56 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from psycopg import Connection
-from psycopg.rows import class_row
+from typing import Literal
 
 from holdfast.demo.tasks import HOPELESS
-from holdfast.demo.workload import Load
-
-# `taken`: the leases that the killed worker was granted. A rescue is the end of one of them by the system.
-EVIDENCE = """
-with taken as materialized (
-  select j.lease_id
-    from holdfast.journal j
-   where j.step_id > %(after)s and j.step_id <= %(until)s and j.event = 'claimed' and j.actor = %(killed)s),
-moves as (
-  select j.step_id,
-         count(*) filter (where j.event = 'claimed') as claims,
-         count(*) filter (where j.event = 'expired' and t.lease_id is not null) as rescues,
-         count(*) filter (where j.event = 'succeeded') as successes,
-         count(*) filter (where j.event = 'failed') as failures
-    from holdfast.journal j
-    left join taken t on t.lease_id = j.lease_id
-   where j.step_id > %(after)s and j.step_id <= %(until)s
-   group by j.step_id),
-effects as (
-  select e.step_id, count(*) as effects
-    from holdfast_demo.effects e
-   where e.step_id > %(after)s and e.step_id <= %(until)s
-   group by e.step_id)
-select s.id as step_id, s.kind, coalesce(m.claims, 0) as claims, coalesce(m.rescues, 0) as rescues,
-       coalesce(m.successes, 0) as successes, coalesce(m.failures, 0) as failures, coalesce(e.effects, 0) as effects
-  from holdfast.steps s
-  left join moves m on m.step_id = s.id
-  left join effects e on e.step_id = s.id
- where s.queue = %(queue)s and s.id > %(after)s and s.id <= %(until)s
- order by s.id
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """What the journal and the effects say of one step."""
-
-    step_id: int
-    kind: str
-    claims: int
-    rescues: int
-    successes: int
-    failures: int
-    effects: int
+from holdfast.reads.demo import Load, StepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +77,6 @@ def judge(load: Load, evidence: Sequence[StepRecord], *, killed: int) -> DemoRes
         twice=sum(1 for one in evidence if one.successes + one.failures > 1 or one.effects > 1),
         half=sum(1 for one in evidence if one.effects and not one.successes),
     )
-
-
-def gather(connection: Connection[Any], load: Load, killed: str | None) -> list[StepRecord]:
-    """Read the evidence; `killed` is the name of the worker that was killed."""
-    with connection.cursor(row_factory=class_row(StepRecord)) as cursor:
-        return cursor.execute(EVIDENCE, {**load.scope(), "killed": killed}).fetchall()
 
 
 def _is_lost(one: StepRecord) -> bool:

@@ -9,9 +9,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from holdfast.demo import figures
-from holdfast.demo.figures import Standing
-from holdfast.demo.workload import Load
+from holdfast.reads import demo
+from holdfast.reads.demo import Load, Standing
 from holdfast.worker_processes import WorkerGroup, WorkerProcess
 
 LOOK_EACH = 0.1  # seconds
@@ -48,7 +47,7 @@ class Scene:
     @property
     def all(self) -> Standing:
         """How all of them stand."""
-        return figures.added(self.kinds)
+        return demo.added(self.kinds)
 
     @property
     def mean_rate(self) -> float:
@@ -73,8 +72,8 @@ class Play:
         changed_at = time.monotonic()
         while True:
             self._group.check()
-            kinds = tuple(figures.read(self._connection, self._load))
-            whole = figures.added(kinds)
+            kinds = tuple(demo.standings(self._connection, self._load))
+            whole = demo.added(kinds)
             self._see_to_the_killing(whole)
             seconds = time.monotonic() - self._began_at
             yield Scene(kinds, seconds, self._pace.at(seconds, whole.over), self.killed)
@@ -87,7 +86,7 @@ class Play:
     def _see_to_the_killing(self, whole: Standing) -> None:
         if self.killed is not None:
             if self.killed.waiting:
-                held = figures.held_by(self._connection, self._load, self.killed.worker)
+                held = demo.held_by(self._connection, self._load, self.killed.worker)
                 self.killed = replace(self.killed, waiting=len(held))
         elif whole.over >= whole.total * KILL_AT:
             for process in self._group.workers:
@@ -95,12 +94,12 @@ class Play:
 
     def _kill(self, process: WorkerProcess) -> Killed | None:
         """Kill a worker that surely holds steps: it is paused first, and looked at when it can settle no more."""
-        worker = figures.worker_named(self._connection, self._load, process.name)
+        worker = demo.worker_named(self._connection, self._load, process.name)
         if worker is None:
             return None
         self._group.pause(process)
         time.sleep(STILL)
-        held = figures.held_by(self._connection, self._load, worker)
+        held = demo.held_by(self._connection, self._load, worker)
         if not held:
             self._group.resume(process)
             return None

@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import Connection
-from psycopg.rows import namedtuple_row
 
-from holdfast.demo.judge import StepRecord
-
-STORY = """
-select s.created_at as at, 'created' as event, t.state as to_state, '' as actor, 0 as lease_id, null as error
-  from holdfast.steps s
-  join holdfast.machine_states t on t.machine = s.machine and t.is_initial
- where s.id = %(step)s
-union all
-(select j.at, j.event, j.to_state, j.actor, j.lease_id, j.error ->> 'type'
-   from holdfast.journal j where j.step_id = %(step)s order by j.id)
-"""
+from holdfast.reads import demo
+from holdfast.reads.demo import Move, StepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +23,6 @@ class Line:
     state: str
 
 
-class Move(NamedTuple):
-    """A move, as the story needs it."""
-
-    at: datetime
-    event: str
-    to_state: str
-    actor: str
-    lease_id: int
-    error: str | None
-
-
 def choose(evidence: Sequence[StepRecord]) -> StepRecord | None:
     """Choose a task whose story is worth telling: rescued and then done, and as short as that can be."""
     rescued = [one for one in evidence if one.rescues and one.successes]
@@ -52,8 +31,7 @@ def choose(evidence: Sequence[StepRecord]) -> StepRecord | None:
 
 def tell(connection: Connection[Any], step_id: int) -> list[Line]:
     """Read a step's story."""
-    with connection.cursor(row_factory=namedtuple_row) as cursor:
-        return in_words([Move._make(row) for row in cursor.execute(STORY, {"step": step_id})])
+    return in_words(demo.moves(connection, step_id))
 
 
 def in_words(moves: Sequence[Move]) -> list[Line]:

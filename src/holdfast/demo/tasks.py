@@ -13,10 +13,10 @@ from datetime import timedelta
 from holdfast.app import Holdfast
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import RetryPolicy
+from holdfast.reads.demo import EFFECT
 
 hf = Holdfast()
 
-EFFECT = "insert into holdfast_demo.effects (step_id, attempt, worker) values (%s, %s, %s)"
 DECLINED_EACH = 7  # of so many cards one is declined at first
 SOON = RetryPolicy(limit=5, base=timedelta(seconds=0.3), growth=1.5)
 HOPELESS = "demo.import_catalog"

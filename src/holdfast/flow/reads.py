@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -20,7 +20,7 @@ TOLD_OF = 500  # steps of a task whose moves its history has
 
 
 @dataclass(frozen=True, slots=True)
-class TaskLook:
+class TaskDetail:
     """A task with all that explains it; `execution_status` to `earliest_retry_at` are its execution context."""
 
     id: str
@@ -28,6 +28,7 @@ class TaskLook:
     name: str
     version: str
     state: str
+    phase: str | None
     outcome: str | None
     tenant: str
     moving: str | None
@@ -55,6 +56,16 @@ class TaskLook:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Why a step was skipped, or who took it out of the machine's hands and why."""
+
+    step_id: int
+    what: str
+    by: str | None
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStep:
     """A step of a task; `outcome` is None while it is not over, `parents` are ids."""
 
@@ -62,6 +73,7 @@ class TaskStep:
     name: str
     kind: str
     state: str
+    phase: str | None
     outcome: str | None
     standing: str
     queue: str
@@ -75,21 +87,12 @@ class TaskStep:
     error_type: str | None
     message: str | None
     parents: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Why a step was skipped, or who took it out of the machine's hands and why."""
-
-    step_id: int
-    what: str
-    by: str | None
-    why: str | None
+    mark: Mark | None = None  # read for those that are shown one by one
 
 
 TASK: LiteralString = """
 select t.task_id::text as id, t.namespace, t.name, t.version, t.state,
-       case when t.finished_at is not null then m.outcome end as outcome, t.tenant, r.moving, t.retry_of,
+       r.phase, r.outcome, t.tenant, r.moving, t.retry_of,
        t.total_steps as total, t.completed_steps as succeeded, t.failed_steps as failed,
        t.cancelled_steps as cancelled,
        c.execution_status, c.recommended_action, c.completion_percentage::float, c.health_status,
@@ -99,23 +102,21 @@ select t.task_id::text as id, t.namespace, t.name, t.version, t.state,
        t.initiator, t.source_system, t.reason, t.tags, t.bypass_steps as skip, t.requested_at as created_at,
        t.started_at, t.finished_at, holdfast.clock() as looked_at, t.context::text
   from flow.tasks t
-  join holdfast.runs r on r.id = t.task_id
-  join holdfast.machine_states m on m.machine = r.machine and m.state = r.state
+  join holdfast.run_list r on r.id = t.task_id
  cross join lateral flow.get_task_execution_context(t.task_id) c
  where t.task_id = %(id)s
 """
 STEPS: LiteralString = """
 select s.id, coalesce(n.name, concat(s.kind, ' ', s.id)) as name, s.kind, s.state,
-       case when s.finished_at is not null then t.outcome end as outcome, s.standing,
-       s.queue, s.attempt, s.failures, p.tries, s.due_at, s.lease_owner as worker, s.claimed_at, s.finished_at,
-       s.error ->> 'type' as error_type, left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as message,
+       s.phase, s.outcome, s.standing, s.queue, s.attempt, s.failures, p.tries, s.due_at, s.lease_owner as worker,
+       s.claimed_at, s.finished_at,
+       s.error ->> 'type' as error_type, left(holdfast.error_text(s.error), 300) as message,
        array(select e.step_id from holdfast.edges e where e.next_id = s.id order by e.step_id) as parents
   from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(task)s
          order by m.step_id limit %(looked_at)s) n
  cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- each by primary key
   join holdfast.steps b on b.id = s.id
   left join lateral holdfast.step_policy(b.policy, s.kind, s.machine, s.tenant) p on true
-  left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
  order by s.id
 """
 MARKS: LiteralString = """
@@ -156,11 +157,13 @@ select s.run_id from holdfast.steps s join holdfast.runs r on r.id = s.run_id
 IS_TASK: LiteralString = "select r.id from holdfast.runs r where r.id = %(id)s and r.machine = 'flow.task'"
 
 
-def task(connection: DB, id: UUID) -> TaskLook:  # noqa: A002 - the word is the same in SQL
+def task(connection: DB, id: UUID) -> TaskDetail:  # noqa: A002 - the word is the same in SQL
     """Look at a task, or say that there is none."""
-    found = query_one(connection, Query(TASK, TaskLook, {"id": id}))
+    found = query_one(connection, Query(TASK, TaskDetail, {"id": id}))
     if found is None:
-        raise NotFound(f"there is no task {id} of a flow; `holdfast flow tasks` shows what there is")
+        raise NotFound(
+            f"there is no task {id} of a flow", where=str(id), next="`holdfast flow tasks` shows what there is"
+        )
     return found
 
 
@@ -169,9 +172,10 @@ def steps(connection: DB, task: UUID) -> list[TaskStep]:
     return query(connection, Query(STEPS, TaskStep, {"task": task, "looked_at": STEPS_LOOKED_AT}))
 
 
-def marks(connection: DB, ids: Sequence[int]) -> dict[int, Mark]:
-    """Say of some steps why they were skipped, resolved or cancelled."""
-    return {mark.step_id: mark for mark in query(connection, Query(MARKS, Mark, {"ids": list(ids)}))}
+def marked(connection: DB, steps: Sequence[TaskStep], ids: Collection[int]) -> list[TaskStep]:
+    """Say of some of these steps why they were skipped, resolved or cancelled."""
+    marks = {mark.step_id: mark for mark in query(connection, Query(MARKS, Mark, {"ids": list(ids)}))}
+    return [replace(step, mark=marks[step.id]) if step.id in marks else step for step in steps]
 
 
 def history(connection: DB, task: UUID, *, limit: int) -> list[StoryEntry]:
@@ -190,7 +194,11 @@ def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is
     found = query_one(connection, asked)
     if found is None:
         what = f"there is no step {id} of a flow's task" if isinstance(id, int) else f"there is no task {id} of a flow"
-        raise NotFound(f"{what}; `holdfast flow tasks` shows tasks, `holdfast runs show {id}` whatever has that id")
+        raise NotFound(
+            what,
+            where=str(id),
+            next=f"`holdfast flow tasks` shows tasks, `holdfast runs show {id}` whatever has that id",
+        )
     return found
 
 
@@ -198,5 +206,5 @@ def step_of(connection: DB, task: UUID, name: str) -> int:
     """Find a step of a task by its name."""
     found = query_one(connection, Query(STEP_OF_NAME, int, {"task": task, "name": name}))
     if found is None:
-        raise NotFound(f"task {task} has no step {name}; its steps: holdfast flow show {task}")
+        raise NotFound(f"task {task} has no step {name}", where=name, next=f"its steps: holdfast flow show {task}")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, LiteralString
@@ -9,10 +10,13 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from holdfast.errors import BadInput
 from holdfast.kernel.query import Query, query
 from holdfast.reads import run_list
+from holdfast.reads.run_detail import parse_id
 
 DB = Connection[Any]
+STATES = ("pending", "in_progress", "complete", "error", "cancelled", "resolved_manually")
 COUNTED = 10_000  # runs, from the newest, for the counts of a definition
 
 
@@ -69,6 +73,8 @@ class ListedTask:
     name: str
     version: str
     state: str
+    phase: str | None
+    outcome: str | None
     tenant: str
     total: int
     succeeded: int
@@ -106,9 +112,9 @@ select d.namespace, d.name, d.version, jsonb_array_length(d.steps) as steps, d.d
       and (c.tenant = d.tenant or (d.tenant = '*' and not exists (
              select from flow.definitions o
               where (o.namespace, o.name, o.version, o.tenant) = (d.namespace, d.name, d.version, c.tenant))))) c
- where (%(name)s::text is null or d.name = %(name)s)
-   and (%(namespace)s::text is null or d.namespace = %(namespace)s)
-   and (%(version)s::text is null or d.version = %(version)s)
+ where holdfast.matches(%(name)s, d.name)
+   and holdfast.matches(%(namespace)s, d.namespace)
+   and holdfast.matches(%(version)s, d.version)
  order by d.namespace, d.name, d.defined_at desc, d.tenant
 """
 PLAN: LiteralString = """
@@ -120,17 +126,18 @@ select t.name, t.handler as kind, t.depends_on as after, t.queue, t.retry_limit,
  order by t.place
 """
 TASKS: LiteralString = """
-select t.task_id::text as id, t.namespace, t.name, t.version, t.state, t.tenant, t.total_steps as total,
-       t.completed_steps as succeeded, t.failed_steps as failed, t.requested_at as created_at, t.finished_at,
-       t.initiator, t.reason
+select t.task_id::text as id, t.namespace, t.name, t.version, t.state, r.phase, r.outcome, t.tenant,
+       t.total_steps as total, t.completed_steps as succeeded, t.failed_steps as failed, t.requested_at as created_at,
+       t.finished_at, t.initiator, t.reason
   from flow.tasks t
+  join holdfast.run_list r on r.id = t.task_id
  where t.task_id = any (%(ids)s)
-   and (%(states)s::text[] is null or t.state = any (%(states)s))
-   and (%(name)s::text is null or t.name = %(name)s)
-   and (%(namespace)s::text is null or t.namespace = %(namespace)s)
-   and (%(tenant)s::text is null or t.tenant = %(tenant)s)
+   and holdfast.matches_any(%(states)s, t.state)
+   and holdfast.matches(%(name)s, t.name)
+   and holdfast.matches(%(namespace)s, t.namespace)
+   and holdfast.matches(%(tenant)s, t.tenant)
    and (%(since)s::timestamptz is null or t.requested_at >= %(since)s)
-   and (not %(is_failed)s or t.failed_steps > 0 or t.state = 'error')
+   and (not %(is_failed)s or t.failed_steps > 0 or r.outcome = 'failed')
  order by t.task_id desc
 """
 NAMES: LiteralString = "select distinct name from flow.definitions order by name"
@@ -152,6 +159,21 @@ def plan(connection: DB, of: Definition) -> list[PlannedStep]:
     """Give the steps of a definition, in their order."""
     key = {"namespace": of.namespace, "name": of.name, "version": of.version, "tenant": of.tenant}
     return query(connection, Query(PLAN, PlannedStep, key))
+
+
+def check_states(states: Sequence[str] | None) -> list[str] | None:
+    """Give the states that `TasksWanted.states` can hold, and refuse others."""
+    if odd := [state for state in states or () if state not in STATES]:
+        raise BadInput(f"a task has no state {odd[0]!r}", where="state", next=f"take one of: {', '.join(STATES)}")
+    return list(states) if states else None
+
+
+def begins_below(text: str | None) -> UUID:
+    """Read where a page of tasks begins, as the last page said; None is the beginning."""
+    below = run_list.LAST_RUN if text is None else parse_id(text)
+    if not isinstance(below, UUID):
+        raise BadInput(f"{text} is a step", where=text, next="a task's id is a UUID: take what the last page said")
+    return below
 
 
 def newest_tasks(connection: DB, wanted: TasksWanted, below: UUID = run_list.LAST_RUN, *, limit: int) -> TaskPage:

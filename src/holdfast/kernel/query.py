@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, LiteralString, TypeVar
 
@@ -26,6 +26,15 @@ class JsonText:
     text: str
 
 
+JSON_COLUMNS = frozenset({"input", "cursor", "result", "error", "payload", "about", "context"})
+
+
+def as_mapping(row: Any) -> dict[str, Any]:
+    """Give a row as a mapping that becomes JSON: its columns of JSON are marked, and so stay as they are."""
+    columns = asdict(row)
+    return {k: JsonText(v) if k in JSON_COLUMNS and v is not None else v for k, v in columns.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Query(Generic[Row]):
     """A read that is not yet made; `row` is the type of each row."""
@@ -47,6 +56,12 @@ def query(connection: Connection[Any], read: Query[Row]) -> list[Row]:
 def query_one(connection: Connection[Any], read: Query[Row]) -> Row | None:
     """Return the first row, or None."""
     return next(iter(query(connection, read)), None)
+
+
+def limit_time(connection: Connection[Any], span: timedelta) -> None:
+    """Let the server give up each statement of this connection after a span."""
+    milliseconds = str(round(span.total_seconds() * 1000))
+    connection.execute("select pg_catalog.set_config('statement_timeout', %s, false)", [milliseconds])
 
 
 def moment_ago(connection: Connection[Any], span: timedelta) -> datetime:

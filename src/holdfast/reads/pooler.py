@@ -7,7 +7,8 @@ from contextlib import ExitStack
 import psycopg
 
 from holdfast.connections.deadline import connect, options
-from holdfast.reads.doctor import Check
+from holdfast.kernel import hints as kernel_hints
+from holdfast.reads.schema_checks import Check
 
 CHANNEL = "holdfast_doctor"
 HINT_WAIT = 2.0  # seconds
@@ -17,8 +18,8 @@ BROKEN = (psycopg.errors.DuplicatePreparedStatement, psycopg.errors.InvalidSqlSt
 def hints(address: str) -> Check:
     """What one connection notifies of another hears."""
     with connect(address) as listening, connect(address) as other:
-        listening.execute(f"listen {CHANNEL}", prepare=False)
-        other.execute("select pg_catalog.pg_notify(%s, '')", [CHANNEL], prepare=False)
+        listening.execute(kernel_hints.listen(CHANNEL), prepare=False)
+        other.execute(kernel_hints.notify(CHANNEL), prepare=False)
         heard = list(listening.notifies(timeout=HINT_WAIT, stop_after=1))
     if heard:
         return Check("hints", "ok", "a hint sent on one connection was heard on another")

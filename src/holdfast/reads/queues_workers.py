@@ -12,7 +12,7 @@ CAP = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class QueueLook:
+class QueueDetail:
     """A queue; of `due`, `later` and `parked` one more than the cap means: or more."""
 
     queue: str
@@ -54,9 +54,9 @@ select q.queue, q.paused_at, q.paused_by, q.pause_reason, least(d.due, %(cap)s +
 NAMES: LiteralString = "select queue from holdfast.queues order by queue limit 200"
 
 
-def queues() -> Query[QueueLook]:
+def queues() -> Query[QueueDetail]:
     """Ask for all queues."""
-    return Query(QUEUES, QueueLook, {"cap": CAP})
+    return Query(QUEUES, QueueDetail, {"cap": CAP})
 
 
 def queue_names() -> Query[str]:
@@ -65,7 +65,7 @@ def queue_names() -> Query[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerLook:
+class WorkerDetail:
     """A worker; `about` is JSON with what it says of itself."""
 
     worker: str
@@ -98,6 +98,6 @@ select w.worker, w.queues, w.kinds, w.tenants, w.state, w.standing, w.is_asleep,
 """
 
 
-def workers(*, is_all: bool) -> Query[WorkerLook]:
+def workers(*, is_all: bool) -> Query[WorkerDetail]:
     """Ask for the workers that are there; for all, also for those that are gone."""
-    return Query(WORKERS, WorkerLook, {"is_all": is_all})
+    return Query(WORKERS, WorkerDetail, {"is_all": is_all})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
@@ -9,14 +10,14 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from holdfast.errors import NotFound
+from holdfast.errors import BadInput, NotFound
 from holdfast.kernel.query import Query, query, query_one
 
 STEPS_LOOKED_AT = 10_000  # of one run, for its groups; the run's own counts are exact
 
 
 @dataclass(frozen=True, slots=True)
-class StepLook:
+class StepDetail:
     """A step with all that explains it; `queue_paused_at`, `live_workers` and `tries` are of what it depends on."""
 
     id: str
@@ -25,6 +26,7 @@ class StepLook:
     kind: str
     machine: str
     state: str
+    phase: str | None
     outcome: str | None
     standing: str
     queue: str
@@ -52,13 +54,14 @@ class StepLook:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLook:
+class RunDetail:
     """A run with its counts."""
 
     id: str
     name: str
     machine: str
     state: str
+    phase: str | None
     outcome: str | None
     tenant: str
     moving: str | None
@@ -84,8 +87,9 @@ class RunStep:
     name: str | None
     kind: str
     state: str
-    standing: str
+    phase: str | None
     outcome: str | None
+    standing: str
     attempt: int
     finished_at: datetime | None
     error: str | None
@@ -117,12 +121,14 @@ class Parent:
     name: str | None
     kind: str
     state: str
+    phase: str | None
+    outcome: str | None
 
 
 STEP: LiteralString = """
-select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, t.outcome, s.standing, s.queue, s.tenant,
-       s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.lease_owner, s.lease_until, s.created_at,
-       s.claimed_at, s.finished_at, q.paused_at as queue_paused_at, q.paused_by as queue_paused_by,
+select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, s.phase, s.outcome, s.standing, s.queue,
+       s.tenant, s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.lease_owner, s.lease_until,
+       s.created_at, s.claimed_at, s.finished_at, q.paused_at as queue_paused_at, q.paused_by as queue_paused_by,
        q.pause_reason as queue_pause_reason,
        holdfast.live_workers(s.queue, s.kind, s.tenant) as live_workers,
        c.now as looked_at, s.input::text, s.cursor::text, s.result::text, s.error::text
@@ -130,32 +136,29 @@ select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, t.
        holdfast.step_list s
   join holdfast.steps b on b.id = s.id
   left join lateral holdfast.step_policy(b.policy, s.kind, s.machine, s.tenant) p on true
-  left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
   left join holdfast.queues q on q.queue = s.queue
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
  where s.id = %(id)s
 """
 RUN: LiteralString = """
-select r.id::text, r.name, r.machine, r.state, t.outcome, r.tenant, r.moving, r.of_run, r.total, r.live, r.succeeded,
-       r.failed, r.cancelled, l.waiting, r.created_at, r.started_at, r.finished_at, holdfast.clock() as looked_at,
-       r.input::text
+select r.id::text, r.name, r.machine, r.state, l.phase, l.outcome, r.tenant, r.moving, r.of_run, r.total, r.live,
+       r.succeeded, r.failed, r.cancelled, l.waiting, r.created_at, r.started_at, r.finished_at,
+       holdfast.clock() as looked_at, r.input::text
   from holdfast.runs r
   join holdfast.run_list l on l.id = r.id
-  left join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
  where r.id = %(id)s
 """
 # The failed first, then what is not over, then the rest; some of each state.
 RUN_STEPS: LiteralString = """
-select g.id, g.name, g.kind, g.state, g.standing, g.outcome, g.attempt, g.finished_at, g.error, g.in_group from (
-  select s.id::text, n.name, s.kind, s.state, s.standing,
-         case when s.finished_at is not null then t.outcome end as outcome, s.attempt, s.finished_at,
-         left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as error,
+select g.id, g.name, g.kind, g.state, g.phase, g.outcome, g.standing, g.attempt, g.finished_at, g.error, g.in_group
+  from (
+  select s.id::text, n.name, s.kind, s.state, s.phase, s.outcome, s.standing, s.attempt, s.finished_at,
+         left(holdfast.error_text(s.error), 300) as error,
          count(*) over (partition by s.state, s.finished_at is null) as in_group,
          row_number() over (partition by s.state, s.finished_at is null order by s.id) as no
     from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(run)s
            order by m.step_id limit %(looked_at)s) n
-   cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- each by primary key
-    left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state) g
+   cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s) g  -- each by primary key
  where g.no <= %(each)s
  order by g.outcome is not distinct from 'failed' desc, g.finished_at is null desc, g.state, g.no
 """
@@ -170,15 +173,14 @@ select j.id::text, j.at, j.attempt, 'move' as entry, j.event as what, j.from_sta
   from holdfast.journal j where j.run_id = %(id)s and j.step_id is null order by j.id desc limit %(limit)s
 """
 PARENTS: LiteralString = """
-select s.id::text, n.name, s.kind, s.state
+select s.id::text, n.name, s.kind, s.state, s.phase, s.outcome
   from holdfast.edges e
-  join holdfast.steps s on s.id = e.step_id
+  join holdfast.step_list s on s.id = e.step_id
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
-  left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
- where e.next_id = %(id)s and (s.finished_at is null or t.outcome is distinct from 'succeeded')
+ where e.next_id = %(id)s and holdfast.is_success(s.outcome) is not true
  order by s.id limit %(limit)s
 """
-WISHES: LiteralString = """
+MANUAL_EVENTS: LiteralString = """
 select m.event from holdfast.machine_moves m
  where m.machine = %(machine)s and m.from_state = %(state)s and m.event in ('cancelled', 'reopened', 'resolved')
    and 'user' = any (m.actors) and (m.event <> 'reopened' or %(is_retryable)s)
@@ -191,19 +193,30 @@ union all
 """
 
 
-def step(connection: Connection[Any], id: int) -> StepLook:  # noqa: A002 - the word is the same in SQL
+def parse_id(text: str) -> int | UUID:
+    """Tell a step's number from a run's UUID."""
+    if re.fullmatch(r"[0-9]{1,19}", text):
+        return int(text)
+    if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text):
+        return UUID(text)
+    raise BadInput(
+        f"{text!r} is no id", where=text, next="a step's is a number, a run's a UUID: `holdfast runs list` shows them"
+    )
+
+
+def step(connection: Connection[Any], id: int) -> StepDetail:  # noqa: A002 - the word is the same in SQL
     """Look at a step, or say that there is none."""
-    found = query_one(connection, Query(STEP, StepLook, {"id": id})) if id < 2**63 else None
+    found = query_one(connection, Query(STEP, StepDetail, {"id": id})) if id < 2**63 else None
     if found is None:
-        raise NotFound(f"there is no step {id}; `holdfast runs list` shows what there is")
+        raise NotFound(f"there is no step {id}", where=str(id), next="`holdfast runs list` shows what there is")
     return found
 
 
-def run(connection: Connection[Any], id: UUID) -> RunLook:  # noqa: A002 - the word is the same in SQL
+def run(connection: Connection[Any], id: UUID) -> RunDetail:  # noqa: A002 - the word is the same in SQL
     """Look at a run, or say that there is none."""
-    found = query_one(connection, Query(RUN, RunLook, {"id": id}))
+    found = query_one(connection, Query(RUN, RunDetail, {"id": id}))
     if found is None:
-        raise NotFound(f"there is no run {id}; `holdfast runs list` shows what there is")
+        raise NotFound(f"there is no run {id}", where=str(id), next="`holdfast runs list` shows what there is")
     return found
 
 
@@ -223,11 +236,11 @@ def parents(connection: Connection[Any], id: int, *, limit: int = 5) -> list[Par
     return query(connection, Query(PARENTS, Parent, {"id": id, "limit": limit}))
 
 
-def wishes(connection: Connection[Any], found: StepLook | RunLook) -> list[str]:
-    """List the events that a person may wish for now, as the machine has them."""
-    is_retryable = found.finished_at is not None and (isinstance(found, StepLook) or found.failed > 0)
-    arguments = {"machine": found.machine, "state": found.state, "is_retryable": is_retryable}
-    return query(connection, Query(WISHES, str, arguments))
+def manual_events(connection: Connection[Any], subject: StepDetail | RunDetail) -> list[str]:
+    """List the events that a person may cause now, as the machine has them."""
+    is_retryable = subject.finished_at is not None and (isinstance(subject, StepDetail) or subject.failed > 0)
+    arguments = {"machine": subject.machine, "state": subject.state, "is_retryable": is_retryable}
+    return query(connection, Query(MANUAL_EVENTS, str, arguments))
 
 
 def recent_ids() -> Query[str]:

@@ -7,7 +7,7 @@ at a bounded number of rows: where a filter leaves too few of them, the page end
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, LiteralString, Protocol, TypeVar
@@ -15,7 +15,9 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from holdfast.errors import BadInput
 from holdfast.kernel.query import Query, query, query_one
+from holdfast.reads.run_detail import parse_id
 
 LOOK_AT = 50_000  # rows of each table that one page may look at
 WIDEST = 5_000  # of them at once; more would make the planner read the table from end to end
@@ -52,6 +54,8 @@ class Asked:
     what: str
     name: str
     state: str
+    phase: str | None
+    outcome: str | None
     standing: str
     queue: str | None
     tenant: str
@@ -139,32 +143,31 @@ select s.id, s.created_at as at from holdfast.steps s
 """
 BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_IDS}
 TASKS: LiteralString = """
-select s.id::text, 'task' as what, s.kind as name, s.state, s.standing, s.queue, s.tenant, s.attempt,
-       null::int as total, null::int as succeeded, null::int as failed, s.created_at, s.finished_at,
-       left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as error
+select s.id::text, 'task' as what, s.kind as name, s.state, s.phase, s.outcome, s.standing, s.queue, s.tenant,
+       s.attempt, null::int as total, null::int as succeeded, null::int as failed, s.created_at, s.finished_at,
+       left(holdfast.error_text(s.error), 300) as error
   from holdfast.step_list s
  where s.id = any (%(ids)s) and s.run_id is null
    and (%(states)s::text[] is null or s.state = any (%(states)s) or s.standing = any (%(states)s))
-   and (%(name)s::text is null or s.kind = %(name)s)
-   and (%(queue)s::text is null or s.queue = %(queue)s)
-   and (%(tenant)s::text is null or s.tenant = %(tenant)s)
+   and holdfast.matches(%(name)s, s.kind)
+   and holdfast.matches(%(queue)s, s.queue)
+   and holdfast.matches(%(tenant)s, s.tenant)
    and (%(since)s::timestamptz is null or s.created_at >= %(since)s)
  order by s.id desc
 """
 RUNS: LiteralString = """
-select r.id::text, 'run' as what, r.name, r.state, p.standing, null::text as queue, r.tenant, null::int as attempt,
-       r.total, r.succeeded, r.failed, r.created_at, r.finished_at, null::text as error
-  from holdfast.runs r
-  join holdfast.machine_states t on t.machine = r.machine and t.state = r.state,
+select r.id::text, 'run' as what, r.name, r.state, r.phase, r.outcome, p.standing, null::text as queue, r.tenant,
+       null::int as attempt, r.total, r.succeeded, r.failed, r.created_at, r.finished_at, null::text as error
+  from holdfast.run_list r,
   lateral (select case when r.moving is not null then 'being ' || r.moving
-                       when r.finished_at is not null then 'over' when t.phase = 'shut' then 'not let in'
+                       when r.finished_at is not null then 'over' when r.phase = 'shut' then 'not let in'
                        when r.live = 0 then 'waiting' else 'under way' end as standing) p
  where r.id = any (%(ids)s) and %(queue)s::text is null
    and (%(states)s::text[] is null or r.state = any (%(states)s) or p.standing = any (%(states)s))
-   and (%(name)s::text is null or r.name = %(name)s)
-   and (%(tenant)s::text is null or r.tenant = %(tenant)s)
+   and holdfast.matches(%(name)s, r.name)
+   and holdfast.matches(%(tenant)s, r.tenant)
    and (%(since)s::timestamptz is null or r.created_at >= %(since)s)
-   and (not %(is_failed)s or r.failed > 0 or t.outcome = 'failed')
+   and (not %(is_failed)s or r.failed > 0 or r.outcome = 'failed')
  order by r.id desc
 """
 KNOWN_STATES: LiteralString = "select distinct state from holdfast.machine_states order by state"
@@ -207,6 +210,17 @@ def newest(connection: Connection[Any], wanted: Wanted, begin: Position, *, limi
     return Page(rows, None, None)
 
 
+def position_of(connection: Connection[Any], text: str | None) -> Position:
+    """Find where a page begins from what the last page said, or from one id; None is the beginning."""
+    if text is None:
+        return Position()
+    ids = [parse_id(part) for part in text.split(",", 1)]
+    steps, runs = [i for i in ids if isinstance(i, int)], [i for i in ids if isinstance(i, UUID)]
+    if len(steps) > 1 or len(runs) > 1:
+        raise BadInput(f"{text!r} is no place in the list", where=text, next="take one id, or what the last page said")
+    return position(connection, step=next(iter(steps), None), run=next(iter(runs), None))
+
+
 def position(connection: Connection[Any], *, step: int | None, run: UUID | None) -> Position:
     """Find where a page begins from one id, or from both; of one the other is found by time."""
     if step is not None and run is not None:
@@ -221,9 +235,14 @@ def position(connection: Connection[Any], *, step: int | None, run: UUID | None)
     return Position(found[0], run)
 
 
-def known_states(connection: Connection[Any]) -> list[str]:
-    """List the words that `Wanted.states` can hold: the machines' own, and what holds a step up."""
-    return [*query(connection, Query(KNOWN_STATES, str, {})), *STANDINGS]
+def check_states(connection: Connection[Any], states: Sequence[str] | None) -> list[str] | None:
+    """Give the words that `Wanted.states` can hold, the machines' own and standings; refuse others."""
+    if not states:
+        return None
+    known = [*query(connection, Query(KNOWN_STATES, str, {})), *STANDINGS]
+    if odd := [state for state in states if state not in known]:
+        raise BadInput(f"there is no state {odd[0]!r}", where="state", next=f"take one of: {', '.join(known)}")
+    return list(states)
 
 
 def _steps_source(connection: Connection[Any], wanted: Wanted, below: int) -> LiteralString:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 from holdfast.models import DEFAULT_LEASE
-from holdfast.reads.doctor import Check, Connection, one
+from holdfast.reads.schema_checks import Check, Connection, one
 
 ROOM = 10  # connections that should be free: a worker of the usual size has up to that many
 TIMEOUTS = ("statement_timeout", "lock_timeout", "transaction_timeout", "idle_session_timeout")

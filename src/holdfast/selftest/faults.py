@@ -15,16 +15,16 @@ from holdfast.errors import KeyConflict, LeaseLost
 from holdfast.kernel import calls, db, self_test_schema
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Done, Settlement
-from holdfast.selftest import rounds, tasks
+from holdfast.reads import self_test
+from holdfast.reads.self_test import Load
+from holdfast.selftest import tasks
 from holdfast.selftest.history import lines
-from holdfast.selftest.rounds import Load
 from holdfast.selftest.stage import PATIENCE, QUEUE, Made, Sizes, Stage
 
 LEASE = timedelta(seconds=1)
 POINTS = ("after_claim_steps", "after_handler", "before_settle_batch", "after_settle_batch")
 STARTERS = 8
 LATE = "late/self-test"  # a worker that comes back when its leases are another's
-OTHERS = "select a.pid from pg_catalog.pg_stat_activity a where a.application_name = %s and a.pid <> pg_backend_pid()"
 
 
 def kills(stage: Stage, sizes: Sizes) -> Made:
@@ -77,11 +77,11 @@ def latecomers(stage: Stage, sizes: Sizes) -> Made:
     accepted: set[int] = set()
 
     def is_over() -> bool:
-        current = rounds.leases(stage.connection, load)
+        current = self_test.leases(stage.connection, load)
         for step in claimed:
             if current.get(step.step_id) not in {None, step.lease_id} and _is_accepted(stage.connection, step):
                 accepted.add(step.step_id)
-        return rounds.over(stage.connection, load) >= load.started
+        return self_test.over(stage.connection, load) >= load.started
 
     stage.until(is_over, load)
     return Made(load, rounds=len(claimed), twice=len(accepted))
@@ -105,9 +105,9 @@ def cuts(stage: Stage, sizes: Sizes) -> Made:
     load = stage.start(sizes.tasks // 2, sizes.seconds)
     cut = 0
     while cut < sizes.cuts and stage.until_over(load, (cut + 1) / (sizes.cuts + 2)):
-        pids = sorted(pid for (pid,) in stage.connection.execute(OTHERS, [self_test_schema.name()]))
+        pids = self_test.other_connections(stage.connection, self_test_schema.name())
         if pids:
-            stage.connection.execute("select pg_terminate_backend(%s)", [stage.chance.choice(pids)])
+            self_test.end_connection(stage.connection, stage.chance.choice(pids))
         cut += 1
     stage.until_over(load)
     return Made(load, rounds=cut)
@@ -115,7 +115,7 @@ def cuts(stage: Stage, sizes: Sizes) -> Made:
 
 def keys(stage: Stage, sizes: Sizes) -> Made:
     """Start one task from many threads with one key, again and again; then ask with another input."""
-    after = rounds.last_step(stage.connection)
+    after = self_test.last_step(stage.connection)
     kind, given = tasks.PAID[0], {"number": 1, "seconds": 0.0}
     wrong = 0
     with ThreadPoolExecutor(STARTERS) as pool:
@@ -130,7 +130,7 @@ def keys(stage: Stage, sizes: Sizes) -> Made:
         finally:
             for connection in opened:
                 connection.close()
-    load = Load(sizes.keys, after, rounds.last_step(stage.connection))
+    load = Load(sizes.keys, after, self_test.last_step(stage.connection))
     stage.until_over(load)
     return Made(load, rounds=sizes.keys, twice=wrong)
 
@@ -150,7 +150,7 @@ def _is_refused(connection: Connection[Any], kind: str, key: str) -> bool:
 
 def _is_taken_over(stage: Stage, load: Load, leases: set[int]) -> bool:
     """Whether some step of these leases has been claimed by another, or all that were held are over."""
-    entries = rounds.story(stage.connection, load)
+    entries = self_test.story(stage.connection, load)
     steps = {entry.step_id for entry in entries if entry.lease_id in leases}
     newest = {entry.step_id: entry.lease_id for entry in entries if entry.event == "claimed"}
     return any(newest[step] not in leases for step in steps)
@@ -164,4 +164,4 @@ def _has_ended(stage: Stage, load: Load, leases: set[int]) -> bool:
     written = [line for line in lines(stage.folder) if line.lease in leases]
     begun = {line.lease for line in written if line.what == "begin"}
     has_written = begun <= {line.lease for line in written if line.what != "begin"}
-    return has_written or rounds.over(stage.connection, load) >= load.started
+    return has_written or self_test.over(stage.connection, load) >= load.started

@@ -16,8 +16,8 @@ import psutil
 
 from holdfast.connections.deadline import connect
 from holdfast.errors import DatabaseError, HoldfastError
+from holdfast.kernel import self_test_place as place
 from holdfast.kernel import self_test_schema
-from holdfast.selftest import place
 from holdfast.worker_processes import inherited
 
 WAIT = 120  # seconds: longer than it may take
@@ -41,7 +41,8 @@ def reaped(dsn: str, name: str) -> Iterator[None]:
         _, said = process.communicate(timeout=WAIT)
     if process.returncode != 0:
         error = DatabaseError(
-            "what the self-test made may still be there; remove it by running it again: holdfast doctor --self-test"
+            "what the self-test made may still be there",
+            next="remove it by running it again: holdfast doctor --self-test",
         )
         error.add_note(said[-2000:].decode(errors="replace").strip())
         raise error

@@ -11,8 +11,9 @@ from typing import Any
 
 from psycopg import Connection
 
+from holdfast.reads import self_test
+from holdfast.reads.self_test import Load
 from holdfast.selftest import rounds
-from holdfast.selftest.rounds import Load
 from holdfast.worker_processes import WorkerGroup, WorkerProcess
 
 QUEUE = "selftest"
@@ -66,7 +67,7 @@ class Stage:
         changed_at, last = time.monotonic(), -1
         while not happened():
             self.group.check()
-            done = rounds.over(self.connection, load)
+            done = self_test.over(self.connection, load)
             if done != last:
                 changed_at, last = time.monotonic(), done
             self.told(f"{done:,} of {load.started:,} tasks over")
@@ -77,12 +78,12 @@ class Stage:
 
     def until_over(self, load: Load, share: float = 1.0) -> bool:
         """Wait until a share of the tasks is over."""
-        return self.until(lambda: rounds.over(self.connection, load) >= share * load.started, load)
+        return self.until(lambda: self_test.over(self.connection, load) >= share * load.started, load)
 
     def catch_one(self, load: Load) -> tuple[WorkerProcess, set[int]] | None:
         """Pause a worker while it holds steps, and tell their leases; None when nothing is left to hold."""
         until = time.monotonic() + PATIENCE
-        while rounds.over(self.connection, load) < load.started and time.monotonic() < until:
+        while self_test.over(self.connection, load) < load.started and time.monotonic() < until:
             self.group.check()
             for worker in self.chance.sample(self.group.at_work, len(self.group.at_work)):
                 if leases := self._caught(worker, load):
@@ -92,11 +93,11 @@ class Stage:
 
     def _caught(self, worker: WorkerProcess, load: Load) -> set[int]:
         """Pause it if it holds steps; it is looked at again when it can settle no more."""
-        if worker.name not in rounds.held(self.connection, load):
+        if worker.name not in self_test.held(self.connection, load):
             return set()
         self.group.pause(worker)
         time.sleep(STILL)
-        leases = rounds.held(self.connection, load).get(worker.name, set())
+        leases = self_test.held(self.connection, load).get(worker.name, set())
         if not leases:
             self.group.resume(worker)
         return leases

@@ -16,12 +16,12 @@ from pathlib import Path
 from holdfast.app import Holdfast
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import RetryPolicy
+from holdfast.reads.self_test import EFFECT
 from holdfast.selftest import history
 
 FOLDER_VARIABLE = "HOLDFAST_SELF_TEST_FOLDER"
 PATIENT = RetryPolicy(limit=100, base=timedelta(milliseconds=20), growth=1)
 FAILS_EACH = 9  # of so many tasks one fails at its first attempt
-EFFECT = "insert into holdfast.effects (step_id, lease_id) values (%s, %s)"
 
 hf = Holdfast()
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.kernel import calls
 from holdfast.kernel.call import Executor, pauses
-from holdfast.models import Span, StepResult
+from holdfast.models import Span, StepResult, error_line
 
 R = TypeVar("R")
 
@@ -75,7 +75,9 @@ class Handle(Generic[R]):
 
     def _found(self, rows: list[StepResult]) -> StepResult:
         if not rows:
-            raise NotFound(f"there is no step {self.id}; it was pruned, or is another tenant's")
+            raise NotFound(
+                f"there is no step {self.id}", where=str(self.id), next="it was pruned, or is another tenant's"
+            )
         return rows[0]
 
     def _result(self, result: StepResult) -> R:
@@ -83,11 +85,15 @@ class Handle(Generic[R]):
             case "succeeded":
                 return self._read_result(result.result, f"step {self.id}")
             case "cancelled":
-                raise RunCancelled(f"step {self.id} was cancelled; see why: holdfast runs show {self.id}")
+                raise RunCancelled(
+                    f"step {self.id} was cancelled", where=str(self.id), next=f"see why: holdfast runs show {self.id}"
+                )
             case _:
-                error = result.error if isinstance(result.error, dict) else {}
-                message = f"{error.get('type', 'error')}: {error.get('message', '')}"
-                raise RunFailed(f"step {self.id} failed: {message}; see its story: holdfast runs show {self.id}")
+                raise RunFailed(
+                    f"step {self.id} failed: {error_line(result.error)}",
+                    where=str(self.id),
+                    next=f"see its story: holdfast runs show {self.id}",
+                )
 
 
 def found(executor: Executor, step_id: str) -> Handle[Any]:

@@ -17,7 +17,7 @@ from psycopg import AsyncConnection, sql
 from holdfast import log
 from holdfast.connections.deadline import aconnect
 from holdfast.failpoints import failpoint
-from holdfast.kernel import self_test_schema
+from holdfast.kernel import hints, self_test_schema
 
 PROBE_EACH = 30.0  # seconds
 PROBE_WAIT = 5.0
@@ -59,7 +59,7 @@ class Listener:
     async def _listen_on(self, connection: AsyncConnection[Any]) -> None:
         failpoint("before_listen")
         for channel in (self._channel, self._probe_channel):
-            await self._execute(connection, sql.SQL("listen {}").format(sql.Identifier(channel)))
+            await self._execute(connection, hints.listen(channel))
         async with asyncio.timeout(PROBE_WAIT):
             other = await aconnect(self._dsn)
         try:  # its own would come back through a pooler too, with the answer to the very statement that sends it
@@ -77,7 +77,7 @@ class Listener:
             await self._probe(connection, connection)
 
     async def _probe(self, connection: AsyncConnection[Any], sender: AsyncConnection[Any]) -> None:
-        await self._execute(sender, sql.SQL("select pg_notify({}, '')").format(sql.Literal(self._probe_channel)))
+        await self._execute(sender, hints.notify(self._probe_channel))
         until = time.monotonic() + PROBE_WAIT
         while (left := until - time.monotonic()) > 0:
             async for hint in connection.notifies(timeout=left, stop_after=1):

@@ -94,7 +94,8 @@ async def _send(connection: WorkerConnection, call: Call[Any]) -> list[Any]:
     try:
         return await connection.make(call)
     except (RefusedError, PermissionMissing) as error:
-        named = type(error)(f"the database refused {_named(call)}: {error}")
+        what = f"the database refused {_named(call)}: {error.what}"
+        named = type(error)(what, where=error.where, next=error.next)
         named.__cause__ = error
         raise RegistrationRefused(named) from error
 
@@ -106,8 +107,9 @@ def _named(call: Call[Any]) -> str:
             return f"the definition of {_short(arguments['kind'])}"
         case "define_policy":
             return f"the retry policy {_short(arguments['policy'])}"
-        case "define_flow":
-            return f"the definition of flow {_short(arguments['name'])}, version {_short(arguments['version'])}"
+        case _ if {"name", "version"} <= arguments.keys():
+            definition = f"{_short(arguments['name'])}, version {_short(arguments['version'])}"
+            return f"the definition of {call.schema} {definition}"
         case _:
             return f"the worker {_short(arguments['worker'])}"
 

@@ -5,36 +5,29 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
-from holdfast.cli.common import (
-    DB,
-    LimitOption,
-    SinceOption,
-    TenantOption,
-    common,
-    opened,
-    parse_id,
-    parse_span,
-)
-from holdfast.cli.complete import flows, tasks
+from holdfast.cli.connection import DB, opened
+from holdfast.cli.options import LimitOption, SinceOption, TenantOption, output_options, parse_span
 from holdfast.cli.render import AsJson, data_json, data_table, say
-from holdfast.errors import BadInput
-from holdfast.flow import run_list
-from holdfast.flow.cli import act, draw, page, request
-from holdfast.flow.run_list import TaskPage, TasksWanted
+from holdfast.cli.run_page import state_cell
+from holdfast.flow import run_list, task_page
+from holdfast.flow.cli import graph, manual, page
+from holdfast.flow.cli import start as starting
+from holdfast.flow.cli.completion import flows, tasks
+from holdfast.flow.graph_view.drawing import progress
+from holdfast.flow.run_list import STATES, TaskPage, TasksWanted
 from holdfast.kernel.query import moment_ago
-from holdfast.reads.run_list import LAST_RUN, LOOK_AT
+from holdfast.reads.run_detail import parse_id
+from holdfast.reads.run_list import LOOK_AT
 
 app = typer.Typer(help="Flows: steps that wait for steps, and the tasks started of them.", no_args_is_help=True)
-app.command(epilog=draw.EXAMPLES)(common(draw.graph))
-app.command(epilog='Example: holdfast flow retry TASK --reason "the shop is back"')(common(act.retry))
-app.command(epilog="Example: holdfast flow resolve TASK charge --result '{\"paid\": 12}'")(common(act.resolve))
-app.command(epilog='Example: holdfast flow cancel TASK --reason "ordered twice"')(common(act.cancel))
+app.command(epilog=graph.EXAMPLES)(output_options(graph.graph))
+app.command(epilog='Example: holdfast flow retry TASK --reason "the shop is back"')(output_options(manual.retry))
+app.command(epilog=manual.RESOLVE_EXAMPLE)(output_options(manual.resolve))
+app.command(epilog='Example: holdfast flow cancel TASK --reason "ordered twice"')(output_options(manual.cancel))
 
-STATES = ("pending", "in_progress", "complete", "error", "cancelled", "resolved_manually")
 Named = Annotated[str, typer.Argument(help="The flow's name.", autocompletion=flows)]
 NameOption = Annotated[str | None, typer.Option("--name", help="Only of this flow.", autocompletion=flows)]
 NamespaceOption = Annotated[str | None, typer.Option("--namespace", help="Only of this namespace.")]
@@ -44,7 +37,7 @@ TaskArgument = Annotated[
 
 
 @app.command("list", epilog="Example: holdfast flow list --namespace shop")
-@common
+@output_options
 def list_(*, name: NameOption = None, namespace: NamespaceOption = None, as_json: AsJson = False) -> None:
     """List the flows that workers have defined, with what is open and failed among the newest runs."""
     with opened() as connection:
@@ -65,7 +58,7 @@ def list_(*, name: NameOption = None, namespace: NamespaceOption = None, as_json
 
 
 @app.command("tasks", epilog="Example: holdfast flow tasks --name order --failed --since 2h")
-@common
+@output_options
 def tasks_(
     *,
     state: Annotated[list[str] | None, typer.Option("--state", help=f"{', '.join(STATES)}. May be repeated.")] = None,
@@ -79,13 +72,9 @@ def tasks_(
     as_json: AsJson = False,
 ) -> None:
     """List tasks, newest first."""
-    if odd := [each for each in state or () if each not in STATES]:
-        raise BadInput(f"{odd[0]!r} is no state of a task; take one of: {', '.join(STATES)}")
-    below = LAST_RUN if before is None else parse_id(before)
-    if not isinstance(below, UUID):
-        raise BadInput(f"{before} is a step; a task's id is a UUID: take what the last page said")
+    states, below = run_list.check_states(state), run_list.begins_below(before)
     with opened() as connection:
-        wanted = TasksWanted(state, name, namespace, tenant, _moment(connection, since), failed)
+        wanted = TasksWanted(states, name, namespace, tenant, _moment(connection, since), failed)
         found = run_list.newest_tasks(connection, wanted, below, limit=limit)
     if as_json:
         data_json(
@@ -97,7 +86,7 @@ def tasks_(
 
 
 @app.command(epilog="Example: holdfast flow start order order_id=123 express=true --wait")
-@common
+@output_options
 def start(
     name: Named,
     fields: Annotated[
@@ -130,17 +119,17 @@ def start(
     as_json: AsJson = False,
 ) -> None:
     """Start a task by the definition that a worker said last, and print its id."""
-    order = request.Order(
-        name, request.read_context(fields or [], context), namespace, version, key, tenant, tuple(skip or ()),
-        request.about(tag, initiator, reason),
+    order = starting.Order(
+        name, starting.read_context(fields or [], context), namespace, version, key, tenant, tuple(skip or ()),
+        starting.about(tag, initiator, reason),
     )  # fmt: skip
     with opened() as connection:
-        task_id = request.by_app(app_name, order) if app_name else request.by_definition(connection, order)
-        request.report(connection, task_id, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
+        task_id = starting.by_app(app_name, order) if app_name else starting.by_definition(connection, order)
+        starting.report(connection, task_id, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
 
 
 @app.command(epilog="Example: holdfast flow show TASK --step charge")
-@common
+@output_options
 def show(
     task: TaskArgument,
     *,
@@ -156,13 +145,10 @@ def show(
     """Show how a task stands, what failed and what may be done about it, and its steps in the order of the plan."""
     with opened() as connection:
         if step is not None:
-            page.show_step(connection, parse_id(task), step, as_json=as_json)
-            return
-        found = page.gather(connection, parse_id(task), history=limit if history else 0)
-    if as_json:
-        data_json(page.as_document(found))
-    else:
-        page.draw(found)
+            page.show_step(task_page.read_step(connection, parse_id(task), step), as_json=as_json)
+        else:
+            shown = task_page.read(connection, parse_id(task), history=limit if history else 0)
+            page.show_page(shown, as_json=as_json)
 
 
 def _moment(connection: DB, since: timedelta | None) -> datetime | None:
@@ -171,12 +157,12 @@ def _moment(connection: DB, since: timedelta | None) -> datetime | None:
 
 def _print_tasks(found: TaskPage) -> None:
     rows = [
-        (t.id, t.state, page.progress(t.succeeded, t.total, t.failed), t.name, t.version, t.namespace, t.tenant,
+        (t.id, state_cell(t), progress(t.succeeded, t.total, t.failed), t.name, t.version, t.namespace, t.tenant,
          t.created_at, t.finished_at, t.initiator, t.reason)
         for t in found.rows
     ]  # fmt: skip
     columns = ("id", "state", "done", "name", "version", "namespace", "tenant", "created", "finished", "by", "reason")
-    data_table(columns, rows, styles=page.STYLES)
+    data_table(columns, rows)
 
 
 def _say_how_to_go_on(found: TaskPage, wanted: TasksWanted) -> None:

@@ -20,9 +20,9 @@ declare
 begin
   perform flow.check_adjustment(step, waits_again, adjust_step.backoff_request_seconds);
   if waits_again and step.finished_at is not null then
-    perform holdfast.act('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
     perform holdfast.reopen_run(step.run_id, clock);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   if waits_again then
     step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);

@@ -15,7 +15,7 @@ begin
   end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse('RN005', format('a backoff of %s seconds makes no sense', check_adjustment.backoff_request_seconds),
-                            'from 0 to a hundred years');
+                            'from 0 to a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;

@@ -15,7 +15,7 @@ declare
 begin
   select d.* into definition from flow.definitions d
    where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
-     and (start_task.version is null or d.version = start_task.version)
+     and holdfast.matches(start_task.version, d.version)
    order by d.tenant = '*', d.defined_at desc
    limit 1;
   if definition.name is null then
@@ -30,7 +30,7 @@ begin
    where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'its definition''s context_schema says what it takes');
+                            'its definition''s context_schema says what it takes', 'context');
   end if;
   return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);

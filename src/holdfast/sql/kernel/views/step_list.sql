@@ -1,4 +1,5 @@
--- Steps as people look at them; `standing` says in one word what holds a step up.
+-- Steps as people look at them; `standing` says in one word what holds a step up. `phase` and `outcome` tell for every
+-- machine alike what its own words mean; a step has an outcome only once it is over.
 create or replace view holdfast.step_list with (security_invoker = true) as
 select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority, s.attempt, s.failures,
        case when s.finished_at is not null then 'over'
@@ -10,6 +11,10 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
             when s.due_at is not null then 'due'
             else 'not let in' end as standing,
        coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at, s.claimed_at, s.finished_at,
-       s.input, s.cursor, s.result, s.error
-  from holdfast.steps s;
+       s.input, s.cursor, s.result, s.error,
+       case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open' else t.phase end as phase,
+       case when s.finished_at is not null then t.outcome end as outcome
+  from holdfast.steps s
+  left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+ where coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 grant select on holdfast.step_list to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -34,8 +34,9 @@ begin
     return;  -- no tenant of those that the login may act for
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
-  perform holdfast.act('worker', claim_steps.worker);
-  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
+  perform holdfast.set_actor('worker', claim_steps.worker);
+  perform holdfast.record_worker(
+    claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
   select (select case when q.paused_at is null then q.top_priority else -1 end
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
@@ -69,13 +70,13 @@ begin
       end if;
       exit when rest = 0;
       if holdfast.reopen_failed(pick.ids) = 0 then
-        perform holdfast.set_aside(pick.ids, 'claimed', clock);
+        perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
         exit;
       end if;
     end loop;
     exit when wanted <= 0;
   end loop;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 grant execute on function holdfast.claim_steps to hf_worker;

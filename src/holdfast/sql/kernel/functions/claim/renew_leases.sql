@@ -23,13 +23,13 @@ begin
      set seen_at = clock
    where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s'
      and holdfast.is_own_worker(w.tenants, allowed);
-  perform holdfast.act('worker', renew_leases.worker);
+  perform holdfast.set_actor('worker', renew_leases.worker);
   free := array(
     select s.id from holdfast.steps s
      where s.id = any (held)
        and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and (allowed is null or s.tenant = any (allowed))
+       and holdfast.matches_any(allowed, s.tenant)
        for no key update skip locked);
   return query
   update holdfast.steps s
@@ -43,9 +43,9 @@ begin
     select s.lease_id from holdfast.steps s
      where s.id = any (held) and s.id <> all (free) and s.lease_owner = renew_leases.worker
        and s.lease_id = any (renew_leases.lease_ids)
-       and (s.tenant = any (allowed) or allowed is null);
+       and holdfast.matches_any(allowed, s.tenant);
   end if;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 grant execute on function holdfast.renew_leases to hf_worker;

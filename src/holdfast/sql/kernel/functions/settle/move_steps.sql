@@ -1,8 +1,8 @@
 -- Takes steps through the events given for them, each fenced by the lease it is expected to be under (null: none), and
 -- answers with what moved. All that hangs on it is done here: the columns that go with the new state, waiting children,
--- the run's counts and its closing. The caller has announced the actor (holdfast.act), and says by which clock it reckoned the
--- due times. A step whose machine has no such move, but has `started` and the move after that, makes both; one that has
--- neither is left out.
+-- the run's counts and its closing. The caller has announced the actor (holdfast.set_actor), and says by which clock it
+-- reckoned the due times. A step whose machine has no such move, but has `started` and the move after that, makes both;
+-- one that has neither is left out.
 create or replace function holdfast.move_steps(moves holdfast.step_move[], clock timestamptz default holdfast.clock())
 returns setof holdfast.settled_step
 language plpgsql
@@ -51,9 +51,11 @@ begin
      where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
     returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
-         array_agg(a.id) filter (where a.is_over and a.outcome = 'succeeded' and a.run_id is not null),
+         array_agg(a.id) filter (
+           where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
+             and a.run_id is not null),
          array_agg((a.run_id, 0, a.is_live::int - a.was_live::int,
-                    (a.is_over and a.outcome = 'succeeded')::int - coalesce(a.was_outcome = 'succeeded', false)::int,
+                    (a.is_over and holdfast.is_success(a.outcome))::int - coalesce(holdfast.is_success(a.was_outcome), false)::int,
                     (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
                     (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
                    )::holdfast.run_delta) filter (where a.run_id is not null)
@@ -61,7 +63,7 @@ begin
     from after a;
   if deltas is not null then
     if parents is not null then
-      deltas := deltas || holdfast.free_children(parents, move_steps.clock);
+      deltas := deltas || holdfast.admit_children(parents, move_steps.clock);
     end if;
     perform holdfast.tally_runs(deltas, move_steps.clock);
   end if;

@@ -12,12 +12,12 @@ declare
   ids bigint[];
 begin
   select s.* into step from holdfast.steps s where s.id = add_awaited.step_id and s.lease_id = add_awaited.lease_id for update;
-  if step.id is null or step.run_id is null or (allowed is not null and step.tenant <> all (allowed)) then
+  if step.id is null or step.run_id is null or not holdfast.matches_any(allowed, step.tenant) then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', add_awaited.step_id, add_awaited.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
   perform holdfast.check_open_run(step.run_id, step.tenant);
-  perform holdfast.act('worker', step.lease_owner);
+  perform holdfast.set_actor('worker', step.lease_owner);
   ids := holdfast.add_steps(step.run_id, step.machine, add_awaited.steps);
   if add_awaited.awaited is not null then
     ids := array(select n.step_id from holdfast.run_steps n
@@ -25,7 +25,7 @@ begin
   end if;
   update holdfast.steps s set waits = s.waits + cardinality(ids) where s.id = step.id;
   insert into holdfast.edges select u.id, step.id from unnest(ids) u (id);
-  perform holdfast.act();
+  perform holdfast.set_actor();
   return cardinality(ids);
 end
 $$;

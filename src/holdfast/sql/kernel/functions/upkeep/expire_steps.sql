@@ -24,9 +24,9 @@ begin
   if moves = '{}' then
     return;
   end if;
-  perform holdfast.act('system', 'rescue');
+  perform holdfast.set_actor('system', 'rescue');
   return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
-  perform holdfast.hold_back(moves, expire_steps.clock);
-  perform holdfast.act();
+  perform holdfast.park_unmovable_held(moves, expire_steps.clock);
+  perform holdfast.set_actor();
 end
 $$;

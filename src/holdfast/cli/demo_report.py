@@ -1,0 +1,188 @@
+"""Shows the demo while it goes (on stderr: a live table, or a line per second), and reports what it proved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC
+from typing import Any
+
+import typer
+from psycopg import Connection
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.cli.connection import load_settings, opened_database
+from holdfast.cli.render import data, data_json, data_table, is_quiet, say
+from holdfast.config import Config
+from holdfast.connections.deadline import connection_to
+from holdfast.demo import run
+from holdfast.demo.play import Killed, Scene
+from holdfast.demo.run import Played
+from holdfast.kernel import migrate
+from holdfast.reads.demo import Load, Standing, added, standings
+
+CHECK_FAILED, INTERRUPTED = 9, 130
+LINE_EACH = 1.0  # seconds
+COLUMNS = ("queued", "running", "done", "retried", "failed")
+STYLES = {"running": "cyan", "done": "green", "retried": "yellow", "failed": "red"}
+
+
+def show(*, tasks: int, workers: int, as_json: bool) -> None:
+    """Run the demo and report it; ends with the exit code that the verdict has."""
+    settings = load_settings()
+    with opened_database(settings) as dsn, connection_to(dsn) as connection:
+        _migrate(connection, settings, dsn)
+        began_at = time.monotonic()
+        started = run.start(connection, tasks, workers)
+        try:
+            with showing(started, workers) as show_scene:
+                played = run.play(dsn, connection, started, workers, show_scene)
+        except KeyboardInterrupt:
+            _say_what_stays(connection, started)
+            raise typer.Exit(INTERRUPTED) from None
+        if as_json:
+            _report_json(played, round(time.monotonic() - began_at, 1))
+        else:
+            _report(played)
+    raise typer.Exit(0 if played.holds else CHECK_FAILED)
+
+
+def _migrate(connection: Connection[Any], settings: Config, dsn: str) -> None:
+    """Bring the embedded database up to date; another is not ours to change."""
+    if settings.dsn is None:
+        migrate.run(dsn)
+    migrate.check(connection)
+
+
+def _report(played: Played) -> None:
+    rows = [(one.what, f"{one.count:,}", one.mark, one.meaning) for one in played.findings]
+    data("")
+    data_table(("", "count", "", "must be"), rows, styles={"✓": "bold green", "✗": "bold red"})
+    if played.chosen is not None:
+        data(f"\nThe story of task {played.chosen.step_id} ({played.chosen.kind}), from the journal:")
+    for line in played.lines:
+        at = line.at.astimezone(UTC)
+        data(f"  {at:%H:%M:%S.%f}  +{line.since.total_seconds():6.3f} s  {line.state:<8}  {line.what}")
+    data("\nLook further:")
+    commands = _commands(played)
+    width = max(len(command) for command, _ in commands)
+    for command, meaning in commands:
+        data(f"  {command:<{width}}  {meaning}")
+
+
+def _report_json(played: Played, seconds: float) -> None:
+    figures = {**asdict(played.verdict), "holds": played.holds, "seconds": seconds}
+    ordered = {one.what.removeprefix("order: ").replace(" ", "_"): one.count for one in played.ordered}
+    told = [{"at": line.at, "state": line.state, "what": line.what} for line in played.lines]
+    shown = None if played.chosen is None else str(played.chosen.step_id)
+    order = {"id": str(played.order), **ordered}
+    data_json({**figures, "queue": played.load.queue, "order": order, "story_of": shown, "story": told})
+
+
+def _commands(played: Played) -> list[tuple[str, str]]:
+    """Name the commands that show more of what has just happened."""
+    shown = played.chosen or played.evidence[0]
+    return [
+        (f"holdfast runs show {shown.step_id}", "one task's whole story"),
+        (f"holdfast flow show {played.order}", "the order: its steps, and what became of each"),
+        (f"holdfast flow graph {played.order}", "the same as a picture"),
+        (f"holdfast dlq report --queue {played.load.queue}", "what failed for good, and why"),
+        ("holdfast workers", "who is there; the killed one was seen last when it was killed"),
+        ("holdfast db psql -c 'table holdfast.queue_list'", "what waits where"),
+        ("holdfast doctor", "whether every invariant holds"),
+    ]
+
+
+def _say_what_stays(connection: Connection[Any], started: Load) -> None:
+    whole = added(standings(connection, started))
+    say(
+        f"interrupted; the workers are stopped. {whole.over:,} tasks are over, {whole.total - whole.over:,} stay queued"
+    )
+    say(f"go on with them: holdfast worker --app {run.APP} --queue {started.queue} --burst")
+
+
+@contextmanager
+def showing(load: Load, workers: int) -> Iterator[Callable[[Scene], None]]:
+    """Give what shows a scene, as the terminal can have it."""
+    console = Console(stderr=True, highlight=False)
+    title = f"{load.asked:,} tasks, {workers} workers, queue {load.queue}"
+    if is_quiet() or not console.is_terminal:
+        say(title)
+        yield Lines().show
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        yield lambda scene: live.update(_view(title, scene), refresh=True)
+
+
+class Lines:
+    """For logs and pipes: a line a second, and one for each thing that happens."""
+
+    def __init__(self) -> None:
+        self._next_at = 0.0
+        self._told: set[str] = set()
+
+    def show(self, scene: Scene) -> None:
+        """Say what is new."""
+        if scene.killed is not None:
+            self._once(f"killed with -9: {_deed(scene.killed)}")
+            if not scene.killed.waiting:
+                self._once(f"taken over: {_fate(scene.killed)}")
+        is_over = scene.all.over == scene.all.total
+        if scene.seconds >= self._next_at or is_over:
+            self._next_at = scene.seconds + LINE_EACH
+            counts = "  ".join(f"{column} {getattr(scene.all, column):>5,}" for column in COLUMNS)
+            say(f"{scene.seconds:5.1f} s  {counts}  {scene.rate:6,.0f} tasks/s")
+
+    def _once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            say(line)
+
+
+def _view(title: str, scene: Scene) -> Group:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("task")
+    table.add_column("", width=24)
+    for column in COLUMNS:
+        table.add_column(column, justify="right", width=8)
+    for one in (*scene.kinds, scene.all):
+        table.add_row(_name(one), ProgressBar(one.total or 1, one.over, width=24), *_cells(one))
+    return Group(
+        Text(f"Holdfast demo: {title}", style="bold"),
+        Text(),
+        table,
+        Text(),
+        Text(f"{scene.rate:,.0f} tasks/s now, {scene.mean_rate:,.0f} on average, {scene.seconds:.1f} s"),
+        _killed(scene.killed),
+    )
+
+
+def _cells(one: Standing) -> list[Text]:
+    counts = {column: int(getattr(one, column)) for column in COLUMNS}
+    return [Text(f"{count:,}", style=STYLES.get(column, "") if count else "dim") for column, count in counts.items()]
+
+
+def _name(one: Standing) -> Text:
+    return Text(one.kind.removeprefix("demo."), style="bold" if one.kind == "all" else "")
+
+
+def _killed(killed: Killed | None) -> Text:
+    if killed is None:
+        return Text("one of the workers will be killed with -9", style="dim")
+    return Text.assemble(("killed with -9: ", "bold red"), _deed(killed), "; ", (_fate(killed), "bold"))
+
+
+def _deed(killed: Killed) -> str:
+    return f"{killed.name} (process {killed.pid}) while it held {killed.held} tasks"
+
+
+def _fate(killed: Killed) -> str:
+    if killed.waiting:
+        return f"{killed.waiting} wait for their leases to run out"
+    return f"all {killed.held} were taken back when their leases had run out, and went to the others"

@@ -1,0 +1,116 @@
+"""The options and arguments that several commands have: how each is read, and completed from the database."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from functools import wraps
+from typing import Annotated, Any, TypeVar
+
+import psycopg
+import typer
+from pydantic import ValidationError
+
+from holdfast import config, embedded
+from holdfast.cli.render import be_quiet, drop_colour
+from holdfast.connections.deadline import connect
+from holdfast.errors import HoldfastError
+from holdfast.kernel.query import Query, limit_time, query
+from holdfast.reads import queues_workers, run_detail
+
+Command = TypeVar("Command", bound=Callable[..., None])
+UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_SPAN = re.compile(r"(?:(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)\s*)")
+_LONGEST = timedelta(days=36500)
+PATIENCE = 2  # seconds to connect: libpq knows no less
+ANSWER_WITHIN = timedelta(milliseconds=300)
+_SIGNS = (
+    inspect.Parameter(
+        "quiet",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[bool, typer.Option("--quiet", help="Print nothing but data and errors.")],
+    ),
+    inspect.Parameter(
+        "no_color",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[bool, typer.Option("--no-color", help="Print without colour, as NO_COLOR does.")],
+    ),
+)
+
+
+def queues(incomplete: str) -> list[str]:
+    """Complete the name of a queue."""
+    return matching(queues_workers.queue_names(), incomplete)
+
+
+def ids(incomplete: str) -> list[str]:
+    """Complete the id of a task or a run of late."""
+    return matching(run_detail.recent_ids(), incomplete)
+
+
+def matching(names: Query[str], incomplete: str) -> list[str]:
+    """Complete a word by names of the database; it gives nothing rather than an error, and starts no server."""
+    try:
+        address = _address()
+        if address is None:
+            return []
+        with connect(address, timeout=PATIENCE) as connection:
+            limit_time(connection, ANSWER_WITHIN)
+            known = query(connection, names)
+    except (HoldfastError, psycopg.Error, OSError, ValidationError):
+        return []
+    return [name for name in known if name.startswith(incomplete) and name.isprintable()]
+
+
+def _address() -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings: Any = config.load()
+    if settings.dsn is None and not embedded.status(settings.home).running:
+        return None
+    return embedded.address(settings)
+
+
+def parse_span(text: str) -> timedelta:
+    """Read a span such as 90s, 5m, 2h or 1h30m; a bare number is seconds."""
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        text += "s"
+    if not re.fullmatch(f"(?:{_SPAN.pattern})+", text):
+        raise typer.BadParameter(f"{text!r} is no span of time; write it as 90s, 5m, 2h, 7d or 1h30m")
+    seconds = sum(float(number) * UNITS[unit] for number, unit in _SPAN.findall(text))
+    if seconds > _LONGEST.total_seconds():
+        raise typer.BadParameter(f"{text!r} is too long; {_LONGEST.days} days are the most")
+    return timedelta(seconds=seconds)
+
+
+Id = Annotated[str, typer.Argument(help="A step's number or a run's UUID.", autocompletion=ids)]
+Ids = Annotated[list[str], typer.Argument(help="Steps' numbers or runs' UUIDs.", autocompletion=ids)]
+Queue = Annotated[str, typer.Argument(help="The queue.", autocompletion=queues)]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why; it is journaled.")]
+QueueOption = Annotated[str | None, typer.Option("--queue", help="Only of this queue.", autocompletion=queues)]
+TenantOption = Annotated[str | None, typer.Option("--tenant", help="Only of this tenant.")]
+SinceOption = Annotated[
+    timedelta | None, typer.Option("--since", help="Only of the last 2h, 7d, …", parser=parse_span, metavar="SPAN")
+]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
+
+
+def output_options(command: Command) -> Command:
+    """Give a command the options that all have: --quiet and --no-color."""
+
+    @wraps(command)
+    def with_options(*arguments: Any, quiet: bool = False, no_color: bool = False, **options: Any) -> None:
+        if quiet:
+            be_quiet()
+        if no_color:
+            drop_colour()
+        command(*arguments, **options)
+
+    own = inspect.signature(command, eval_str=True)
+    with_options.__signature__ = own.replace(parameters=[*own.parameters.values(), *_SIGNS])  # type: ignore[attr-defined]
+    return with_options  # type: ignore[return-value]

@@ -1,0 +1,169 @@
+"""The page of one run or step: what happened, how it stands and why, and what may be done about it now."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from holdfast.cli.render import Styled, data, data_json, data_pairs, data_table, folded, heading
+from holdfast.cli.render import as_json as written
+from holdfast.kernel.query import JsonText
+from holdfast.models import error_text
+from holdfast.reads import run_detail, run_page
+from holdfast.reads.run_detail import RunDetail, StepDetail, StoryEntry
+from holdfast.reads.run_page import Action, RunPage, StepGroup
+
+# A state is a machine's own word: its colour and its sign follow from its phase and, once it is over, its outcome.
+STYLES: dict[tuple[str | None, str | None], tuple[str, str]] = {
+    ("shut", None): ("dim", "·"),
+    ("open", None): ("", "○"),
+    ("held", None): ("cyan", "▶"),
+    ("over", "succeeded"): ("green", "✓"),
+    ("over", "partial"): ("yellow", "◐"),
+    ("over", "failed"): ("bold red", "✗"),
+    ("over", "cancelled"): ("dim", "⊘"),
+    ("over", "undone"): ("magenta", "↶"),
+}
+STANDINGS = {"no handler": "yellow", "set aside": "yellow"}
+EVENTS = {"succeeded": "green", "retried": "yellow", "expired": "yellow", "failed": "bold red", "cancelled": "dim"}
+COMMANDS = {
+    "cancel": "holdfast runs cancel {target}",
+    "retry": "holdfast runs retry {target}",
+    "resolve": "holdfast dlq resolve {target}",
+    "resume_queue": "holdfast queues resume {target}",
+}
+FOLD = 12
+LONG_TRACE = 40
+
+
+class HasState(Protocol):
+    """A row that shows a state."""
+
+    @property
+    def state(self) -> str:
+        """The state, in its machine's own word."""
+
+    @property
+    def phase(self) -> str | None:
+        """What that means to the kernel."""
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended, once it is over."""
+
+
+def state_cell(row: HasState) -> Styled:
+    """Give a state as a cell: in its colour, with its sign."""
+    style, sign = STYLES.get((row.phase, row.outcome), ("", ""))
+    return Styled(row.state, style, sign)
+
+
+def commands(actions: Sequence[Action], forms: Mapping[str, str] = COMMANDS) -> list[str]:
+    """Write actions as command lines, each by the form of its name."""
+    return [forms[a.name].format(target=shlex.quote(a.target), step=shlex.quote(a.step or "")) for a in actions]
+
+
+def show(page: RunPage, forms: Mapping[str, str] = COMMANDS, *, as_json: bool) -> None:
+    """Print the page, for people or as JSON."""
+    if as_json:
+        data_json(run_page.as_document(page) | {"commands": commands(page.actions, forms)})
+    else:
+        draw(page, commands(page.actions, forms))
+
+
+def draw(page: RunPage, possible: Sequence[str]) -> None:
+    """Print the page for people."""
+    subject = page.subject
+    data_pairs(_facts(subject, page.why))
+    if isinstance(subject, StepDetail) and subject.error is not None:
+        _draw_error(subject.error)
+    for name in ("input", "cursor", "result"):
+        text = getattr(subject, name, None)
+        if text not in {None, "{}", "null"}:
+            heading(name)
+            print_all(folded(pretty(str(text)), lines=FOLD))
+    if page.steps and isinstance(subject, RunDetail):
+        _draw_steps(page.steps, subject)
+    draw_story(page.story)
+    heading("possible now")
+    print_all(possible or ["nothing: its state is final"])
+
+
+def draw_story(story: Sequence[StoryEntry]) -> None:
+    """Print what happened, in order."""
+    if story:
+        heading("story")
+        data_table(("at", "attempt", "what", "move", "by", "said"), [_told(entry) for entry in story], styles=EVENTS)
+
+
+def pretty(text: str) -> str:
+    """Indent JSON, its numbers as they were written; what Python cannot read stays as it is."""
+    try:
+        return written(json.loads(text, parse_float=JsonText, parse_int=JsonText), indent=2)
+    except (RecursionError, ValueError):
+        return text
+
+
+def parts_of_error(text: str) -> tuple[str, str, str]:
+    """Take an error apart: type, message and trace; one that is no object of ours is a message."""
+    try:
+        found = json.loads(text)
+    except (RecursionError, ValueError):
+        return "", text, ""
+    if not isinstance(found, dict) or "message" not in found:
+        return "", error_text(found), ""
+    return str(found.get("type", "")), error_text(found), str(found.get("trace") or "")
+
+
+def _draw_error(text: str) -> None:
+    kind, message, trace = parts_of_error(text)
+    heading("error")
+    print_all(folded(f"{kind}: {message}" if kind else message, lines=FOLD))
+    if trace:
+        print_all(folded("\n".join(trace.splitlines()[-LONG_TRACE:]), lines=LONG_TRACE))
+
+
+def _draw_steps(groups: Sequence[StepGroup], run: RunDetail) -> None:
+    heading("steps")
+    if run.total > run_detail.STEPS_LOOKED_AT:
+        data(f"(groups of the first {run_detail.STEPS_LOOKED_AT:,} of {run.total:,}; the counts above are exact)")
+    rows: list[Sequence[object]] = []
+    for group in groups:
+        rows += [(state_cell(s), s.standing, s.id, s.name or s.kind, s.attempt, s.error) for s in group.steps]
+        if group.count > len(group.steps):
+            rows.append((state_cell(group), "", f"… {group.count - len(group.steps)} more", "", "", ""))
+    data_table(("state", "standing", "id", "name", "tries", "error"), rows, styles=STANDINGS)
+
+
+def _facts(subject: StepDetail | RunDetail, reason: str) -> dict[str, object]:
+    if isinstance(subject, RunDetail):
+        counts = ("total", "live", "waiting", "succeeded", "failed", "cancelled")
+        named: dict[str, object] = {"run": subject.id, "name": subject.name}
+        shown = {"steps": ", ".join(f"{getattr(subject, name)} {name}" for name in counts)}
+        times = ["created_at", "started_at", "finished_at"]
+    else:
+        named = {"step": subject.id, "name": subject.step_name, "kind": subject.kind, "run": subject.run_id}
+        of = "" if subject.tries is None else f" of {subject.tries}"
+        shown = {"queue": subject.queue, "attempts": f"{subject.attempt}, failed tries {subject.failures}{of}"}
+        times = ["created_at", "due_at", "claimed_at", "finished_at"]
+    standing = {"standing": subject.standing} if isinstance(subject, StepDetail) else {}
+    head = {"state": subject.state, **standing, "why": reason, "machine": subject.machine, "tenant": subject.tenant}
+    return {**named, **head, **shown, **{name: getattr(subject, name) for name in times}}
+
+
+def _told(entry: StoryEntry) -> tuple[object, ...]:
+    move = f"{entry.from_state} → {entry.to_state}" if entry.entry == "move" else entry.entry
+    message = entry.said or ""
+    if entry.payload not in {None, "{}", "null"}:
+        _, fault, _ = parts_of_error(str(entry.payload))
+        message = f"{message} {fault}".strip()
+    by = f"{entry.actor_kind} {entry.actor}" if entry.actor_kind else ""
+    return entry.at, entry.attempt, entry.what, move, by, message
+
+
+def print_all(lines: Iterable[str]) -> None:
+    """Print lines of data."""
+    for line in lines:
+        data(line)

@@ -1,0 +1,74 @@
+"""What is drawn of a flow or of a task: its boxes, and a line that says how it stands."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from holdfast.errors import BadInput, NotFound
+from holdfast.flow import graph, reads, run_list, task_page
+from holdfast.flow.graph_view import picture
+from holdfast.flow.graph_view.picture import Box
+
+DB = Connection[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What is drawn, and a line that says how it stands."""
+
+    what: str
+    id: str
+    title: str
+    said: str
+    boxes: list[Box]
+
+    def levels(self) -> dict[str, int]:
+        """Say of each box how many others, at most, come before it."""
+        return graph.levels(self.title, {box.name: box.after for box in self.boxes})
+
+    def as_document(self) -> dict[str, Any]:
+        """Give it as a mapping that becomes JSON."""
+        levels = self.levels()
+        boxes = [asdict(box) | {"states": dict(box.states), "level": levels[box.name]} for box in self.boxes]
+        return {"what": self.what, "id": self.id, "title": self.title, "said": self.said, "boxes": boxes}
+
+
+def of_flow(connection: DB, name: str, namespace: str | None, version: str | None) -> Drawing:
+    """Take a definition to be drawn."""
+    definitions = run_list.definitions(connection, name=name, namespace=namespace, version=version)
+    if not definitions:
+        raise NotFound(
+            f"there is no flow {name} of that sort", where=name, next="`holdfast flow list` shows what workers defined"
+        )
+    if len({each.namespace for each in definitions}) > 1:
+        raise BadInput(
+            f"flow {name} is in several namespaces: {', '.join(d.namespace for d in definitions)}",
+            where="--namespace",
+            next="name one: --namespace",
+        )
+    latest = max(definitions, key=lambda each: each.defined_at)
+    title = f"{latest.name} {latest.version}"
+    said = f"{latest.steps} steps, namespace {latest.namespace}"
+    return Drawing("flow", latest.name, title, said, picture.of_plan(run_list.plan(connection, latest)))
+
+
+def of_task(connection: DB, id: int | UUID) -> Drawing:  # noqa: A002 - the word is the same in SQL
+    """Take a task to be drawn, by its id or that of one of its steps."""
+    task_id = reads.task_of(connection, id)
+    task, steps = reads.task(connection, task_id), reads.steps(connection, task_id)
+    succeeded = [step.id for step in steps if step.outcome == "succeeded"][: run_list.COUNTED]
+    marked = reads.marked(connection, steps, succeeded)
+    skipped = {step.id for step in marked if task_page.is_skipped(step, task)}
+    done = progress(task.succeeded, task.total, task.failed)
+    said = f"{task.state}, {done} steps complete, {task.execution_status}"
+    title = f"{task.name} {task.version}, task {task.id}"
+    return Drawing("task", task.id, title, said, picture.of_task(steps, skipped))
+
+
+def progress(succeeded: int, total: int, failed: int) -> str:
+    """Write how far a task is."""
+    return f"{succeeded}/{total}" + (f" ({failed} failed)" if failed else "")

@@ -1,0 +1,232 @@
+"""What the demo reads of its tasks and their effects, and the table that it keeps the effects in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row, namedtuple_row
+
+# Without a key over step_id: the table must be able to hold what the demo says does not happen.
+EFFECTS: LiteralString = """
+create schema if not exists holdfast_demo;
+create table if not exists holdfast_demo.effects (
+  step_id bigint not null,
+  attempt int not null,
+  worker text not null,
+  at timestamptz not null default clock_timestamp()
+);
+create index if not exists effects_of_step on holdfast_demo.effects (step_id);
+"""
+# `taken`: the leases that the killed worker was granted. A rescue is the end of one of them by the system.
+EVIDENCE: LiteralString = """
+with taken as materialized (
+  select j.lease_id
+    from holdfast.journal j
+   where j.step_id > %(after)s and j.step_id <= %(until)s and j.event = 'claimed' and j.actor = %(killed)s),
+moves as (
+  select j.step_id,
+         count(*) filter (where j.event = 'claimed') as claims,
+         count(*) filter (where j.event = 'expired' and t.lease_id is not null) as rescues,
+         count(*) filter (where j.event = 'succeeded') as successes,
+         count(*) filter (where j.event = 'failed') as failures
+    from holdfast.journal j
+    left join taken t on t.lease_id = j.lease_id
+   where j.step_id > %(after)s and j.step_id <= %(until)s
+   group by j.step_id),
+effects as (
+  select e.step_id, count(*) as effects
+    from holdfast_demo.effects e
+   where e.step_id > %(after)s and e.step_id <= %(until)s
+   group by e.step_id)
+select s.id as step_id, s.kind, coalesce(m.claims, 0) as claims, coalesce(m.rescues, 0) as rescues,
+       coalesce(m.successes, 0) as successes, coalesce(m.failures, 0) as failures, coalesce(e.effects, 0) as effects
+  from holdfast.steps s
+  left join moves m on m.step_id = s.id
+  left join effects e on e.step_id = s.id
+ where s.queue = %(queue)s and s.id > %(after)s and s.id <= %(until)s
+ order by s.id
+"""
+STANDING: LiteralString = """
+select s.kind, count(*) as total,
+       count(*) filter (where s.lease_id is not null) as running,
+       count(*) filter (where t.outcome = 'succeeded') as done,
+       count(*) filter (where s.failures > 0 and t.outcome is distinct from 'failed') as retried,
+       count(*) filter (where t.outcome = 'failed') as failed
+  from holdfast.steps s
+  join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+ where s.queue = %(queue)s and s.id > %(after)s and s.id <= %(until)s
+ group by s.kind
+"""
+HELD: LiteralString = """
+select s.id
+  from holdfast.steps s
+ where s.queue = %(queue)s and s.id > %(after)s and s.id <= %(until)s and s.lease_owner = %(worker)s
+"""
+STORY: LiteralString = """
+select s.created_at as at, 'created' as event, t.state as to_state, '' as actor, 0 as lease_id, null as error
+  from holdfast.steps s
+  join holdfast.machine_states t on t.machine = s.machine and t.is_initial
+ where s.id = %(step)s
+union all
+(select j.at, j.event, j.to_state, j.actor, j.lease_id, j.error ->> 'type'
+   from holdfast.journal j where j.step_id = %(step)s order by j.id)
+"""
+STUCK: LiteralString = """
+select s.id from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+ where n.run_id = %s and n.name = 'clear_customs' and s.finished_at is not null and s.last_event = 'failed'
+"""
+ORDER: LiteralString = """
+select count(*) filter (where n.name like 'ship[%%' and j.successes = 1)::int as parcels,
+       coalesce(sum(j.retries) filter (where n.name = 'charge'), 0)::int as retried,
+       coalesce(max(j.waited) filter (where n.name = 'book_carrier'), 0)::float as waited,
+       coalesce(sum(j.resolutions), 0)::int as resolved,
+       count(*) filter (where j.successes > 1)::int as twice
+  from holdfast.run_steps n
+ cross join lateral (
+         select count(*) filter (where m.event = 'succeeded') as successes,
+                count(*) filter (where m.event = 'retried') as retries,
+                count(*) filter (where m.event = 'resolved' and m.reason = %(reason)s) as resolutions,
+                extract(epoch from max(m.next_at - m.at) filter (where m.event = 'retried')) as waited
+           from (select e.event, e.reason, e.at, lead(e.at) over (order by e.id) as next_at
+                   from holdfast.journal e where e.step_id = n.step_id) m) j
+ where n.run_id = %(run)s
+"""
+EFFECT: LiteralString = "insert into holdfast_demo.effects (step_id, attempt, worker) values (%s, %s, %s)"
+LAST_STEP: LiteralString = "select coalesce(max(s.id), 0) from holdfast.steps s"
+WORKER: LiteralString = "select w.worker from holdfast.workers w where w.queue = %s and starts_with(w.worker, %s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What was started: so many tasks in a queue, the numbers of their steps after `after` and up to `until`."""
+
+    queue: str
+    asked: int
+    hopeless: int
+    after: int
+    until: int
+
+    def scope(self) -> dict[str, Any]:
+        """Give the parameters of statements about its steps."""
+        return {"queue": self.queue, "after": self.after, "until": self.until}
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """What the journal and the effects say of one step."""
+
+    step_id: int
+    kind: str
+    claims: int
+    rescues: int
+    successes: int
+    failures: int
+    effects: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the tasks of a kind, or all of them, stand."""
+
+    kind: str
+    total: int
+    running: int
+    done: int
+    retried: int
+    failed: int
+
+    @property
+    def queued(self) -> int:
+        """How many wait to be claimed, for the first time or again."""
+        return self.total - self.running - self.over
+
+    @property
+    def over(self) -> int:
+        """How many are over."""
+        return self.done + self.failed
+
+
+class Move(NamedTuple):
+    """A move, as the story needs it."""
+
+    at: datetime
+    event: str
+    to_state: str
+    actor: str
+    lease_id: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFacts:
+    """What the journal says of the order."""
+
+    parcels: int
+    retried: int
+    waited: float
+    resolved: int
+    twice: int
+
+
+def make_effects(connection: Connection[Any]) -> None:
+    """Make the table of effects; one that is there keeps what it has."""
+    connection.execute(EFFECTS)
+
+
+def last_step(connection: Connection[Any]) -> int:
+    """Give the highest number of a step."""
+    (number,) = connection.execute(LAST_STEP).fetchone() or (0,)
+    return int(number)
+
+
+def evidence(connection: Connection[Any], load: Load, killed: str | None) -> list[StepRecord]:
+    """Read the evidence; `killed` is the name of the worker that was killed."""
+    with connection.cursor(row_factory=class_row(StepRecord)) as cursor:
+        return cursor.execute(EVIDENCE, {**load.scope(), "killed": killed}).fetchall()
+
+
+def standings(connection: Connection[Any], load: Load) -> list[Standing]:
+    """Read how each kind stands."""
+    with connection.cursor(row_factory=class_row(Standing)) as cursor:
+        return sorted(cursor.execute(STANDING, load.scope()).fetchall(), key=lambda kind: (-kind.total, kind.kind))
+
+
+def added(standings: Sequence[Standing]) -> Standing:
+    """Add them up."""
+    columns = ("total", "running", "done", "retried", "failed")
+    return Standing("all", *(sum(getattr(kind, column) for kind in standings) for column in columns))
+
+
+def held_by(connection: Connection[Any], load: Load, worker: str) -> set[int]:
+    """Tell which steps a worker holds."""
+    return {row[0] for row in connection.execute(HELD, {**load.scope(), "worker": worker})}
+
+
+def worker_named(connection: Connection[Any], load: Load, name: str) -> str | None:
+    """Find what a worker calls itself by the name that it was given; None before it has enlisted."""
+    row = connection.execute(WORKER, [load.queue, f"{name}/"]).fetchone()
+    return None if row is None else str(row[0])
+
+
+def moves(connection: Connection[Any], step_id: int) -> list[Move]:
+    """Read the moves of a step, with its start as the first."""
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        return [Move._make(row) for row in cursor.execute(STORY, {"step": step_id})]
+
+
+def stuck_step(connection: Connection[Any], run_id: UUID) -> int | None:
+    """Find the order's step at customs, once it has failed for good."""
+    row = connection.execute(STUCK, [run_id]).fetchone()
+    return None if row is None else int(row[0])
+
+
+def order_facts(connection: Connection[Any], run_id: UUID, reason: str) -> OrderFacts:
+    """Read what the journal says of the order; `reason` is that of the person who resolved a step."""
+    with connection.cursor(row_factory=class_row(OrderFacts)) as cursor:
+        (facts,) = cursor.execute(ORDER, {"run": run_id, "reason": reason}).fetchall()
+    return facts

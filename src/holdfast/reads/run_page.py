@@ -1,0 +1,172 @@
+"""The page of one run or step: how it stands and why, what happened to it, and what can be done about it now.
+
+A face with a page of its own returns the same shape, so that the command line, the API and the console render one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from psycopg import Connection
+
+from holdfast.kernel.query import as_mapping
+from holdfast.reads import run_detail
+from holdfast.reads.run_detail import Parent, RunDetail, RunStep, StepDetail, StoryEntry
+
+SHOWN_OF_EACH = 5  # steps of a run, of each state
+Subject = TypeVar("Subject")
+Step = TypeVar("Step")
+ACTIONS = {  # the event that a person may cause, the action that causes it, and what that does
+    "cancelled": ("cancel", "stop it, with all steps that are not over"),
+    "reopened": ("retry", "try what failed again, with a fresh budget of tries"),
+    "resolved": ("resolve", "say that a person has dealt with it"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What can be done now: `target` is the id or the queue that it takes, `step` a step of the target by its name."""
+
+    name: str
+    target: str
+    why: str
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroup:
+    """The steps of a run in one state: how many, and the first of them."""
+
+    state: str
+    phase: str | None
+    outcome: str | None
+    count: int
+    steps: list[RunStep]
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Subject, Step]):
+    """All that a page shows of its subject."""
+
+    subject: Subject
+    why: str
+    steps: list[Step]
+    story: list[StoryEntry]
+    actions: list[Action]
+
+
+RunPage = Page[StepDetail | RunDetail, StepGroup]
+
+
+def read(connection: Connection[Any], id: int | UUID, *, story: int) -> RunPage:  # noqa: A002 - the word is SQL's
+    """Read the page of a run or a step, with so much of its story."""
+    subject: StepDetail | RunDetail
+    steps: list[StepGroup] = []
+    if isinstance(id, int):
+        subject = run_detail.step(connection, id)
+        reason = why(subject, run_detail.parents(connection, id) if subject.standing == "waiting" else [])
+    else:
+        subject = run_detail.run(connection, id)
+        steps = grouped(run_detail.run_steps(connection, id, each=SHOWN_OF_EACH))
+        reason = why_run(subject)
+    entries = run_detail.story(connection, id, limit=story) if story else []
+    return Page(subject, reason, steps, entries, actions(subject, run_detail.manual_events(connection, subject)))
+
+
+def as_document(page: RunPage) -> dict[str, Any]:
+    """Give the page as a mapping that becomes JSON."""
+    subject = page.subject
+    what = "run" if isinstance(subject, RunDetail) else "task" if subject.run_id is None else "step"
+    return {
+        "what": what,
+        **as_mapping(subject),
+        "why": page.why,
+        **({"steps": [_group(group) for group in page.steps]} if what == "run" else {}),
+        "story": [as_mapping(entry) for entry in page.story],
+        "actions": [asdict(action) for action in page.actions],
+    }
+
+
+def _group(group: StepGroup) -> dict[str, Any]:
+    steps = [{name: value for name, value in asdict(step).items() if name != "in_group"} for step in group.steps]
+    return asdict(group) | {"steps": steps}
+
+
+def actions(subject: StepDetail | RunDetail, events: Sequence[str]) -> list[Action]:
+    """List what can be done about a run or a step whose machine lets people cause these events."""
+    possible = [Action(name, subject.id, effect) for name, effect in (ACTIONS[event] for event in events)]
+    return possible + resuming(subject) if isinstance(subject, StepDetail) else possible
+
+
+def resuming(step: StepDetail) -> list[Action]:
+    """Offer to resume the queue where a pause is what holds up a step."""
+    if step.standing != "due" or step.queue_paused_at is None:
+        return []
+    return [Action("resume_queue", step.queue, f"let claims from queue {step.queue} go on")]
+
+
+def why(step: StepDetail, waits_for: Sequence[Parent]) -> str:
+    """Say in a sentence what a step waits for, or how it ended."""
+    match step.standing:
+        case "due":
+            return _why_due(step)
+        case "later" if step.due_at is not None:
+            left = span_text(step.due_at - step.looked_at)
+            return f"tried again in {left}" if step.failures else f"to be done in {left}"
+        case "held" if step.lease_until is not None:
+            more = step.lease_until - step.looked_at
+            if more < timedelta():
+                return f"{step.lease_owner} fell silent: its lease ran out {span_text(more)} ago"
+            return f"{step.lease_owner} has it, under a lease for {span_text(more)} more"
+        case "waiting":
+            names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
+            return f"waits for {step.waits} other steps: {names}"
+        case "no handler" | "set aside":
+            return _why_parked(step)
+        case _ if step.finished_at is not None:
+            return f"over since {span_text(step.looked_at - step.finished_at)}"
+    return "not let in yet"
+
+
+def _why_parked(step: StepDetail) -> str:
+    if step.standing == "no handler":
+        return f"no live worker serves {step.kind} on queue {step.queue}: start one that does"
+    return f"its machine {step.machine} lacks a move; the story's last note says which"
+
+
+def _why_due(step: StepDetail) -> str:
+    if step.queue_paused_at is not None:
+        reason = f": {step.queue_pause_reason}" if step.queue_pause_reason else ""
+        return f"queue {step.queue} is paused by {step.queue_paused_by}{reason}"
+    if step.live_workers == 0:
+        return f"due, and no live worker serves {step.kind} on queue {step.queue}: start one that does"
+    return f"due; {step.live_workers} live workers serve it"
+
+
+def why_run(run: RunDetail) -> str:
+    """Say in a sentence how a run stands."""
+    if run.moving is not None:
+        return f"being {run.moving}: its steps follow in chunks"
+    if run.finished_at is not None:
+        return f"over since {span_text(run.looked_at - run.finished_at)}"
+    return f"{run.live} steps live, {run.waiting} waiting for others"
+
+
+def grouped(steps: Sequence[RunStep]) -> list[StepGroup]:
+    """Put the steps of a run together by state, in the order given: the failed come first."""
+    groups = [list(group) for _, group in groupby(steps, key=lambda step: (step.state, step.finished_at is None))]
+    return [StepGroup(some[0].state, some[0].phase, some[0].outcome, some[0].in_group, some) for some in groups]
+
+
+def span_text(length: timedelta) -> str:
+    """Write a span for people, to three figures or so."""
+    seconds = abs(length.total_seconds())
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds:.3g} s"

@@ -1,0 +1,179 @@
+"""Checks of the schema, its roles, settings and invariants: each is one query and a judgement of the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal, LiteralString
+
+import psycopg
+
+from holdfast.kernel.migrate import SchemaStatus
+from holdfast.kernel.self_test_place import left_schemas
+
+CheckStatus = Literal["ok", "warn", "fail"]
+Connection = psycopg.Connection[tuple[Any, ...]]
+ROLES = frozenset({"hf_owner", "hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator"})
+SUPPORTED = range(15, 19)
+ENOUGH_PARTITIONS = timedelta(days=30)
+LONG_SNAPSHOT = timedelta(minutes=5)
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report; `next` is what to do about it."""
+
+    name: str
+    verdict: CheckStatus
+    detail: str
+    next: str = ""
+
+
+def server_version(status: SchemaStatus) -> Check:
+    """The server is one that we run on."""
+    major = re.match(r"\d+", status.server_version)
+    if major is not None and int(major[0]) in SUPPORTED:
+        return Check("server", "ok", f"PostgreSQL {status.server_version} answers")
+    return Check(
+        "server", "warn", f"PostgreSQL {status.server_version} is newer than what we test on", "use PostgreSQL 15 to 18"
+    )
+
+
+def schema_version(status: SchemaStatus) -> Check:
+    """The schema is the one that this release brings."""
+    if not status.pending:
+        return Check("schema", "ok", f"version {status.schema_version}, up to date")
+    at = "no schema yet" if status.schema_version is None else f"version {status.schema_version}"
+    return Check("schema", "fail", f"{at}; to apply: {', '.join(status.pending)}", "holdfast db migrate")
+
+
+def violations(connection: Connection) -> Check:
+    """Nothing that must hold is broken."""
+    broken = connection.execute("select invariant, subject, detail from holdfast.violations()").fetchall()
+    if not broken:
+        return Check("invariants", "ok", "all hold")
+    first = "; ".join(f"{invariant}: {subject} {detail}" for invariant, subject, detail in broken[:SHOWN])
+    return Check("invariants", "fail", f"{len(broken)} broken: {first}", "select * from holdfast.violations()")
+
+
+def roles(connection: Connection) -> Check:
+    """Our roles are there, and the one that owns the schema can neither log in nor do everything."""
+    rows = connection.execute(
+        "select rolname, rolsuper, rolcanlogin from pg_catalog.pg_roles where rolname = any(%s)", [sorted(ROLES)]
+    ).fetchall()
+    return judge_roles({name: (is_super, can_login) for name, is_super, can_login in rows})
+
+
+def judge_roles(found: dict[str, tuple[bool, bool]]) -> Check:
+    """Judge roles by whether each is a superuser and can log in."""
+    if missing := ROLES - found.keys():
+        return Check("roles", "fail", f"missing: {', '.join(sorted(missing))}", "holdfast db migrate")
+    is_super, can_login = found["hf_owner"]
+    if is_super:
+        return Check("roles", "fail", "hf_owner is a superuser", "alter role hf_owner nosuperuser")
+    if can_login:
+        return Check("roles", "warn", "hf_owner can log in", "alter role hf_owner nologin")
+    return Check("roles", "ok", f"{len(ROLES)} present; hf_owner is no superuser and has no login")
+
+
+def login(connection: Connection) -> Check:
+    """We are logged in as a role that the rules hold for."""
+    [name, is_super] = one(
+        connection, "select current_user::text, rolsuper from pg_catalog.pg_roles where rolname = current_user"
+    )
+    if not is_super:
+        return Check("login", "ok", f"{name} is no superuser")
+    return Check("login", "warn", f"{name} is a superuser: no row-level security", "log in as a role of its own")
+
+
+def settings(connection: Connection) -> Check:
+    """The server keeps what it committed, and lets go of what clients forgot."""
+    rows = connection.execute(
+        "select name, setting from pg_catalog.pg_settings where name in ('client_connection_check_interval', "
+        "'idle_in_transaction_session_timeout', 'synchronous_commit', 'fsync', 'full_page_writes')"
+    ).fetchall()
+    return judge_settings(dict(rows))
+
+
+def judge_settings(found: dict[str, str]) -> Check:
+    """Judge settings: what can lose a commit is a failure, what can hold up others a warning."""
+    unsafe = [name for name in ("fsync", "full_page_writes", "synchronous_commit") if found[name] == "off"]
+    if unsafe:
+        then = "; ".join(f"alter system set {name} = on" for name in unsafe)
+        return Check("settings", "fail", f"a crash can lose what was settled: {', '.join(unsafe)} off", then)
+    zero = [n for n in ("client_connection_check_interval", "idle_in_transaction_session_timeout") if found[n] == "0"]
+    if zero:
+        then = (
+            "alter system set client_connection_check_interval = '10s'; … idle_in_transaction_session_timeout = '15min'"
+        )
+        return Check("settings", "warn", f"a client that is gone can hold locks: {', '.join(zero)} is 0", then)
+    return Check("settings", "ok", "commits are safe, forgotten transactions end")
+
+
+def partitions(connection: Connection) -> Check:
+    """The journal has room ahead."""
+    [ahead] = one(connection, "select holdfast.partitions_ahead()")
+    return judge_partitions(ahead)
+
+
+def judge_partitions(ahead: timedelta | None) -> Check:
+    """Judge how far ahead of the clock there are partitions."""
+    if ahead is not None and ahead >= ENOUGH_PARTITIONS:
+        return Check("partitions", "ok", f"made {ahead.days} days ahead")
+    days = 0 if ahead is None else ahead.days
+    return Check(
+        "partitions", "fail", f"made only {days} days ahead", "holdfast db migrate, and see that a worker runs"
+    )
+
+
+def snapshots(connection: Connection) -> Check:
+    """No transaction is so old that dead rows cannot be cleared."""
+    rows = connection.execute(
+        "select 'pid ' || pid || coalesce(' (' || nullif(application_name, '') || ')', ''), now() - xact_start"
+        "  from pg_catalog.pg_stat_activity"
+        " where (backend_xmin is not null or backend_xid is not null) and backend_type <> 'autovacuum worker'"
+        "   and xact_start is not null"
+        " union all select 'prepared transaction ' || gid, now() - prepared from pg_catalog.pg_prepared_xacts"
+        " order by 2 desc limit 1"
+    ).fetchall()
+    return judge_snapshots(rows[0] if rows else None)
+
+
+def judge_snapshots(oldest: tuple[str, timedelta] | None) -> Check:
+    """Judge the holder of the oldest snapshot by its age."""
+    if oldest is None or oldest[1] < LONG_SNAPSHOT:
+        return Check("snapshots", "ok", "none is held for long")
+    holder, age = oldest
+    minutes = int(age.total_seconds() // 60)
+    return Check("snapshots", "warn", f"{holder} holds one for {minutes} minutes", "end it: pg_terminate_backend(pid)")
+
+
+def self_tests(connection: Connection) -> Check:
+    """No self-test that was killed has left its schema."""
+    found = left_schemas(connection)
+    if not found:
+        return Check("self-tests", "ok", "none was left behind")
+    return Check("self-tests", "warn", f"{', '.join(found)} left behind", "holdfast doctor --self-test removes it")
+
+
+CHECKS: dict[str, Callable[[Connection], Check]] = {
+    "login": login,
+    "roles": roles,
+    "settings": settings,
+    "snapshots": snapshots,
+    "partitions": partitions,
+    "invariants": violations,
+    "self-tests": self_tests,
+}
+NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles"})
+
+
+def one(connection: Connection, statement: LiteralString) -> tuple[Any, ...]:
+    """Ask for exactly one row."""
+    row = connection.execute(statement).fetchone()
+    if row is None:
+        raise LookupError(f"no row: {statement}")
+    return row
