@@ -910,7 +910,9 @@ begin
       join holdfast.run_steps m on m.run_id = task.id and m.name = n.name
       join holdfast.steps o on o.id = m.step_id and o.finished_at is not null
       join holdfast.machine_states t on t.machine = o.machine and t.state = o.state and t.outcome = 'succeeded'
-     where n.run_id = task_id and o.id <> all (again)));
+     where n.run_id = task_id
+       and o.id <> all (again)  -- guard: taken-over
+  ));
   perform holdfast.set_actor();
   return task_id;
 end
@@ -1155,7 +1157,8 @@ begin
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
               when 'parent' then (  -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
-                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name) else coalesce(o.result, 'null') end
+                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
+                            else coalesce(o.result, 'null') end  -- guard: parent
                   from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
                  where m.run_id = h.run_id and m.name = concat(n.scope || '.', w.name)) end as value) v
    group by w.step_id;
@@ -1337,10 +1340,14 @@ begin
   perform holdfast.check_name('actor', act_on.actor);
   if act_on.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
-     where s.id = act_on.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
+     where s.id = act_on.id::bigint
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: step-tenant
+       for update;
   elsif act_on.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.* into run from holdfast.runs r
-     where r.id = act_on.id::uuid and holdfast.matches_any(allowed, r.tenant);
+     where r.id = act_on.id::uuid
+       and holdfast.matches_any(allowed, r.tenant)  -- guard: run-tenant
+    ;
   end if;
   perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
   if step.id is not null then
@@ -1458,7 +1465,9 @@ begin
     ids := array(select n.step_id from holdfast.run_steps n
                   where n.run_id = step.run_id and n.step_id = any (ids) and n.name = any (add_awaited.awaited));
   end if;
-  update holdfast.steps s set waits = s.waits + cardinality(ids) where s.id = step.id;
+  update holdfast.steps s
+     set waits = s.waits + cardinality(ids)  -- guard: waits
+   where s.id = step.id;
   insert into holdfast.edges select u.id, step.id from unnest(ids) u (id);
   perform holdfast.set_actor();
   return cardinality(ids);
@@ -1548,8 +1557,9 @@ declare
 begin
   with freed as (
     update holdfast.steps s
-       set waits = s.waits - c.done,
-           due_at = case when s.waits = c.done and s.finished_at is null then admit_children.clock end
+       set waits = s.waits - c.done,  -- guard: waits
+           due_at = case when s.waits = c.done  -- guard: parents
+                          and s.finished_at is null then admit_children.clock end
       from (select e.next_id, count(*)::int as done
               from unnest(admit_children.parents) p (id)
              cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
@@ -1640,7 +1650,8 @@ begin
     return '0';
   end if;
   seconds := case
-    when backoff.failure <= cardinality(law.waits) then extract(epoch from law.waits[backoff.failure])
+    when backoff.failure <= cardinality(law.waits) then
+      extract(epoch from law.waits[backoff.failure])  -- guard: waits
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
     -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
@@ -1806,14 +1817,15 @@ declare
 begin
   if check_by_hand.machine <> check_by_hand.was_machine or phase is null
      or (check_by_hand.from_state <> check_by_hand.to_state
-         and not exists (select from holdfast.machine_moves m
+         and not exists (select from holdfast.machine_moves m  -- guard: move
                           where m.machine = check_by_hand.machine and m.from_state = check_by_hand.from_state
                             and m.to_state = check_by_hand.to_state)) then
     perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand', check_by_hand.to_state, 'user',
                                  check_by_hand.id);
   end if;
-  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)
-     or (phase = 'over' and not check_by_hand.has_ended) or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
+  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
+     or (phase = 'over' and not check_by_hand.has_ended)  -- guard: end
+     or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id, check_by_hand.to_state),
       'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
@@ -1980,8 +1992,8 @@ begin
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0
-      or n.failures <> 0;
+   where s.is_initial is not true  -- guard: initial
+      or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
@@ -2324,7 +2336,7 @@ begin
     perform holdfast.check_name('tenant', check_tenant.tenant);
     perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
-  if not holdfast.matches_any(allowed, check_tenant.tenant) then
+  if not holdfast.matches_any(allowed, check_tenant.tenant) then  -- guard: tenant
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
                             'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
                             'narrows a transaction');
@@ -2349,8 +2361,8 @@ CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
-  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
+  clock constant timestamptz := holdfast.clock();  -- guard: clock; read once: an index cannot use a volatile call
+  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);  -- guard: tenant
   leases constant jsonb := (
     select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
   has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
@@ -2368,11 +2380,11 @@ begin
   perform holdfast.set_actor('worker', claim_steps.worker);
   perform holdfast.record_worker(
     claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
-  select (select case when q.paused_at is null then q.top_priority else -1 end
+  select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
     into top, is_asleep;
-  for level in reverse coalesce(top, 9) .. 0 loop
+  for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
     pick := holdfast.pick_steps(
       claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
     continue when pick.ids = '{}';
@@ -2385,13 +2397,17 @@ begin
       return query
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
-             lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
+             lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
+             lease_owner = claim_steps.worker,
              lease_until = clock + coalesce(
                claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
                                        else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m
-       where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
-         and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+       where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
+         and s.lease_id is null  -- guard: free
+         and m.machine = s.machine
+         and m.from_state = s.state  -- guard: state
+         and m.event = 'claimed'
       returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
       get diagnostics claimed = row_count;
       rest := rest - claimed;
@@ -2743,7 +2759,7 @@ begin
   return query
   select e.* from holdfast.expire_steps(
     array(select s.id from holdfast.steps s
-           where s.lease_until < expire_leases.clock
+           where s.lease_until < expire_leases.clock  -- guard: lease
            order by s.lease_until
            limit expire_leases.batch
              for update skip locked),
@@ -2772,8 +2788,10 @@ declare
      cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
       left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
       left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-      lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
-                           then 'failed' else 'expired' end as event) e
+      lateral (select case when t.phase is distinct from 'over' and (
+                             s.failures + 1 >= p.tries  -- guard: budget
+                             or not p.retryable  -- guard: retryable
+                           ) then 'failed' else 'expired' end as event) e
      where s.id = any (expire_steps.ids));
 begin
   if moves = '{}' then
@@ -2865,7 +2883,7 @@ declare
   used holdfast.keys;
 begin
   select k.* into strict used from holdfast.keys k where k.tenant = id_of_key.tenant and k.key = id_of_key.key;
-  if used.input_hash <> id_of_key.hash then
+  if used.input_hash <> id_of_key.hash then  -- guard: input
     perform holdfast.refuse('RN003', format('key %s was used before, with another input', id_of_key.key),
                             format('it started %s; take another key for another input', used.id), 'key');
   end if;
@@ -2981,7 +2999,8 @@ begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
      from n
      left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-    where s.is_initial is not true or n.finished_at is not null;
+    where s.is_initial is not true  -- guard: initial
+       or n.finished_at is not null;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;
@@ -3025,7 +3044,10 @@ begin
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'), actor, n.id, reason, login
     from o
@@ -3075,7 +3097,10 @@ begin
                                 step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: what is not found is not equal.
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'),
          case announced when 'worker' then coalesce(o.lease_owner, actor)
@@ -3520,7 +3545,9 @@ begin
       from (select * from unnest(move_steps.moves) order by step_id) v
      cross join lateral (
        select h.*, holdfast.is_live(h) as was_live from holdfast.steps h
-        where h.id = v.step_id and h.lease_id is not distinct from v.lease_id for update) s
+        where h.id = v.step_id
+          and h.lease_id is not distinct from v.lease_id  -- guard: lease
+          for update) s
       join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
       join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
       join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state),
@@ -3533,8 +3560,9 @@ begin
            due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
            finished_at = case when b.is_over then move_steps.clock end,
            parked_due_at = null, parked_for = null,
-           failures = case when b.event in ('retried', 'failed', 'expired') then s.failures + 1
-                           when b.event in ('continued', 'reopened') then 0
+           failures = case when b.event in ('retried', 'failed', 'expired') then
+                             s.failures + 1  -- guard: failures
+                           when b.event in ('continued', 'reopened') then 0  -- guard: fresh-budget
                            else s.failures end,
            failed_at = case when b.event in ('retried', 'failed', 'expired') then move_steps.clock else s.failed_at end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
@@ -3660,8 +3688,13 @@ begin
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
-  select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
-  if step.id is null or not holdfast.matches_any(allowed, step.tenant) then
+  select s.* into step from holdfast.steps s
+   where s.id = note.step_id
+     and s.lease_id = note.lease_id  -- guard: lease
+     for update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
@@ -3959,11 +3992,13 @@ begin
                    and holdfast.matches_any(pick_steps.tenants, d.tenant)
                    and holdfast.matches(pick_steps.machine, d.machine) as is_served
               from holdfast.steps d
-             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
+             where d.queue = pick_steps.queue and d.priority = pick_steps.priority
+               and holdfast.is_due(d, pick_steps.clock)  -- guard: due
                and (d.due_at, d.id) > (after.due_at, after.id)
              order by d.due_at, d.id
              limit pick_steps.wanted
-               for update skip locked) p;
+               for update skip locked  -- guard: lock
+           ) p;
     exit when seen = pick_steps.wanted or after.id = 0;
     after := holdfast.position_of(null, pick_steps.clock);
   end loop;
@@ -4173,7 +4208,7 @@ begin
      where r.id = any (fresh) and r.started_at is null and r.finished_at is null
        and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
   end if;
-  if ended = '{}' then
+  if ended = '{}' then  -- guard: ended
     return pick.ids;
   end if;
   select array_agg(s.id), array_agg((s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move)
@@ -4383,9 +4418,10 @@ begin
   free := array(
     select s.id from holdfast.steps s
      where s.id = any (held)
-       and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
+       and s.lease_id = any (renew_leases.lease_ids)  -- guard: lease
+       and s.lease_owner = renew_leases.worker  -- guard: owner
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and holdfast.matches_any(allowed, s.tenant)
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
        for no key update skip locked);
   return query
   update holdfast.steps s
@@ -4714,8 +4750,7 @@ begin
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
-        || holdfast.admit_children(ids, clock),
-      clock);
+        || holdfast.admit_children(ids, clock), clock);  -- guard: children-first
   end if;
   return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
   if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then
@@ -4746,7 +4781,9 @@ begin
            settle_others.clock + greatest('0', case
              when e.event = 'snoozed' then least(o.retry_after, '100 years')
              when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
-             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after, '100 years') end),
+             when e.event = 'retried' then
+               least(o.retry_after, p.longest_retry_after, '100 years')  -- guard: retry_after
+           end),
            o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
     into moves
     from jsonb_array_elements(settle_others.outcomes) j,
@@ -4754,7 +4791,10 @@ begin
            step_id bigint, lease_id bigint, outcome text, result jsonb, error jsonb, retry_after interval,
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
-      select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
+      select h.* from holdfast.steps h
+       where h.id = o.step_id
+         and h.lease_id = o.lease_id  -- guard: lease
+      offset 0) s
     cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
@@ -4762,12 +4802,17 @@ begin
                else holdfast.too_large('error', o.error) end as error) odd,
     lateral (select case
                when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
-               when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
+               when o.outcome = 'retry' and (
+                 s.failures + 1 >= p.tries  -- guard: budget
+                 or not p.retryable  -- guard: retryable
+               ) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
-   where holdfast.matches_any(settle_others.allowed, s.tenant)
+   where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
      -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
-     and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
+     and (o.outcome <> 'continue' or not j ? 'cursor_was'
+          or s.cursor is not distinct from o.cursor_was  -- guard: cursor
+         );
   if moves is null then
     return;
   end if;
@@ -5117,9 +5162,10 @@ begin
                      as u (step_id, lease_id, result)
            order by u.step_id) o,  -- whichever side is hashed, steps are locked in the order of their ids
          moves m
-   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id and s.lease_id = o.lease_id
+   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id
+     and s.lease_id = o.lease_id  -- guard: lease
      and coalesce(pg_column_size(o.result), 0) <= 1048576
-     and holdfast.matches_any(succeed_steps.allowed, s.tenant)
+     and holdfast.matches_any(succeed_steps.allowed, s.tenant)  -- guard: tenant
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
 end
@@ -5216,7 +5262,9 @@ declare
 begin
   with counted as (
     update holdfast.runs r
-       set total = r.total + d.total, live = r.live + d.live, succeeded = r.succeeded + d.succeeded,
+       set total = r.total + d.total,
+           live = r.live + d.live,  -- guard: live
+           succeeded = r.succeeded + d.succeeded,  -- guard: succeeded
            failed = r.failed + d.failed, cancelled = r.cancelled + d.cancelled
       from (select u.run_id, sum(u.total)::int as total, sum(u.live)::int as live, sum(u.succeeded)::int as succeeded,
                    sum(u.failed)::int as failed, sum(u.cancelled)::int as cancelled
@@ -5227,8 +5275,9 @@ begin
     returning r.id, r.live, r.finished_at, r.moving)
   select array_agg(c.id) into closable
     from counted c
-   where c.live = 0 and c.finished_at is null and c.moving is null;
-  if closable is not null then
+   where c.live = 0  -- guard: open-steps
+     and c.finished_at is null and c.moving is null;
+  if closable is not null then  -- guard: closing
     perform holdfast.close_runs(closable, tally_runs.clock);
   end if;
 end
