@@ -4045,7 +4045,7 @@ CREATE TABLE holdfast.machines (
     policy text,
     closing text,
     moved text,
-    label text,
+    label text NOT NULL,
     CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
     CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL)))
 );
@@ -6161,7 +6161,10 @@ CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
         CASE
             WHEN (r.finished_at IS NOT NULL) THEN t.outcome
             ELSE NULL::text
-        END AS outcome
+        END AS outcome,
+    ( SELECT m.label
+           FROM holdfast.machines m
+          WHERE (m.machine = r.machine)) AS label
    FROM (holdfast.runs r
      LEFT JOIN holdfast.machine_states t ON (((t.machine = r.machine) AND (t.state = r.state))))
   WHERE COALESCE((r.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
@@ -6213,7 +6216,10 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
             WHEN (s.finished_at IS NOT NULL) THEN t.outcome
             ELSE NULL::text
         END AS outcome,
-    s.parked_for
+    s.parked_for,
+    ( SELECT m.label
+           FROM holdfast.machines m
+          WHERE (m.machine = s.machine)) AS label
    FROM (holdfast.steps s
      LEFT JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
   WHERE COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);

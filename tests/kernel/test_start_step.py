@@ -9,6 +9,7 @@ import pytest
 from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
+from holdfast.reads import follow, run_list
 from holdfast.testing import Clock, journal
 from kernel.steps import DB, add_machine, claim, column, fingerprint, seconds, start, step_row, violations
 
@@ -103,3 +104,11 @@ def test_the_journal_names_whom_a_start_was_made_for(db: DB) -> None:
     assert (created.event, created.from_state, created.to_state) == ("created", "new", "queued")
     assert (created.actor_kind, created.actor, claimed.event) == ("api", "ada", "claimed")
     assert violations(db) == []
+
+
+def test_a_step_without_a_run_is_called_what_its_face_calls_it(db: DB) -> None:
+    task, deploy = start(db), start_step(db)
+
+    rows = run_list.newest(db, run_list.Wanted(), run_list.Position(), limit=5).rows
+    assert [follow.glance(db, step).what for step in (task, deploy)] == ["task", "run"]
+    assert {row.id: row.what for row in rows} == {str(task): "task", str(deploy): "run"}

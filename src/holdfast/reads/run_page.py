@@ -81,12 +81,10 @@ def read(connection: Connection[Any], id: int | UUID, *, story: int) -> RunPage:
 def as_document(page: RunPage) -> dict[str, Any]:
     """Give the page as a mapping that becomes JSON."""
     subject = page.subject
-    what = "run" if isinstance(subject, RunDetail) else "task" if subject.run_id is None else "step"
     return {
-        "what": what,
         **as_mapping(subject),
         "why": page.why,
-        **({"steps": [_group(group) for group in page.steps]} if what == "run" else {}),
+        **({"steps": [_group(group) for group in page.steps]} if isinstance(subject, RunDetail) else {}),
         "story": [as_mapping(entry) for entry in page.story],
         "actions": [asdict(action) for action in page.actions],
     }

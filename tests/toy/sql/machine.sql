@@ -1,7 +1,7 @@
-insert into holdfast.machines (machine, subject, policy, moved) values
-  ('toy.list', 'run',  null,       'toy.count_rows'),
-  ('toy.wish', 'step', 'toy.wish', 'toy.count_rows')
-on conflict (machine) do update set policy = excluded.policy, moved = excluded.moved;
+insert into holdfast.machines (machine, subject, policy, moved, label) values
+  ('toy.list', 'run',  null,       'toy.count_rows', 'list'),
+  ('toy.wish', 'step', 'toy.wish', 'toy.count_rows', 'wish')
+on conflict (machine) do update set policy = excluded.policy, moved = excluded.moved, label = excluded.label;
 
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('toy.list', 'hoped',    'open',         null,        true),

@@ -1,5 +1,6 @@
 -- Steps as people look at them; `standing` says in one word what holds a step up. `phase` and `outcome` tell for every
--- machine alike what its own words mean; a step has an outcome only once it is over.
+-- machine alike what its own words mean; a step has an outcome only once it is over. `label` is what people call a row
+-- of its machine, such as a task.
 create or replace view holdfast.step_list with (security_invoker = true) as
 select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority, s.attempt, s.failures,
        case when s.finished_at is not null then 'over'
@@ -15,7 +16,8 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
        s.claimed_at, s.finished_at, s.input, s.cursor, s.result, s.error,
        case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open'
             else t.phase end as phase,
-       case when s.finished_at is not null then t.outcome end as outcome, s.parked_for
+       case when s.finished_at is not null then t.outcome end as outcome, s.parked_for,
+       (select m.label from holdfast.machines m where m.machine = s.machine) as label
   from holdfast.steps s
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
  where coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
