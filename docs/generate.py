@@ -16,10 +16,8 @@ import psycopg
 from psycopg import Connection
 from pydantic_core import PydanticUndefined
 
-from holdfast import config, errors
+from holdfast import config, errors, faces
 from holdfast.embedded.owned import owned_server
-from holdfast.flow import schema
-from holdfast.flow.events import CATALOGUE
 from holdfast.kernel import migrate
 from holdfast.worker.metrics import DURATIONS, Meters
 
@@ -60,8 +58,7 @@ journals each of these. These tables and diagrams are read from the rows that it
 and `holdfast.machine_moves`.
 
 A phase says what a state means to the kernel: *open*, waiting to be claimed; *held*, under a lease (of a run: under
-way); *over*, finished; *open or over*, failed, and `finished_at` says whether for good. The face `work` has workers
-in Python today; those of `flow` and `ops` are here in SQL, their faces come later.
+way); *over*, finished; *open or over*, failed, and `finished_at` says whether for good.
 """
 METRICS = """\
 # Metrics
@@ -87,9 +84,10 @@ What to watch:
 EVENTS = """\
 # Events
 
-What subscribers to flows are told: [watch flows](../guides/flow-events.md). An event has `name`, `at`, `task_id`,
-`step_id` (None unless its name begins with `step.`) and `payload`, whose fields stand here with their types. `step` is
-the step's name in its task, such as `charge`, `ship[3]` or `bill.send`; `attempt` counts its executions from 1.
+Each face publishes events about its runs and steps. Subscribe with `@hf.on("task.completed")` or by a pattern,
+`@hf.on("step.*")`: [follow flows](../guides/flow-events.md). An event has `name`, `at`, `task_id`, `step_id` (None
+unless it is about a step) and `payload`, whose fields are listed here with their types. `step` is the step's name in
+its task, such as `charge`, `ship[3]` or `bill.send`; `attempt` counts its executions from 1.
 """
 STATES: LiteralString = """
 select machine, state, phase, coalesce(outcome, ''), is_initial from holdfast.machine_states
@@ -162,8 +160,10 @@ def _machine(machine: str, states: list[tuple[Any, ...]], moves: list[tuple[Any,
     ]
     legal = [(f"`{come}`", f"`{event}`", f"`{to}`", ", ".join(actors)) for come, event, to, actors in moves]
     diagram = "\n".join(["```mermaid", "stateDiagram-v2", *begins, *arrows, *ends, "```"])
+    face = faces.face_of(machine)
+    of_face = "" if face is None else f"The states of a {face.machines[machine]}. `{face.name}`: {face.summary}.\n\n"
     return (
-        f"\n## `{machine}`\n\n{diagram}\n\n"
+        f"\n## `{machine}`\n\n{of_face}{diagram}\n\n"
         + _table(("state", "phase", "outcome"), known)
         + "\n"
         + _table(("from", "event", "to", "made by"), legal)
@@ -183,12 +183,20 @@ def metrics() -> str:
 
 
 def events() -> str:
-    """List the events of flows."""
+    """List the events of each face."""
+    return _page(EVENTS, *(_events(face) for face in faces.all_faces() if face.events is not None))
+
+
+def _events(face: faces.Face) -> str:
     rows = [
-        (f"`{name}`", entry.tells, ", ".join(f"`{field}`: {_typed(kind)}" for field, kind in entry.fields.items()))
-        for name, entry in CATALOGUE.items()
+        (
+            f"`{name}`",
+            entry.published_when,
+            ", ".join(f"`{field}`: {_typed(kind)}" for field, kind in entry.fields.items()),
+        )
+        for name, entry in face.load("events").items()
     ]
-    return _page(EVENTS, _table(("event", "told when", "payload"), rows))
+    return f"\n## `{face.name}`\n\n" + _table(("event", "published when", "payload"), rows)
 
 
 def _typed(kind: Any) -> str:
@@ -198,13 +206,13 @@ def _typed(kind: Any) -> str:
 def _used() -> Meters:
     meters = Meters()
     meters.claimed({"kind": 1})
-    meters.settled("kind", "succeeded", 1)
-    meters.took("kind", [1.0])
-    meters.timed_out("kind")
-    meters.exhausted("kind", 1)
+    meters.settled.labels("kind", "succeeded").inc()
+    meters.durations.add("kind", [1.0])
+    meters.timed_out.labels("kind").inc()
+    meters.exhausted.labels("kind").inc()
     meters.waiting({"queue": 1})
     meters.notified(ok=True)
-    meters.moved("startup", "connecting", 1)
+    meters.moves.labels("startup", "connecting").inc()
     return meters
 
 
@@ -232,10 +240,10 @@ def pages(connection: Connection[Any]) -> dict[str, str]:
     return {
         "configuration.md": configuration(),
         "errors.md": error_tree(),
-        "flow.schema.json": schema.written(),
         "events.md": events(),
         "machines.md": machines(connection),
         "metrics.md": metrics(),
+        **{name: faces.load(dotted)() for face in faces.all_faces() for name, dotted in face.pages.items()},
     }
 
 

@@ -18,12 +18,14 @@ import elder
 from holdfast import embedded
 from holdfast.testing import Clock, Template
 from servers import ELDER, EMBEDDED, owned_server
+from wiped import WipedDatabase
 
 pytest_plugins = ["evidence"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "one_server: an older server would add nothing; the newest alone is used")
+    config.addinivalue_line("markers", "own_database: a test whose database is dropped after it, not wiped")
     config.addinivalue_line("markers", "both_servers: a scenario that runs on the oldest server too, with --faults")
 
 
@@ -55,14 +57,27 @@ def template(request: pytest.FixtureRequest) -> Iterator[Template]:
         yield Template(admin)
 
 
+@pytest.fixture(scope="session")
+def wiped(template: Template) -> Iterator[WipedDatabase]:
+    database = WipedDatabase(template)
+    yield database
+    database.drop()
+
+
 @pytest.fixture
-def dsn(template: Template) -> Iterator[str]:
-    with template.clone() as dsn:
+def dsn(request: pytest.FixtureRequest, template: Template, wiped: WipedDatabase) -> Iterator[str]:
+    """A database that is as the migrations left it: one that is wiped, or where a test says so one of its own."""
+    is_own = request.node.get_closest_marker("own_database") is not None
+    with template.clone() if is_own else wiped.lent() as dsn:
         yield dsn
 
 
 @pytest.fixture
-def db(dsn: str) -> Iterator[Connection[Any]]:
+def db(dsn: str, wiped: WipedDatabase) -> Iterator[Connection[Any]]:
+    kept = wiped.connection(dsn)
+    if kept is not None:
+        yield kept
+        return
     with psycopg.connect(dsn, autocommit=True) as connection:
         yield connection
 

@@ -272,6 +272,7 @@ begin
   with recursive reached (id, level) as (
     select n.step_id, 0 from holdfast.run_steps n
      where n.run_id = calculate_dependency_levels.task_id
+       and exists (select from holdfast.run_list r where r.id = n.run_id)
        and not exists (select from holdfast.edges e where e.next_id = n.step_id)
     union  -- not all: a step is met once at each level, not once on each way
     select e.next_id, r.level + 1 from reached r join holdfast.edges e on e.step_id = r.id)
@@ -438,7 +439,7 @@ begin
          r.succeeded::bigint, r.failed::bigint, holdfast.clock(), flow.moves_by(r, closed_tasks.worker)
     from holdfast.runs r
    where r.id = any (array(select distinct s.run_id from holdfast.steps s where s.id = any (closed_tasks.step_ids)))
-     and r.machine = 'flow.task' and r.finished_at is not null and (allowed is null or r.tenant = any (allowed))
+     and r.machine = 'flow.task' and r.finished_at is not null and holdfast.matches_any(allowed, r.tenant)
    order by r.id;
 end
 $$;
@@ -522,7 +523,7 @@ declare
 begin
   select r.* into task
     from holdfast.steps s join holdfast.runs r on r.id = s.run_id
-   where s.id = finished_task_of.step_id and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed))
+   where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id), 'flow.steps lists them');
@@ -611,6 +612,7 @@ CREATE FUNCTION flow.get_system_health_counts() RETURNS TABLE(total_tasks bigint
     SET jit TO 'off'
     AS $$
 declare
+  allowed constant text[] := holdfast.allowed_tenants();
   clock constant timestamptz := holdfast.clock();
   -- Only a cancelled task whose steps are still being moved has due ones.
   ended constant uuid[] := array(select r.id from holdfast.runs r where r.moving = 'cancelled');
@@ -623,18 +625,21 @@ begin
            count(*) filter (where r.state = 'resolved_manually') as resolved, coalesce(sum(r.total), 0)::bigint as steps,
            coalesce(sum(r.succeeded), 0)::bigint as succeeded, coalesce(sum(r.failed), 0)::bigint as failed,
            coalesce(sum(r.cancelled), 0)::bigint as dropped
-      from holdfast.runs r where r.machine = 'flow.task'),
+      from holdfast.runs r where r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)),
   due as (
     select count(*) filter (where s.state = 'error') as retryable,
            count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and s.run_id <> all (ended)) as ready
       from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
-     where s.due_at is not null and s.machine = 'flow.step'),
+     where s.due_at is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)),
   parked as (
     select count(*) filter (where s.state = 'error') as retryable
-      from holdfast.steps s where s.parked_for is not null and s.parked_due_at is not null and s.machine = 'flow.step'),
+      from holdfast.steps s
+     where s.parked_for is not null and s.parked_due_at is not null and s.machine = 'flow.step'
+       and holdfast.matches_any(allowed, s.tenant)),
   held as (
-    select count(*) as total from holdfast.steps s where s.lease_until is not null and s.machine = 'flow.step')
+    select count(*) as total from holdfast.steps s
+     where s.lease_until is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant))
   select t.total, t.pending, t.in_progress, t.complete, t.error, t.cancelled, t.resolved, t.steps,
          t.steps - t.succeeded - t.failed - t.dropped - h.total - d.retryable - p.retryable, h.total, t.succeeded,
          t.failed + d.retryable + p.retryable, t.dropped, d.ready, d.retryable + p.retryable, t.failed, d.in_backoff,
@@ -885,6 +890,33 @@ $$;
 
 
 --
+-- Name: allowed_tenants(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.allowed_tenants() RETURNS text[]
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  narrowed constant text := current_setting('holdfast.tenants', true);
+  tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
+begin
+  if tenants = '{}' then
+    tenants := array(select t.tenant from holdfast.role_tenants t
+                      where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
+  end if;
+  if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
+    tenants := null;
+  end if;
+  if narrowed <> '' then  -- '' is what a transaction that had it leaves behind
+    return holdfast.narrow_to_setting(tenants, narrowed);
+  end if;
+  return tenants;
+end
+$$;
+
+
+--
 -- Name: result_in_run(uuid, text); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -902,7 +934,7 @@ CREATE FUNCTION flow.result_in_run(run_id uuid, name text) RETURNS jsonb
          END AS "coalesce"
     FROM (holdfast.run_steps n
       JOIN holdfast.steps s ON ((s.id = n.step_id)))
-   WHERE ((n.run_id = result_in_run.run_id) AND (n.name = result_in_run.name));
+   WHERE ((n.run_id = result_in_run.run_id) AND (n.name = result_in_run.name) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 END;
 
 
@@ -948,10 +980,10 @@ $$;
 
 
 --
--- Name: safe_transition_to(anycompatible, text, text); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: safe_transition_to(anycompatible, text, text, text); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text DEFAULT NULL::text) RETURNS boolean
+CREATE FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -968,7 +1000,7 @@ begin
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before, safe_transition_to.state),
                             'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
   end if;
-  perform holdfast.wish(subject, event, safe_transition_to.reason);
+  perform holdfast.wish(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
 end
 $$;
@@ -1028,7 +1060,7 @@ declare
 begin
   select d.* into definition from flow.definitions d
    where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
-     and (start_task.version is null or d.version = start_task.version)
+     and holdfast.matches(start_task.version, d.version)
    order by d.tenant = '*', d.defined_at desc
    limit 1;
   if definition.name is null then
@@ -1068,7 +1100,7 @@ begin
   end if;
   if state_to_change.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.state into state from holdfast.runs r
-     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed));
+     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant);
   end if;
   if state is null then
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
@@ -1089,6 +1121,8 @@ CREATE FUNCTION flow.states_from_history(task_id uuid) RETURNS TABLE(step_id big
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select null::bigint, t.name, last.to_state, h.moves, last.at
@@ -1097,7 +1131,7 @@ begin
      select count(*) as moves, max(j.id) as id from holdfast.journal j where j.run_id = t.id and j.step_id is null) h
     left join lateral (
      select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null and j.id = h.id) last on true
-   where t.id = states_from_history.task_id and t.machine = 'flow.task'
+   where t.id = states_from_history.task_id and t.machine = 'flow.task' and holdfast.matches_any(allowed, t.tenant)
   union all
   select s.id, n.name, coalesce(last.to_state, case when s.last_event is null then b.state end), h.moves, last.at
     from holdfast.run_steps n
@@ -1105,7 +1139,7 @@ begin
     join holdfast.machine_states b on b.machine = s.machine and b.is_initial
    cross join lateral (select count(*) as moves, max(j.id) as id from holdfast.journal j where j.step_id = s.id) h
     left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id and j.id = h.id) last on true
-   where n.run_id = states_from_history.task_id;
+   where n.run_id = states_from_history.task_id and holdfast.matches_any(allowed, s.tenant);
 end
 $$;
 
@@ -1120,6 +1154,8 @@ CREATE FUNCTION flow.step_outcomes(task_id uuid, names text[] DEFAULT NULL::text
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
@@ -1127,7 +1163,8 @@ begin
     from holdfast.run_steps n
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where n.run_id = step_outcomes.task_id and (step_outcomes.names is null or n.name = any (step_outcomes.names))
+   where n.run_id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
+     and holdfast.matches_any(allowed, s.tenant)
    order by s.id;
 end
 $$;
@@ -1146,6 +1183,8 @@ CREATE FUNCTION flow.step_surroundings(step_ids bigint[], of_steps bigint[], arg
     SET jit TO 'off'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select w.step_id, min(p.opening ->> 'version'),
@@ -1154,7 +1193,9 @@ begin
           union all
           select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id, argument, name, source)
    -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
-   cross join lateral (select s.id, s.run_id, s.input as own from holdfast.steps s where s.id = w.step_id offset 0) h
+   cross join lateral (
+     select s.id, s.run_id, s.input as own from holdfast.steps s
+      where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h
    cross join lateral (
      select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
        from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
@@ -1197,7 +1238,7 @@ declare
   step holdfast.steps;
 begin
   select s.* into step from holdfast.steps s
-   where s.id = step_to_change.step_id and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed)) for update;
+   where s.id = step_to_change.step_id and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id), 'flow.steps lists them');
   end if;
@@ -1302,7 +1343,7 @@ begin
       from holdfast.steps s
       join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
       left join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p on true
-     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed))
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)
      group by s.run_id)
   select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
          flow.moves_by(r, touched_tasks.worker)
@@ -1369,7 +1410,7 @@ declare
   ids bigint[];
 begin
   select s.* into step from holdfast.steps s where s.id = add_awaited.step_id and s.lease_id = add_awaited.lease_id for update;
-  if step.id is null or step.run_id is null or (allowed is not null and step.tenant <> all (allowed)) then
+  if step.id is null or step.run_id is null or not holdfast.matches_any(allowed, step.tenant) then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', add_awaited.step_id, add_awaited.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
@@ -1418,7 +1459,7 @@ begin
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+    select s.id, u.name, holdfast.is_success(t.outcome) and s.finished_at is not null
       from unnest(outside, outside_ids) u (name, id)
      cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
       join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)
@@ -1451,29 +1492,6 @@ $$;
 
 
 --
--- Name: allowed_tenants(); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.allowed_tenants() RETURNS text[]
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
-begin
-  if tenants = '{}' then
-    tenants := array(select t.tenant from holdfast.role_tenants t
-                      where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
-  end if;
-  if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
-    return null;
-  end if;
-  return tenants;
-end
-$$;
-
-
---
 -- Name: backlog(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1493,7 +1511,7 @@ declare
   own bigint;
 begin
   for level in 0 .. 9 loop
-    select count(*), count(*) filter (where allowed is null or d.tenant = any (allowed)) into seen, own
+    select count(*), count(*) filter (where holdfast.matches_any(allowed, d.tenant)) into seen, own
       from (select s.tenant
               from holdfast.steps s
              where s.queue = backlog.queue and s.priority = level and s.due_at <= clock
@@ -1554,15 +1572,15 @@ $$;
 
 
 --
--- Name: cancel(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: cancel(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(cancel.id, 'cancelled', cancel.reason);
+  return holdfast.wish(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
 end
 $$;
 
@@ -1652,7 +1670,8 @@ begin
   if holdfast.allowed_tenants() is not null then
     perform holdfast.refuse('RN009', format('%s needs a login for all tenants, and %s has some', check_all_tenants.what,
                                             session_user),
-                            'an owner of the database can add tenant * to holdfast.role_tenants');
+                            'an owner of the database can add tenant * to holdfast.role_tenants; the setting '
+                            'holdfast.tenants narrows a transaction');
   end if;
 end
 $$;
@@ -1980,7 +1999,7 @@ declare
       from unnest(check_policies.policies) u (policy)
      where not exists (select from holdfast.policies p
                         where (p.policy = u.policy or p.policy = holdfast.policy_name(u.policy, p.tenant))
-                          and (p.tenant = '*' or allowed is null or p.tenant = any (allowed))));
+                          and (p.tenant = '*' or holdfast.matches_any(allowed, p.tenant))));
 begin
   if unknown is not null then
     perform holdfast.refuse('RN005', format('there is no policy %s', unknown),
@@ -2160,9 +2179,10 @@ begin
     perform holdfast.check_name('tenant', check_tenant.tenant);
     perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
-  if allowed is not null and check_tenant.tenant <> all (allowed) then
+  if not holdfast.matches_any(allowed, check_tenant.tenant) then
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
-                            'an owner of the database can add it to holdfast.role_tenants');
+                            'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
+                            'narrows a transaction');
   end if;
 end
 $$;
@@ -2345,6 +2365,17 @@ END;
 
 
 --
+-- Name: is_success(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_success(outcome text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (outcome = ANY (ARRAY['succeeded'::text, 'undone'::text]));
+END;
+
+
+--
 -- Name: machine_states; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -2355,7 +2386,7 @@ CREATE TABLE holdfast.machine_states (
     outcome text,
     is_initial boolean DEFAULT false NOT NULL,
     CONSTRAINT begins_open CHECK (((NOT is_initial) OR (phase = ANY (ARRAY['shut'::text, 'open'::text])))),
-    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'partial'::text, 'undone'::text]))),
     CONSTRAINT known_phase CHECK ((phase = ANY (ARRAY['shut'::text, 'open'::text, 'held'::text, 'over'::text, 'open_or_over'::text]))),
     CONSTRAINT over_has_an_outcome CHECK (((phase = ANY (ARRAY['over'::text, 'open_or_over'::text])) = (outcome IS NOT NULL)))
 );
@@ -2370,7 +2401,7 @@ CREATE FUNCTION holdfast.count_steps(run_id uuid) RETURNS TABLE(total integer, l
     BEGIN ATOMIC
  SELECT (count(*))::integer AS count,
      (count(*) FILTER (WHERE holdfast.is_live(s.*)))::integer AS count,
-     (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'succeeded'::text))))::integer AS count,
+     (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND holdfast.is_success(t.outcome))))::integer AS count,
      (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text))))::integer AS count,
      (count(*) FILTER (WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'cancelled'::text))))::integer AS count
     FROM ((holdfast.run_steps r
@@ -2521,6 +2552,17 @@ $$;
 
 
 --
+-- Name: error_text(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.error_text(error jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE((error ->> 'message'::text), (error #>> '{}'::text[])) AS "coalesce";
+END;
+
+
+--
 -- Name: expire_leases(integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2590,12 +2632,14 @@ CREATE FUNCTION holdfast.face_violations() RETURNS TABLE(invariant text, subject
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+  -- A self-test installs a copy under another name, which its faces' schemas bear before their own.
+  prefix constant text := case when 'holdfast' = 'hold' || 'fast' then '' else 'holdfast' || '_' end;
   face text;
 begin
   for face in
     select distinct n.nspname
       from holdfast.machines m
-      join pg_catalog.pg_namespace n on n.nspname = split_part(m.machine, '.', 1)
+      join pg_catalog.pg_namespace n on n.nspname = prefix || split_part(m.machine, '.', 1)
       join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = 'violations' and p.pronargs = 0
      where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- ours, and nobody else's
      order by 1
@@ -2701,7 +2745,8 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
   select 'trigger_fires', w.table_name || '.' || w.name, 'the trigger is missing or disabled; run `holdfast db migrate`'
     from (values ('steps', 'journaled'), ('steps', 'begins'), ('steps', 'keeps_its_id'), ('runs', 'journaled'),
                  ('runs', 'begins'), ('runs', 'keeps_its_id'), ('edges', 'acyclic'), ('journal', 'stays'),
-                 ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole')) w (table_name, name)
+                 ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
+                 ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled in ('O', 'A'))
   union all
@@ -2830,6 +2875,17 @@ END;
 
 
 --
+-- Name: is_live_worker(timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (seen_at > (clock - '00:02:30'::interval));
+END;
+
+
+--
 -- Name: is_name(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2864,13 +2920,14 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
 begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
      from n
      left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
     where s.is_initial is not true or n.finished_at is not null;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
-  select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
+  select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;
   return null;
 end
@@ -2895,16 +2952,17 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
 begin
   if announced is null then
     perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false, n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
-         coalesce(announced, 'user'), actor, n.id, reason
+         coalesce(announced, 'user'), actor, n.id, reason, login
     from o
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
@@ -2932,13 +2990,14 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null, n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
-                                step_id, run_id, attempt, lease_id, reason, error)
+                                step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: what is not found is not equal.
          case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
@@ -2948,7 +3007,8 @@ begin
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
          -- Each failed attempt has its error, also one that failed as the attempt before it did.
          case when n.error is distinct from o.error
-                or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end
+                or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end,
+         login
     from o
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
@@ -3050,9 +3110,9 @@ begin
   return (
     select count(*)
       from holdfast.workers w
-     where w.queue = live_workers.queue and w.seen_at > clock - interval '150 s'
-       and (live_workers.kind is null or w.kinds is null or live_workers.kind = any (w.kinds))
-       and (live_workers.tenant is null or w.tenants is null or live_workers.tenant = any (w.tenants))
+     where w.queue = live_workers.queue and holdfast.is_live_worker(w.seen_at, clock)
+       and (live_workers.kind is null or holdfast.matches_any(w.kinds, live_workers.kind))
+       and (live_workers.tenant is null or holdfast.matches_any(w.tenants, live_workers.tenant))
        and (allowed is null or w.tenants is null or w.tenants && allowed));
 end
 $$;
@@ -3080,7 +3140,7 @@ begin
   return query
   select u.lease_id, s.state
     from unnest(lost_leases.step_ids, lost_leases.lease_ids) u (step_id, lease_id)
-    left join holdfast.steps s on s.id = u.step_id and (allowed is null or s.tenant = any (allowed))
+    left join holdfast.steps s on s.id = u.step_id and holdfast.matches_any(allowed, s.tenant)
    where s.id is null or s.lease_id is distinct from u.lease_id;
 end
 $$;
@@ -3174,6 +3234,28 @@ $$;
 
 
 --
+-- Name: matches(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.matches(wanted text, value text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((wanted IS NULL) OR (value = wanted));
+END;
+
+
+--
+-- Name: matches_any(text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.matches_any(wanted text[], value text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((wanted IS NULL) OR (value = ANY (wanted)));
+END;
+
+
+--
 -- Name: measured_upkeep(text, jsonb, integer, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3214,7 +3296,7 @@ begin
     (select jsonb_object_agg(k.kind, k.steps)
        from (select s.kind, count(*) as steps
                from holdfast.steps s
-              where s.id = any (given_up) and (allowed is null or s.tenant = any (allowed))
+              where s.id = any (given_up) and holdfast.matches_any(allowed, s.tenant)
               group by s.kind) k), '{}');
   measured_upkeep.backlog := coalesce(
     (select jsonb_object_agg(w.queue, holdfast.backlog(w.queue, measured_upkeep.most))
@@ -3351,9 +3433,11 @@ begin
      where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
     returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
-         array_agg(a.id) filter (where a.is_over and a.outcome = 'succeeded' and a.run_id is not null),
+         array_agg(a.id) filter (
+           where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
+             and a.run_id is not null),
          array_agg((a.run_id, 0, a.is_live::int - a.was_live::int,
-                    (a.is_over and a.outcome = 'succeeded')::int - coalesce(a.was_outcome = 'succeeded', false)::int,
+                    (a.is_over and holdfast.is_success(a.outcome))::int - coalesce(holdfast.is_success(a.was_outcome), false)::int,
                     (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
                     (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
                    )::holdfast.run_delta) filter (where a.run_id is not null)
@@ -3379,6 +3463,7 @@ CREATE FUNCTION holdfast.namesakes(worker text) RETURNS SETOF text
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 declare
+  clock constant timestamptz := holdfast.clock();
   allowed constant text[] := holdfast.allowed_tenants();
 begin
   perform holdfast.check_name('worker', namesakes.worker);
@@ -3386,7 +3471,7 @@ begin
   select distinct w.worker
     from holdfast.workers w
    where regexp_replace(w.worker, '/[^/]*$', '') = regexp_replace(namesakes.worker, '/[^/]*$', '')
-     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s'
+     and w.worker <> namesakes.worker and holdfast.worker_standing(w.seen_at, clock) = 'alive'
      and holdfast.is_own_worker(w.tenants, allowed);
 end
 $_$;
@@ -3407,6 +3492,36 @@ begin
     return coalesce(narrow_tenants.asked, allowed);
   end if;
   return array(select unnest(narrow_tenants.asked) intersect select unnest(allowed));
+end
+$$;
+
+
+--
+-- Name: narrow_to_setting(text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.narrow_to_setting(tenants text[], setting text) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  named text[];
+begin
+  begin
+    named := narrow_to_setting.setting::text[];
+  exception when invalid_text_representation then
+    named := array[null];
+  end;
+  if array_ndims(named) > 1
+     or exists (select from unnest(named) n (name) where holdfast.is_name(n.name) is not true or n.name = '*') then
+    perform holdfast.refuse(
+      'RN005', format('holdfast.tenants must be an array of tenants, got %s', to_json(left(narrow_to_setting.setting, 50))),
+      'write it as in {a,b}: select set_config(''holdfast.tenants'', array[''a'', ''b'']::text, true)');
+  end if;
+  if narrow_to_setting.tenants is null then
+    return named;
+  end if;
+  return array(select unnest(named) intersect select unnest(narrow_to_setting.tenants));
 end
 $$;
 
@@ -3434,7 +3549,7 @@ begin
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
   select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
-  if step.id is null or (allowed is not null and step.tenant <> all (allowed)) then
+  if step.id is null or not holdfast.matches_any(allowed, step.tenant) then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
@@ -3496,10 +3611,10 @@ begin
             where c.id = any (park_unserved.candidates)
               and c.due_at + interval '0' is not null  -- not `due_at is not null`: the index of due steps would answer it
               and not exists (select from holdfast.workers w
-                               where w.queue = park_unserved.queue and w.seen_at > park_unserved.clock - interval '150 s'
-                                 and (w.kinds is null or c.kind = any (w.kinds))
-                                 and (w.tenants is null or c.tenant = any (w.tenants))
-                                 and (w.machine is null or c.machine = w.machine))
+                               where w.queue = park_unserved.queue and holdfast.is_live_worker(w.seen_at, park_unserved.clock)
+                                 and holdfast.matches_any(w.kinds, c.kind)
+                                 and holdfast.matches_any(w.tenants, c.tenant)
+                                 and holdfast.matches(w.machine, c.machine))
               for update skip locked));
   get diagnostics parked = row_count;
   return parked;
@@ -3522,23 +3637,30 @@ $$;
 
 
 --
--- Name: pause_queue(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pause_queue(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text) RETURNS void
+CREATE FUNCTION holdfast.pause_queue(queue text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
 begin
   perform holdfast.check_name('queue', pause_queue.queue);
   perform holdfast.check_reason(pause_queue.reason);
+  perform holdfast.check_name('actor', pause_queue.actor);
   perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
   update holdfast.queues q
-     set paused_at = coalesce(q.paused_at, holdfast.clock()), paused_by = session_user, pause_reason = pause_queue.reason
+     set paused_at = coalesce(q.paused_at, clock), paused_by = coalesce(pause_queue.actor, session_user),
+         pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
   if not found then
     perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue), 'a queue is made on first use');
   end if;
+  insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
+  values (clock, pause_queue.queue, 'paused', coalesce(pause_queue.actor, session_user),
+          case when pause_queue.actor <> session_user then session_user end, pause_queue.reason);
 end
 $$;
 
@@ -3573,9 +3695,9 @@ begin
         from holdfast.steps d
        where d.id = any (seen)
          and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
-         and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
-         and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
-         and (pick_served.machine is null or d.machine = pick_served.machine)
+         and holdfast.matches_any(pick_served.kinds, d.kind)
+         and holdfast.matches_any(pick_served.tenants, d.tenant)
+         and holdfast.matches(pick_served.machine, d.machine)
        order by d.due_at, d.id
        limit pick_served.wanted - cardinality(picked)
          for update skip locked);
@@ -3611,9 +3733,9 @@ begin
            count(*), max(p.due_at), (array_agg(p.id))[count(*)]
       into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
       from (select d.id, d.run_id, d.due_at,
-                   (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
-                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants))
-                   and (pick_steps.machine is null or d.machine = pick_steps.machine) as is_served
+                   holdfast.matches_any(pick_steps.kinds, d.kind)
+                   and holdfast.matches_any(pick_steps.tenants, d.tenant)
+                   and holdfast.matches(pick_steps.machine, d.machine) as is_served
               from holdfast.steps d
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
                and (d.due_at, d.id) > (after.due_at, after.id)
@@ -3970,7 +4092,7 @@ begin
      where s.id = any (held)
        and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and (allowed is null or s.tenant = any (allowed))
+       and holdfast.matches_any(allowed, s.tenant)
        for no key update skip locked);
   return query
   update holdfast.steps s
@@ -3984,7 +4106,7 @@ begin
     select s.lease_id from holdfast.steps s
      where s.id = any (held) and s.id <> all (free) and s.lease_owner = renew_leases.worker
        and s.lease_id = any (renew_leases.lease_ids)
-       and (s.tenant = any (allowed) or allowed is null);
+       and holdfast.matches_any(allowed, s.tenant);
   end if;
   perform holdfast.act();
 end
@@ -4105,35 +4227,45 @@ $$;
 
 
 --
--- Name: resolve(text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: resolve(text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text, result jsonb DEFAULT NULL::jsonb) RETURNS text
+CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text, result jsonb DEFAULT NULL::jsonb, actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(resolve.id, 'resolved', resolve.reason, resolve.result);
+  return holdfast.wish(resolve.id, 'resolved', resolve.reason, resolve.result, resolve.actor);
 end
 $$;
 
 
 --
--- Name: resume_queue(text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: resume_queue(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.resume_queue(queue text) RETURNS void
+CREATE FUNCTION holdfast.resume_queue(queue text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  was_paused boolean;
 begin
   perform holdfast.check_name('queue', resume_queue.queue);
+  perform holdfast.check_reason(resume_queue.reason);
+  perform holdfast.check_name('actor', resume_queue.actor);
   perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
-  update holdfast.queues q
-     set paused_at = null, paused_by = null, pause_reason = null
-   where q.queue = resume_queue.queue;
-  if not found then
+  select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
+  if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue), 'a queue is made on first use');
+  end if;
+  if was_paused then
+    update holdfast.queues q
+       set paused_at = null, paused_by = null, pause_reason = null
+     where q.queue = resume_queue.queue;
+    insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
+    values (holdfast.clock(), resume_queue.queue, 'resumed', coalesce(resume_queue.actor, session_user),
+            case when resume_queue.actor <> session_user then session_user end, resume_queue.reason);
   end if;
   perform holdfast.wake(array[resume_queue.queue]);
 end
@@ -4157,15 +4289,15 @@ $$;
 
 
 --
--- Name: retry(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: retry(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.retry(id text, reason text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION holdfast.retry(id text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(retry.id, 'reopened', retry.reason);
+  return holdfast.wish(retry.id, 'reopened', retry.reason, actor => retry.actor);
 end
 $$;
 
@@ -4180,12 +4312,14 @@ CREATE FUNCTION holdfast.run_results(run_ids uuid[]) RETURNS TABLE(run_id uuid, 
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select r.id, r.state, case when r.finished_at is not null then t.outcome end
     from holdfast.runs r
     join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
-   where r.id = any (run_results.run_ids);
+   where r.id = any (run_results.run_ids) and holdfast.matches_any(allowed, r.tenant);
 end
 $$;
 
@@ -4293,7 +4427,7 @@ begin
                when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
-   where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
+   where holdfast.matches_any(settle_others.allowed, s.tenant)
      -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
   if moves is null then
@@ -4548,12 +4682,14 @@ CREATE FUNCTION holdfast.step_results(step_ids bigint[]) RETURNS TABLE(step_id b
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select s.id, s.state, case when s.finished_at is not null then t.outcome end, s.result, s.error
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where s.id = any (step_results.step_ids);
+   where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant);
 end
 $$;
 
@@ -4587,7 +4723,7 @@ begin
          moves m
    where s.id = any (succeed_steps.step_ids) and s.id = o.step_id and s.lease_id = o.lease_id
      and coalesce(pg_column_size(o.result), 0) <= 1048576
-     and (succeed_steps.allowed is null or s.tenant = any (succeed_steps.allowed))
+     and holdfast.matches_any(succeed_steps.allowed, s.tenant)
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
 end
@@ -4626,7 +4762,7 @@ begin
       from pg_temp.staged_edges e
       left join holdfast.steps p on p.id = e.step_id and p.finished_at is not null
       left join holdfast.machine_states t on t.machine = p.machine and t.state = p.state
-     where t.outcome is distinct from 'succeeded'
+     where holdfast.is_success(t.outcome) is not true
      group by e.next_id),
   started as (
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
@@ -4773,9 +4909,9 @@ declare
         where p.queue = unpark_served.queue and p.parked_for = 'handler' and p.kind = b.kind and p.tenant = b.tenant
         limit 5000
           for update skip locked) s
-     where (unpark_served.kinds is null or b.kind = any (unpark_served.kinds))
-       and (unpark_served.tenants is null or b.tenant = any (unpark_served.tenants))
-       and (unpark_served.machine is null or b.machine = unpark_served.machine)
+     where holdfast.matches_any(unpark_served.kinds, b.kind)
+       and holdfast.matches_any(unpark_served.tenants, b.tenant)
+       and holdfast.matches(unpark_served.machine, b.machine)
      limit 5000);
 begin
   if served <> '{}' then
@@ -4854,7 +4990,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select 'waits_for_parents', 'step ' || s.id, format('waits is %s, parents not done %s', s.waits, p.open)
     from known s,
-         lateral (select count(*) filter (where q.finished_at is null or q.outcome <> 'succeeded') as open
+         lateral (select count(*) filter (where q.finished_at is null or not holdfast.is_success(q.outcome)) as open
                     from holdfast.edges e join known q on q.id = e.step_id where e.next_id = s.id) p
    where s.run_id is not null and s.waits <> p.open
   union all
@@ -4921,16 +5057,16 @@ declare
 begin
   perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
      from holdfast.workers s
-    where s.is_asleep and s.queue = any (wake.queues) and s.seen_at > clock - interval '150 s';
+    where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
 end
 $$;
 
 
 --
--- Name: wish(text, text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: wish(text, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.wish(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb) RETURNS text
+CREATE FUNCTION holdfast.wish(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb, actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
@@ -4942,14 +5078,15 @@ declare
 begin
   perform holdfast.check_reason(wish.reason);
   perform holdfast.check_size('a result', wish.result);
+  perform holdfast.check_name('actor', wish.actor);
   if wish.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
-     where s.id = wish.id::bigint and (allowed is null or s.tenant = any (allowed)) for update;
+     where s.id = wish.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
   elsif wish.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.* into run from holdfast.runs r
-     where r.id = wish.id::uuid and (allowed is null or r.tenant = any (allowed));
+     where r.id = wish.id::uuid and holdfast.matches_any(allowed, r.tenant);
   end if;
-  perform holdfast.act('user', session_user::text, wish.reason);
+  perform holdfast.act('user', coalesce(wish.actor, session_user), wish.reason);
   if step.id is not null then
     answer := holdfast.wish_for_step(step, wish.event, wish.result);
   elsif run.id is not null and wish.result is not null then
@@ -5040,6 +5177,22 @@ $$;
 
 
 --
+-- Name: worker_standing(timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (seen_at > (clock - '00:00:45'::interval)) THEN 'alive'::text
+             WHEN holdfast.is_live_worker(seen_at, clock) THEN 'late'::text
+             ELSE 'gone'::text
+         END AS "case";
+END;
+
+
+--
 -- Name: stream_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
 --
 
@@ -5070,7 +5223,8 @@ CREATE TABLE holdfast.journal (
     attempt integer,
     lease_id bigint,
     reason text,
-    error jsonb
+    error jsonb,
+    login text
 )
 PARTITION BY RANGE (at);
 
@@ -5160,7 +5314,7 @@ CREATE VIEW work.tasks WITH (security_invoker='true') AS
     COALESCE(due_at, parked_due_at) AS due_at,
     NULLIF(split_part(((input -> '$trace'::text) ->> 'traceparent'::text), '-'::text, 2), ''::text) AS trace_id
    FROM holdfast.steps s
-  WHERE (machine = 'work.task'::text);
+  WHERE ((machine = 'work.task'::text) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5253,7 +5407,7 @@ CREATE VIEW flow.step_dag WITH (security_invoker='true') AS
     (p.ids = '{}'::bigint[]) AS is_root_step,
     (c.ids = '{}'::bigint[]) AS is_leaf_step
    FROM (((holdfast.run_steps n
-     JOIN holdfast.runs r ON (((r.id = n.run_id) AND (r.machine = 'flow.task'::text))))
+     JOIN holdfast.runs r ON (((r.id = n.run_id) AND (r.machine = 'flow.task'::text) AND COALESCE((r.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))))
      CROSS JOIN LATERAL ( SELECT COALESCE(array_agg(e.step_id ORDER BY e.step_id), '{}'::bigint[]) AS ids,
             COALESCE(array_agg(m.name ORDER BY e.step_id), '{}'::text[]) AS names
            FROM (holdfast.edges e
@@ -5287,7 +5441,8 @@ CREATE VIEW flow.step_templates WITH (security_invoker='true') AS
     (t.step ->> 'description'::text) AS description,
     d.tenant
    FROM flow.definitions d,
-    LATERAL jsonb_array_elements(d.steps) WITH ORDINALITY t(step, no);
+    LATERAL jsonb_array_elements(d.steps) WITH ORDINALITY t(step, no)
+  WHERE ((d.tenant = '*'::text) OR COALESCE((d.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5299,7 +5454,7 @@ CREATE VIEW flow.step_transitions WITH (security_invoker='true') AS
     j.step_id,
     j.from_state,
     j.to_state,
-    jsonb_strip_nulls(jsonb_build_object('event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'reason', j.reason, 'attempt', j.attempt, 'lease_id', j.lease_id, 'error', j.error)) AS metadata,
+    jsonb_strip_nulls(jsonb_build_object('event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'login', j.login, 'reason', j.reason, 'attempt', j.attempt, 'lease_id', j.lease_id, 'error', j.error)) AS metadata,
     j.id AS sort_key,
     (NOT (EXISTS ( SELECT
            FROM holdfast.journal l
@@ -5307,7 +5462,7 @@ CREATE VIEW flow.step_transitions WITH (security_invoker='true') AS
     j.at AS created_at,
     j.tenant
    FROM holdfast.journal j
-  WHERE ((j.machine = 'flow.step'::text) AND (j.step_id IS NOT NULL))
+  WHERE ((j.machine = 'flow.step'::text) AND (j.step_id IS NOT NULL) AND COALESCE((j.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
 UNION ALL
  SELECT NULL::bigint AS id,
     s.id AS step_id,
@@ -5322,7 +5477,7 @@ UNION ALL
     s.tenant
    FROM (holdfast.steps s
      JOIN holdfast.machine_states b ON (((b.machine = s.machine) AND b.is_initial)))
-  WHERE (s.machine = 'flow.step'::text);
+  WHERE ((s.machine = 'flow.step'::text) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5393,7 +5548,7 @@ CREATE VIEW flow.steps WITH (security_invoker='true') AS
                     ELSE NULL::timestamp with time zone
                 END AS next_retry_at) w)
      LEFT JOIN LATERAL holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p(policy, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, tenant, retryable) ON (true))
-  WHERE (s.machine = 'flow.step'::text);
+  WHERE ((s.machine = 'flow.step'::text) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5405,7 +5560,7 @@ CREATE VIEW flow.task_transitions WITH (security_invoker='true') AS
     run_id AS task_id,
     NULLIF(from_state, 'new'::text) AS from_state,
     to_state,
-    jsonb_strip_nulls(jsonb_build_object('event', event, 'actor_kind', actor_kind, 'actor', actor, 'reason', reason, 'attempt', attempt, 'lease_id', lease_id, 'error', error)) AS metadata,
+    jsonb_strip_nulls(jsonb_build_object('event', event, 'actor_kind', actor_kind, 'actor', actor, 'login', login, 'reason', reason, 'attempt', attempt, 'lease_id', lease_id, 'error', error)) AS metadata,
     id AS sort_key,
     (NOT (EXISTS ( SELECT
            FROM holdfast.journal l
@@ -5413,7 +5568,7 @@ CREATE VIEW flow.task_transitions WITH (security_invoker='true') AS
     at AS created_at,
     tenant
    FROM holdfast.journal j
-  WHERE ((machine = 'flow.task'::text) AND (step_id IS NULL));
+  WHERE ((machine = 'flow.task'::text) AND (step_id IS NULL) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5447,7 +5602,7 @@ CREATE VIEW flow.tasks WITH (security_invoker='true') AS
     cancelled AS cancelled_steps,
     tenant
    FROM holdfast.runs r
-  WHERE (machine = 'flow.task'::text);
+  WHERE ((machine = 'flow.task'::text) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5469,7 +5624,7 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
     s.input
    FROM (holdfast.steps s
      JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
-  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])));
+  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5569,10 +5724,26 @@ CREATE VIEW holdfast.queue_list WITH (security_invoker='true') AS
             count(*) FILTER (WHERE (s.due_at > holdfast.clock())) AS later,
             min(s.due_at) AS oldest_due_at
            FROM holdfast.steps s
-          WHERE ((s.queue = q.queue) AND (s.due_at IS NOT NULL))) d,
+          WHERE ((s.queue = q.queue) AND (s.due_at IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))) d,
     LATERAL ( SELECT count(*) AS parked
            FROM holdfast.steps s
-          WHERE ((s.queue = q.queue) AND (s.parked_for IS NOT NULL))) p;
+          WHERE ((s.queue = q.queue) AND (s.parked_for IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))) p;
+
+
+--
+-- Name: queue_pauses; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.queue_pauses (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    queue text NOT NULL,
+    event text NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    CONSTRAINT known_pause_event CHECK ((event = ANY (ARRAY['paused'::text, 'resumed'::text])))
+);
 
 
 --
@@ -5628,7 +5799,8 @@ CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
             ELSE NULL::text
         END AS outcome
    FROM (holdfast.runs r
-     LEFT JOIN holdfast.machine_states t ON (((t.machine = r.machine) AND (t.state = r.state))));
+     LEFT JOIN holdfast.machine_states t ON (((t.machine = r.machine) AND (t.state = r.state))))
+  WHERE COALESCE((r.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
 
 
 --
@@ -5677,7 +5849,8 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
             ELSE NULL::text
         END AS outcome
    FROM (holdfast.steps s
-     LEFT JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))));
+     LEFT JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
+  WHERE COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
 
 
 --
@@ -5696,9 +5869,10 @@ CREATE VIEW holdfast.step_story WITH (security_invoker='true') AS
     j.actor_kind,
     j.actor,
     j.reason AS said,
-    j.error AS payload
+    j.error AS payload,
+    j.login
    FROM holdfast.journal j
-  WHERE (j.step_id IS NOT NULL)
+  WHERE ((j.step_id IS NOT NULL) AND COALESCE((j.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
 UNION ALL
  SELECT n.step_id,
     n.id,
@@ -5711,8 +5885,10 @@ UNION ALL
     NULL::text AS actor_kind,
     NULL::text AS actor,
     n.message AS said,
-    n.payload
-   FROM holdfast.notes n;
+    n.payload,
+    NULL::text AS login
+   FROM holdfast.notes n
+  WHERE COALESCE((n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
 
 
 --
@@ -5747,7 +5923,7 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
             WHEN (NOT w.takes_any_kind) THEN ARRAY( SELECT DISTINCT u.kind
                FROM holdfast.workers o,
                 LATERAL unnest(o.kinds) u(kind)
-              WHERE (o.worker = w.worker)
+              WHERE ((o.worker = w.worker) AND holdfast.is_own_worker(o.tenants, ( SELECT holdfast.allowed_tenants() AS allowed_tenants)))
               ORDER BY u.kind)
             ELSE NULL::text[]
         END AS kinds,
@@ -5755,7 +5931,7 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
             WHEN (NOT w.takes_any_tenant) THEN ARRAY( SELECT DISTINCT u.tenant
                FROM holdfast.workers o,
                 LATERAL unnest(o.tenants) u(tenant)
-              WHERE (o.worker = w.worker)
+              WHERE ((o.worker = w.worker) AND holdfast.is_own_worker(o.tenants, ( SELECT holdfast.allowed_tenants() AS allowed_tenants)))
               ORDER BY u.tenant)
             ELSE NULL::text[]
         END AS tenants,
@@ -5763,11 +5939,7 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
             WHEN ((h.held > 0) AND (w.state = ANY (ARRAY['connecting'::text, 'recovery'::text, 'polling'::text, 'idle'::text]))) THEN 'processing'::text
             ELSE w.state
         END AS state,
-        CASE
-            WHEN (w.seen_at > (holdfast.clock() - '00:00:45'::interval)) THEN 'alive'::text
-            WHEN (w.seen_at > (holdfast.clock() - '00:02:30'::interval)) THEN 'late'::text
-            ELSE 'gone'::text
-        END AS standing,
+    holdfast.worker_standing(w.seen_at, ( SELECT holdfast.clock() AS clock)) AS standing,
     w.is_asleep,
     COALESCE(h.held, (0)::bigint) AS held,
     h.oldest_claimed_at,
@@ -5784,12 +5956,13 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
             min(o.started_at) AS started_at,
             max(o.seen_at) AS seen_at
            FROM holdfast.workers o
+          WHERE holdfast.is_own_worker(o.tenants, ( SELECT holdfast.allowed_tenants() AS allowed_tenants))
           GROUP BY o.worker) w
      LEFT JOIN ( SELECT s.lease_owner,
             count(*) AS held,
             min(s.claimed_at) AS oldest_claimed_at
            FROM holdfast.steps s
-          WHERE (s.lease_until IS NOT NULL)
+          WHERE ((s.lease_until IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
           GROUP BY s.lease_owner) h ON ((h.lease_owner = w.worker)));
 
 
@@ -5805,9 +5978,9 @@ CREATE VIEW work.audit_logs WITH (security_invoker='true') AS
     actor,
     actor_kind,
     tenant,
-    jsonb_strip_nulls(jsonb_build_object('from_status', from_state, 'to_status', to_state, 'try_count', attempt, 'lease_id', lease_id, 'reason', reason, 'error', error)) AS metadata
+    jsonb_strip_nulls(jsonb_build_object('from_status', from_state, 'to_status', to_state, 'try_count', attempt, 'lease_id', lease_id, 'reason', reason, 'error', error, 'login', login)) AS metadata
    FROM holdfast.journal j
-  WHERE ((machine = 'work.task'::text) AND (step_id IS NOT NULL));
+  WHERE ((machine = 'work.task'::text) AND (step_id IS NOT NULL) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -5899,6 +6072,14 @@ ALTER TABLE ONLY holdfast.policies
 
 
 --
+-- Name: queue_pauses queue_pauses_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.queue_pauses
+    ADD CONSTRAINT queue_pauses_pkey PRIMARY KEY (id);
+
+
+--
 -- Name: queues queues_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -5987,6 +6168,13 @@ CREATE INDEX kinds_of_tenants ON holdfast.kinds USING btree (tenant) WHERE (tena
 --
 
 CREATE INDEX notes_of_step ON ONLY holdfast.notes USING btree (step_id, id);
+
+
+--
+-- Name: pauses_of_queue; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX pauses_of_queue ON holdfast.queue_pauses USING btree (queue, id);
 
 
 --
@@ -6137,6 +6325,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.notes FOR EACH ROW EXEC
 
 
 --
+-- Name: queue_pauses stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.queue_pauses FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: journal stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -6148,6 +6343,13 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.journal FOR EACH STATEMEN
 --
 
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.notes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: queue_pauses stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.queue_pauses FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
 
 
 --
@@ -6701,6 +6903,17 @@ REVOKE ALL ON FUNCTION flow.refuse_write() FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION allowed_tenants(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.allowed_tenants() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_operator;
+
+
+--
 -- Name: FUNCTION result_in_run(run_id uuid, name text); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -6720,11 +6933,11 @@ GRANT ALL ON FUNCTION flow.retry_from(step_id bigint, reason text) TO hf_operato
 
 
 --
--- Name: FUNCTION safe_transition_to(id anycompatible, state text, reason text); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION safe_transition_to(id anycompatible, state text, reason text, actor text); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.safe_transition_to(id anycompatible, state text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -6850,17 +7063,6 @@ REVOKE ALL ON FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps 
 
 
 --
--- Name: FUNCTION allowed_tenants(); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.allowed_tenants() FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_reader;
-GRANT ALL ON FUNCTION holdfast.allowed_tenants() TO hf_operator;
-
-
---
 -- Name: FUNCTION backlog(queue text, most integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -6890,12 +7092,12 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 
 
 --
--- Name: FUNCTION cancel(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION cancel(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.cancel(id text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.cancel(id text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7104,6 +7306,17 @@ GRANT ALL ON FUNCTION holdfast.is_live(step holdfast.steps) TO hf_operator;
 
 
 --
+-- Name: FUNCTION is_success(outcome text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_success(outcome text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_success(outcome text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_success(outcome text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_success(outcome text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_success(outcome text) TO hf_operator;
+
+
+--
 -- Name: TABLE machine_states; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7144,6 +7357,17 @@ GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits i
 
 REVOKE ALL ON FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb) TO hf_worker;
+
+
+--
+-- Name: FUNCTION error_text(error jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.error_text(error jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.error_text(error jsonb) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.error_text(error jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.error_text(error jsonb) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.error_text(error jsonb) TO hf_operator;
 
 
 --
@@ -7235,6 +7459,17 @@ REVOKE ALL ON FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) FRO
 
 
 --
+-- Name: FUNCTION is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_operator;
+
+
+--
 -- Name: FUNCTION is_name(name text, longest integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7246,6 +7481,10 @@ REVOKE ALL ON FUNCTION holdfast.is_name(name text, longest integer) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO hf_operator;
 
 
 --
@@ -7342,6 +7581,28 @@ GRANT ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) TO hf_worker
 
 
 --
+-- Name: FUNCTION matches(wanted text, value text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.matches(wanted text, value text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.matches(wanted text, value text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.matches(wanted text, value text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.matches(wanted text, value text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.matches(wanted text, value text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION matches_any(wanted text[], value text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.matches_any(wanted text[], value text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION measured_upkeep(worker text, about jsonb, batch integer, most integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7386,6 +7647,13 @@ REVOKE ALL ON FUNCTION holdfast.narrow_tenants(asked text[]) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION narrow_to_setting(tenants text[], setting text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.narrow_to_setting(tenants text[], setting text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7419,11 +7687,11 @@ GRANT ALL ON FUNCTION holdfast.partitions_ahead() TO hf_operator;
 
 
 --
--- Name: FUNCTION pause_queue(queue text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pause_queue(queue text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pause_queue(queue text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7593,19 +7861,19 @@ GRANT ALL ON FUNCTION holdfast.reserve_step_ids(amount integer) TO hf_operator;
 
 
 --
--- Name: FUNCTION resolve(id text, reason text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION resolve(id text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb, actor text) TO hf_operator;
 
 
 --
--- Name: FUNCTION resume_queue(queue text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION resume_queue(queue text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.resume_queue(queue text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.resume_queue(queue text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.resume_queue(queue text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resume_queue(queue text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7617,11 +7885,11 @@ GRANT ALL ON FUNCTION holdfast.retire_worker(worker text) TO hf_worker;
 
 
 --
--- Name: FUNCTION retry(id text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION retry(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.retry(id text, reason text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7799,10 +8067,10 @@ REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION wish(id text, event text, reason text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION wish(id text, event text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text, result jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text, result jsonb, actor text) FROM PUBLIC;
 
 
 --
@@ -7817,6 +8085,17 @@ REVOKE ALL ON FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) FROM
 --
 
 REVOKE ALL ON FUNCTION holdfast.wish_for_step(step holdfast.steps, event text, result jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION worker_standing(seen_at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_operator;
 
 
 --
@@ -8010,6 +8289,16 @@ GRANT SELECT ON TABLE holdfast.queue_list TO hf_producer;
 GRANT SELECT ON TABLE holdfast.queue_list TO hf_worker;
 GRANT SELECT ON TABLE holdfast.queue_list TO hf_reader;
 GRANT SELECT ON TABLE holdfast.queue_list TO hf_operator;
+
+
+--
+-- Name: TABLE queue_pauses; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_producer;
+GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_worker;
+GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_reader;
+GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_operator;
 
 
 --

@@ -1,38 +1,33 @@
-"""Holdfast: registers handlers, starts what they serve, and lends connections; the one place that wires."""
+"""Holdfast, the app: registers handlers, loads the APIs of faces, and lends connections."""
 
 from __future__ import annotations
 
-import inspect
+import difflib
+import fnmatch
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from psycopg import AsyncConnection, Connection
 
 from holdfast import config, embedded, faces
 from holdfast.connections.pool import PoolExecutor
-from holdfast.errors import BadInput
-from holdfast.flow.backoff import Backoff
-from holdfast.flow.coordinate import Coordinator
-from holdfast.flow.define import Flow
-from holdfast.flow.finalize import Strategy
-from holdfast.flow.flows import Flows
-from holdfast.flow.options import NAMESPACE, VERSION, Title
-from holdfast.flow.subscribers import Subscriber, Subscribers
-from holdfast.flow.yaml.extra import needs_extra
+from holdfast.errors import BadInput, BadTask
 from holdfast.handlers.context import Ctx
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy
-from holdfast.handlers.signature import Signature
+from holdfast.handlers.registry import Registry, RetryPolicy
 from holdfast.kernel import migrate
 from holdfast.kernel.call import Call
-from holdfast.models import Span, span
-from holdfast.work.define import Task
-from holdfast.work.handle import Handle
+from holdfast.models import Span
+from holdfast.notify import Subscriber, Subscribers
 from holdfast.worker.hooks import Hook, Hooks
+
+if TYPE_CHECKING:
+    from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
+    from holdfast.work.api import Handle, Task, Tasks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,17 +40,19 @@ class Holdfast:
     Nothing is connected, and no server started, before the first use.
     """
 
+    work: Tasks  # the shipped faces, each loaded from FACES when it is first used
+    flow: Flows
+
     def __init__(self, dsn: str | None = None, *, backoff: Backoff | None = None) -> None:
-        self.backoff = backoff or Backoff()  # of flows that say none of their own
         self.registry = Registry()
-        self.flows = Flows()
         self.hooks = Hooks()
         self.subscribers = Subscribers()
-        self._coordinator = Coordinator(self.subscribers, self.flows.backoff_of, self)
         self._dsn = None if dsn is None else config.to_writer(dsn)
         self._faces: dict[str, Any] = {}
         self._lock = threading.RLock()
-        self._executor = PoolExecutor(lambda: self.dsn)
+        self.executor = PoolExecutor(lambda: self.dsn)
+        if backoff is not None:
+            self.flow.backoff = backoff
 
     @overload
     def task(self, function: Callable[Concatenate[Ctx, P], R], /) -> Task[P, R]: ...
@@ -75,85 +72,22 @@ class Holdfast:
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=RetryPolicy(limit=5))`.
 
-        A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. Its name is the
-        function's unless given. Without a policy an exception is final; a dead worker is forgiven up to three tries.
+        A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. The task's name is the
+        function's by default. Without a policy an exception is final, but a dead worker is retried up to three times.
         """
         for function in functions:
-            return self._register(function)
-        return lambda given: self._register(given, **options)
-
-    def _register(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        queue: str = "default",
-        retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
-        cpu: bool = False,
-    ) -> Task[..., Any]:
-        signature = Signature(function)
-        handler = Handler(
-            kind=name or function.__name__,
-            function=function,
-            signature=signature,
-            is_async=inspect.iscoroutinefunction(function),
-            uses_cpu=cpu,
-            queue=queue,
-            retry=retry,
-            lease=None if lease is None else span(lease),
-            timeout=None if timeout is None else span(timeout),
-        )
-        self.registry.add(handler)
-        return Task(handler, self._executor)
-
-    def flow(
-        self,
-        name: str,
-        *,
-        namespace: str = NAMESPACE,
-        version: str = VERSION,
-        context: Any = None,
-        backoff: Backoff | None = None,
-        description: str | None = None,
-    ) -> Flow:
-        """Define a flow, whose steps are added with `@flow.step`; `context` is the type of what its start takes.
-
-        Without it the context is what the steps take. A new version stands beside those that the app still defines:
-        each run goes on with the handlers of its own, and with the newest where its own is gone. `backoff` says how
-        long its failed steps wait.
-        """
-        flow = Flow(Title(name, namespace, version, description), self, context, backoff or self.backoff)
-        self.flows.add(flow)
-        self.registry.add_definition(flow.definition)
-        return flow
-
-    def flow_from(
-        self,
-        source: str | Path | Mapping[str, Any],
-        *,
-        handlers: Mapping[str, Callable[..., Any]] | None = None,
-        environment: str | None = None,
-    ) -> Flow:
-        """Define a flow as a YAML document has it: the path of one, its text, or what was read from it.
-
-        Its functions are imported (`module:function`) unless `handlers` has them by name. `environment` chooses among
-        the overrides that it lists.
-        """
-        with needs_extra():
-            from holdfast.flow.yaml.load import Loading
-        return Loading(self, handlers or {}, environment).load(source)
+            return self.work.task(function)
+        return lambda function: self.work.task(function, **options)
 
     def on_ending(self, hook: Hook) -> Hook:
-        """Have a function told what became of each step that a worker of this app settles; best effort."""
+        """Call `hook` with the outcome of every step that a worker of this app settles; best effort."""
         self.hooks.add(hook)
         return hook
 
     def on(self, name: str) -> Callable[[Observer], Observer]:
-        """Have a function told of an event of flows, or of several: `@hf.on("step.completed")`, `@hf.on("task.*")`.
+        """Call a function with each event of a name or pattern: `@hf.on("step.completed")`, `@hf.on("task.*")`.
 
-        It takes an Event, may be async, and runs in a thread of its own: best effort, and never in a run's way.
+        It takes an Event, may be async, and runs in its own thread: best effort, and no run waits for it.
         """
 
         def add(function: Observer) -> Observer:
@@ -163,28 +97,64 @@ class Holdfast:
         return add
 
     def subscribe(self, name: str, function: Subscriber) -> Callable[[], None]:
-        """Have a function told of events, as `on` does; gives the way to end it."""
-        ended = self.subscribers.add(name, function)
-        self.hooks.watch(self._coordinator)
-        return ended
+        """Call a function with events, as `on` does; return a function that ends it."""
+        published = faces.events()
+        matches = {face: fnmatch.filter(names, name) for face, names in published.items()}
+        if not any(matches.values()):
+            known = [each for names in published.values() for each in names]
+            groups = dict.fromkeys(f"{each.partition('.')[0]}.*" for each in known)
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
+            raise BadTask(f"there is no event {name}", next=f"near it are: {', '.join(near)}")
+        end = self.subscribers.add([each for names in matches.values() for each in names], function)
+        for face in (face for face, names in matches.items() if names):
+            self.hooks.watch(self.face(face).watcher)
+        return end
+
+    def flow_from(
+        self,
+        source: str | Path | Mapping[str, Any],
+        *,
+        handlers: Mapping[str, Callable[..., Any]] | None = None,
+        environment: str | None = None,
+    ) -> Flow:
+        """Define the flow of a YAML document: its path, its text, or the values read from it.
+
+        Its functions are imported (`module:function`) unless `handlers` has them by name. `environment` chooses among
+        the overrides that it lists.
+        """
+        return self.flow.load(source, handlers=handlers, environment=environment)
+
+    @property
+    def flows(self) -> Flows:
+        """All flows of the app: iterate over them, or find one by its name with `hf.flows.find`."""
+        return self.flow
+
+    @property
+    def backoff(self) -> Backoff:
+        """The backoff of flows without their own."""
+        return self.flow.backoff
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
-        """Have the decisions about tasks taken down after each settle of this app's workers, and give who does it.
+        """Record the decision about each task after every settle of this app's workers; return who does it.
 
         A strategy is called with each decision that a task goes on. It need not do anything: the rows are due already.
         """
-        if strategy is not None:
-            self._coordinator.strategy = strategy
-        self._coordinator.is_deciding = True
-        self.hooks.watch(self._coordinator)
-        return self._coordinator
+        return self.flow.coordinator(strategy)
 
     def started(self, step_id: int) -> Handle[Any]:
-        """Take hold of a task that was started elsewhere, by its number."""
-        return Handle(step_id, lambda result, _: result, self._executor)
+        """Return the handle of a task that was started elsewhere, by its number."""
+        return self.work.started(step_id)
+
+    if not TYPE_CHECKING:  # type checkers read the annotations above
+
+        def __getattr__(self, name: str) -> Any:
+            """Load the API of a shipped face when it is first used."""
+            if name in faces.FACES and faces.face(name).api is not None:
+                return self.face(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def face(self, name: str) -> Any:
-        """Give the Python API of a face by its name; the same one each time."""
+        """Return the Python API of a face by its name, the same object each time."""
         with self._lock:
             if name not in self._faces:
                 make = faces.face(name).load("api")
@@ -194,7 +164,7 @@ class Holdfast:
             return self._faces[name]
 
     def handle(self, id: int | UUID | str) -> Any:  # noqa: A002 - the word is the same in SQL
-        """Take hold of what was started elsewhere, by its id; the form of the id says which face it is of."""
+        """Return the handle of what was started elsewhere, by its id; the form of the id tells its face."""
         for face in faces.all_faces():
             if face.id_form is not None and re.fullmatch(face.id_form, str(id)):
                 return face.load("handle")(self, str(id))
@@ -202,7 +172,7 @@ class Holdfast:
 
     @property
     def dsn(self) -> str:
-        """The address of the database; the embedded one is started, and its schema brought up to date."""
+        """The address of the database; starts the embedded one and migrates it."""
         with self._lock:
             if self._dsn is None:
                 settings = config.load()
@@ -212,32 +182,32 @@ class Holdfast:
             return self._dsn
 
     def use(self, dsn: str | None) -> None:
-        """Work on another database from now on, or on that of the settings; connections to the last one are closed.
+        """Use another database from now on, or that of the settings; close the connections to the last one.
 
-        Those of an event loop are closed by `aclose`, which an async caller awaits before.
+        `aclose` closes those of an event loop: an async caller awaits it first.
         """
         self.close()
         with self._lock:
             self._dsn = None if dsn is None else config.to_writer(dsn)
 
     def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
-        """Make a call, on a connection of ours or in the transaction of yours."""
-        return self._executor.make(call, conn)
+        """Make a call, on a connection of the app or in your transaction."""
+        return self.executor.make(call, conn)
 
     async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
         """Make a call, as `make` does."""
-        return await self._executor.amake(call, conn)
+        return await self.executor.amake(call, conn)
 
     @contextmanager
     def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
         """Lend a connection: yours if you give one, else one of the app's pool."""
-        with self._executor.connection(conn) as connection:
+        with self.executor.connection(conn) as connection:
             yield connection
 
     def close(self) -> None:
         """Close the connections; the app may be used again."""
-        self._executor.close()
+        self.executor.close()
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        await self._executor.aclose()
+        await self.executor.aclose()

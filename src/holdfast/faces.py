@@ -1,6 +1,6 @@
-"""The faces of the kernel: one entry each, under one name in SQL, Python, the command line, metrics and docs.
+"""The list of faces: each has one entry, and one name in SQL, Python, the command line, metrics and docs.
 
-The list holds dotted names that are loaded on use, so that every layer can read it and none imports a face.
+The entries are dotted names that are loaded on use, so that every layer can read the list and none imports a face.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -25,7 +25,7 @@ FACES: dict[str, str] = {  # each module holds its FACE
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What generic code knows of a face. Values that are dotted names (`module:attribute`) are loaded on use."""
+    """All that generic code knows of a face. Dotted names (`module:attribute`) are loaded on use."""
 
     name: str  # of its schema, its package, its commands and its page
     summary: str  # one line for people
@@ -37,6 +37,11 @@ class Face:
     handle: str | None = None  # called with the app and an id; returns the handle of what has that id
     id_form: str | None = None  # a regular expression of the ids that `handle` takes
     commands: str | None = None  # a typer app, `holdfast <name> …`
+    events: str | None = None  # the catalogue of what it publishes; its API then has the `watcher` that does
+    retry: str | None = (
+        None  # called with an id and a reason, returns the call; None where the kernel's `retry` will do
+    )
+    pages: Mapping[str, str] = field(default_factory=dict)  # files of docs/reference, each with what returns its text
 
     def folder(self) -> Traversable:
         """Find the folder of its SQL."""
@@ -44,7 +49,7 @@ class Face:
         return files(package) / folder
 
     def load(self, attribute: str) -> Any:
-        """Load what one of its dotted names stands for; None where it has none."""
+        """Load the object of one of its dotted names; None where it has none."""
         dotted = getattr(self, attribute)
         return None if dotted is None else load(dotted)
 
@@ -70,6 +75,16 @@ def all_faces() -> list[Face]:
 def face_of(machine: str) -> Face | None:
     """Find the face that brings a machine."""
     return next((each for each in all_faces() if machine in each.machines), None)
+
+
+def retries() -> dict[str, Any]:
+    """Map each machine whose rows are retried in its face's own way to the function that returns the call."""
+    return {machine: each.load("retry") for each in all_faces() if each.retry is not None for machine in each.machines}
+
+
+def events() -> dict[str, list[str]]:
+    """List the names of the events that each face publishes."""
+    return {each.name: list(each.load("events") or ()) for each in all_faces()}
 
 
 @contextmanager

@@ -6,6 +6,7 @@ exception writes its traceback into it.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
@@ -18,7 +19,7 @@ Event = Literal[
 ]  # fmt: skip
 ActorKind = Literal["worker", "api", "user", "scheduler", "system"]
 Level = Literal["debug", "info", "warn", "error"]
-RunOutcome = Literal["succeeded", "failed", "cancelled"]
+RunOutcome = Literal["succeeded", "failed", "cancelled", "partial", "undone"]  # partial: a run that ended with both
 Law = Literal["exponential", "power"]  # of waits that no list names
 
 
@@ -140,6 +141,24 @@ class JournalEntry:
     lease_id: int | None
     reason: str | None
     error: Any
+    login: str | None = None  # the login that named the actor, where it acted for somebody
+
+
+def error_text(error: Any) -> str:
+    """Put an error into words, as holdfast.error_text does: its message or, of one that has none, all of it."""
+    match error:
+        case {"message": message} if message is not None:
+            return str(message)
+        case None | str():
+            return error or ""
+        case _:
+            return json.dumps(error, ensure_ascii=False)
+
+
+def error_line(error: Any) -> str:
+    """Name an error's type and put it into words."""
+    kind = error.get("type") if isinstance(error, dict) else None
+    return f"{kind or 'error'}: {error_text(error)}"
 
 
 DEFAULT_LEASE = timedelta(seconds=300)  # where neither worker, kind nor claim names one

@@ -1,4 +1,4 @@
-"""Tells a function of things in a thread of its own: bounded, best effort, never in the way of who tells."""
+"""Calls functions in threads of their own, among them those that subscribed to events: bounded and best effort."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ import inspect
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from time import monotonic
+from types import UnionType
 from typing import Any, Generic, Protocol, TypeVar
+from uuid import UUID
 
 from holdfast import log
 
 T = TypeVar("T")
 Count = Callable[[bool], None]  # told of each delivery whether it went well
 MOST_WAITING = 10_000
+Fields = Mapping[str, type | UnionType]
 LAST_WORDS = 1.0  # seconds that a process which ends leaves to what was not told yet
 
 
 class BackgroundNotifier(Generic[T]):
-    """A function, plain or async, and what it is yet to be told. One that raises or hangs harms nobody else.
+    """Calls a function, plain or async, with what is passed to `tell`. One that raises or hangs harms nobody else.
 
-    The thread is made with the first thing to tell. `sort` is what the function is called in the log.
+    The thread starts with the first call. `sort` is what the function is called in the log.
     """
 
     def __init__(self, function: Callable[[T], Any], sort: str) -> None:
@@ -77,7 +82,7 @@ class BackgroundNotifier(Generic[T]):
 
 
 class Flushed(Protocol):
-    """Something that has things to tell."""
+    """Something with deliveries under way."""
 
     def flush(self, seconds: float) -> None: ...
 
@@ -100,3 +105,74 @@ def uncounted(_ok: bool, /) -> None:
 
 def _about(thing: Any) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in ("name", "step_id", "task_id") if hasattr(thing, name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a task or to one of its steps."""
+
+    name: str
+    at: datetime
+    task_id: UUID
+    step_id: int | None
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event in a face's catalogue: when it is published, and the fields of its payload."""
+
+    published_when: str
+    fields: Fields
+
+
+Subscriber = Callable[[Event], Any]
+
+
+class Subscribers:
+    """The subscribers of an app, by the names of events. Each has its own thread, so that none delays another."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[BackgroundNotifier[Event]]] = {}
+        self._later: BackgroundNotifier[Callable[[], None]] = BackgroundNotifier(lambda publish: publish(), "telling")
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there is a subscriber."""
+        return bool(self._by_name)
+
+    def want(self, names: Collection[str]) -> bool:
+        """Whether one of these events has a subscriber."""
+        return not self._by_name.keys().isdisjoint(names)
+
+    def add(self, names: Iterable[str], function: Subscriber) -> Callable[[], None]:
+        """Call a function with each event of these names; return a function that ends it."""
+        notifier = BackgroundNotifier(function, "subscriber")
+        for each in names:
+            self._by_name[each] = [*self._by_name.get(each, []), notifier]
+        return lambda: self._remove(notifier)
+
+    def publish(self, event: Event, count: Count = uncounted) -> None:
+        """Send an event to its subscribers; return at once."""
+        for each in self._by_name.get(event.name, ()):
+            each.tell(event, count)
+
+    def publish_now(self, name: str, task_id: UUID, step_id: int | None = None, /, **payload: Any) -> None:
+        """Publish an event that has just happened in this process."""
+        self.publish(Event(name, datetime.now(UTC), task_id, step_id, payload))
+
+    def call_later(self, publish: Callable[[], None]) -> None:
+        """Call a function in a thread, because it has to look up what it publishes; do nothing without subscribers."""
+        if self.are_there:
+            self._later.tell(publish, uncounted)
+
+    def flush(self, seconds: float) -> None:
+        """Wait until all is delivered, at most that long."""
+        flush_all([self._later, *self._notifiers()], seconds)
+
+    def _notifiers(self) -> list[BackgroundNotifier[Event]]:
+        return list({id(each): each for notifiers in self._by_name.values() for each in notifiers}.values())
+
+    def _remove(self, notifier: BackgroundNotifier[Event]) -> None:
+        kept = {name: [each for each in notifiers if each is not notifier] for name, notifiers in self._by_name.items()}
+        self._by_name = {name: notifiers for name, notifiers in kept.items() if notifiers}

@@ -55,10 +55,10 @@ class GroupOptions:
 class WorkerGroup:
     """The workers, and which of them are to end."""
 
-    def __init__(self, options: GroupOptions, said: IO[bytes]) -> None:
+    def __init__(self, options: GroupOptions, output: IO[bytes]) -> None:
         self.workers: list[WorkerProcess] = []
         self._options = options
-        self._said = said
+        self._output = output
         self._expected_to_end: list[WorkerProcess] = []
 
     def start(self, *queues: str, failpoint: str | None = None) -> WorkerProcess:
@@ -72,8 +72,8 @@ class WorkerGroup:
         process = subprocess.Popen(
             [*command, *served, "--concurrency", str(self._options.concurrency), "--supervised"],
             stdin=subprocess.PIPE,
-            stdout=self._said,
-            stderr=self._said,
+            stdout=self._output,
+            stderr=self._output,
             env=self._environment({} if failpoint is None else {"FAILPOINT": failpoint}),
             start_new_session=True,
         )
@@ -94,17 +94,17 @@ class WorkerGroup:
         for worker in self.workers:
             code = worker.process.poll()
             if code is not None and worker not in self._expected_to_end:
-                self._said.seek(0)
+                self._output.seek(0)
                 error = WorkerDied(
                     f"{worker.name} ended with exit code {code}",
                     where=worker.name,
                     next=f"start it again: {self._options.again}",
                 )
-                error.add_note(self._said.read()[-2000:].decode(errors="replace").strip())
+                error.add_note(self._output.read()[-2000:].decode(errors="replace").strip())
                 raise error
 
     def pause(self, worker: WorkerProcess) -> None:
-        """Stop it where it is: from here on it says nothing new to the database."""
+        """Stop it where it is: from here on it sends nothing new to the database."""
         worker.process.send_signal(signal.SIGSTOP)
 
     def resume(self, worker: WorkerProcess) -> None:
@@ -112,13 +112,13 @@ class WorkerGroup:
         worker.process.send_signal(signal.SIGCONT)
 
     def kill(self, worker: WorkerProcess) -> None:
-        """Kill it with -9: it has no say in it, and tells nobody."""
+        """Kill it with -9."""
         self._expected_to_end.append(worker)
         worker.process.kill()
         worker.process.wait()
 
     def end(self) -> None:
-        """Have them drain, and wait for it."""
+        """Let them drain, and wait for it."""
         for worker in self.workers:
             if worker.process.stdin is not None:
                 worker.process.stdin.close()
@@ -138,15 +138,15 @@ class WorkerGroup:
 
 def inherited() -> dict[str, str]:
     """Give the environment without the user's settings, but for those that a pooler needs."""
-    kept = os.environ.items()
-    return {name: value for name, value in kept if not name.startswith("HOLDFAST_") or name in OF_CONNECTIONS}
+    settings = os.environ.items()
+    return {name: value for name, value in settings if not name.startswith("HOLDFAST_") or name in OF_CONNECTIONS}
 
 
 @contextmanager
 def worker_group(options: GroupOptions) -> Iterator[WorkerGroup]:
     """Give a group without workers yet; all that it starts end with the block."""
-    with tempfile.TemporaryFile() as said:
-        group = WorkerGroup(options, said)
+    with tempfile.TemporaryFile() as output:
+        group = WorkerGroup(options, output)
         try:
             yield group
         finally:

@@ -25,7 +25,7 @@ def work(number: int) -> int:
 
 REFUSED = """
 from holdfast.kernel import calls
-hf.registry.also_say(lambda: calls.define_kind("a kind", policy="no policy of ours"))
+hf.registry.add_definition(lambda: calls.define_kind("a kind", policy="no policy of ours"))
 """
 
 

@@ -13,6 +13,7 @@ import pytest
 from psycopg import Connection
 
 from docs.pages import DOCS
+from holdfast import faces
 from scenarios.crew import Crew, Database, until
 
 DONE = 'holdfast_settled_total{event="succeeded",kind="doze"} 1.0'
@@ -32,10 +33,11 @@ def generator() -> Any:
     return module
 
 
-PAGES = ["configuration.md", "errors.md", "events.md", "flow.schema.json", "machines.md", "metrics.md"]
+PAGES = ["configuration.md", "errors.md", "events.md", "machines.md", "metrics.md"]
+OF_FACES = [name for face in faces.all_faces() for name in face.pages]
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *OF_FACES])
 def test_a_generated_page_is_up_to_date(db: Connection[Any], name: str) -> None:
     """Deliver: reference pages from the real thing."""
     written = (DOCS / "reference" / name).read_text("utf-8")

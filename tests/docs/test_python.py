@@ -12,6 +12,7 @@ from typing import get_overloads
 import holdfast
 from docs.pages import DOCS
 from holdfast import Continue, Ctx, Fail, Holdfast, Retry, RetryPolicy, Snooze, errors
+from holdfast.flow.api import Flows
 from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
 from holdfast.flow.define import Flow
 from holdfast.flow.handle import FlowRun
@@ -46,6 +47,7 @@ def there() -> set[str]:
     owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx, "flow": Flow, "run": FlowRun}
     makers = [Holdfast, RetryPolicy, Retry, Snooze, Fail, Continue, Backoff, ReenqueueDelays, StepRetry]
     lines = {line for name, owner in owners.items() for line in members(name, owner)}
+    lines.add(signature("hf.flow", Flows.__call__))
     return lines | {signature(each.__name__, each) for each in makers}
 
 

@@ -22,8 +22,8 @@ from holdfast import Ctx, Fail, Holdfast, Retry, Snooze, failpoints
 from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.errors import RefusedError
 from holdfast.flow import calls as flow_calls
-from holdfast.flow.calling import parameter, shaped
 from holdfast.flow.define import Flow
+from holdfast.flow.wrappers import parameter, shaped
 from holdfast.handlers import inputs
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
@@ -31,7 +31,7 @@ from holdfast.kernel.db import run
 from holdfast.models import Json, Outcome, Release, Settlement
 from holdfast.testing import Clock
 from holdfast.worker.attempt import Attempt, Batch, lease_clock
-from holdfast.worker.execute import attempt
+from holdfast.worker.execute import run_handler
 from properties.database import wipe
 
 LEASE = timedelta(seconds=30)
@@ -172,7 +172,7 @@ class Stage:
         self._fate, self._called = fate, None
         place = {"dies": "before_commit:raise", "unheard": "after_commit:raise"}.get(fate.what, "")
         with armed(place):
-            outcome = attempt(held.one)
+            outcome = run_handler(held.one)
         if self._called is not None:
             assert self._called == held.given, f"{held.step.name} was called with {self._called}"
         settled_itself = held.one.settled is not None or (fate.what == "unheard" and self._has_expanded(held))

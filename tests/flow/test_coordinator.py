@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from holdfast import Ctx, Fail, Holdfast, Retry
-from holdfast.flow.coordinate import Coordinator
+from holdfast.flow.coordinator import Coordinator
+from holdfast.flow.decisions import Decision
 from holdfast.flow.events import Event
-from holdfast.flow.finalize import Decision
 from holdfast.testing import Clock, drain, recorded
 from worker.running import DB, until, working
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.own_database]  # it reads how often functions were called
 DIES = """
 import os, signal, sys
 from holdfast import Holdfast

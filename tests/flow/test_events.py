@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from holdfast import Ctx, Fail, Holdfast, Retry
+from holdfast.flow.decisions import Decision
 from holdfast.flow.define import Flow
 from holdfast.flow.events import CATALOGUE
-from holdfast.flow.finalize import Decision
 from holdfast.testing import Clock, drain, recorded, run_flow
 
 pytestmark = pytest.mark.one_server

@@ -16,7 +16,7 @@ from holdfast.flow.events import CATALOGUE, Event
 from holdfast.testing import drain
 from worker.running import DB, burst, metric, until, working
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.own_database]  # it reads how often functions were called
 
 
 @pytest.fixture
@@ -194,17 +194,15 @@ def test_a_start_inside_a_transaction_of_the_callers_is_not_told(hf: Holdfast, o
     assert told == []
 
 
-def test_an_app_without_subscribers_asks_and_wires_nothing(hf: Holdfast, order: Flow, db: DB) -> None:
+def test_an_app_without_subscribers_asks_and_tells_nothing(hf: Holdfast, order: Flow, db: DB) -> None:
     """T-86: not one statement for it."""
     db.execute("alter database current_name set track_functions = 'all'".replace("current_name", db.info.dbname))
     order.start(order_id=7)
 
     worker = burst(hf)
 
-    assert worker.settler.asks is None
-    assert worker.settler.told is None
-    assert worker.claimer.claimed is None
-    assert worker.claimer.begun is None
+    assert not worker.hooks.is_watched
+    assert not worker.hooks.wants_endings
     db.execute("select pg_stat_force_next_flush()")
     assert asked(db) == {}
 
@@ -242,4 +240,4 @@ def asked(db: DB) -> dict[str, int]:
 
 def test_every_name_says_what_it_tells() -> None:
     """T-147."""
-    assert all(entry.tells.endswith(".") and entry.fields for entry in CATALOGUE.values())
+    assert all(entry.published_when.endswith(".") and entry.fields for entry in CATALOGUE.values())

@@ -42,6 +42,7 @@ def limit(db: DB, address: str, what: str, most: int) -> None:
     db.execute(LIMITS[what].format(limit=sql.Literal(most), **parts))
 
 
+@pytest.mark.own_database  # its limit is not a row
 @pytest.mark.parametrize("what", ["role", "database"])
 def test_a_limit_that_is_reached_is_named(db: DB, limited: str, what: str) -> None:
     limit(db, limited, what, 1 if what == "role" else 2)  # the database has the test's own connection

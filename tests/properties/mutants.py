@@ -62,8 +62,8 @@ FREED_LATER = ", clock); perform holdfast.tally_runs(holdfast.free_children(ids,
 OUTCOMES_BY_STEP = """from (select x || jsonb_build_object('lease_id', r.lease_id) as j
           from jsonb_array_elements(settle_others.outcomes) x
           join holdfast.steps r on r.id = (x ->> 'step_id')::bigint) y,"""
-OURS = "(allowed is null or s.tenant = any (allowed))"
-MAY_SETTLE = "(settle_others.allowed is null or s.tenant = any (settle_others.allowed))"
+OURS = "holdfast.matches_any(allowed, s.tenant)"
+MAY_SETTLE = "holdfast.matches_any(settle_others.allowed, s.tenant)"
 
 # fmt: off
 EDITED = [
@@ -140,19 +140,20 @@ EDITED = [
     Edited("run of a machine that is not found", g.a_row_begins_in_an_initial_state,
            "journal_new_runs", "s.is_initial is not true", "not s.is_initial"),
     Edited("start for any tenant", g.a_login_starts_for_its_own_tenants,
-           "check_tenant", "if allowed is not null and", "if false and"),
+           "check_tenant", "if not holdfast.matches_any(allowed, check_tenant.tenant)", "if false"),
     Edited("claim for any tenant", g.a_login_works_for_its_own_tenants,
            "claim_steps", "holdfast.narrow_tenants(claim_steps.tenants)", "claim_steps.tenants"),
     Edited("done for any tenant", g.a_login_works_for_its_own_tenants, "succeed_steps",
-           "and (succeed_steps.allowed is null or s.tenant = any (succeed_steps.allowed))", ""),
+           "and holdfast.matches_any(succeed_steps.allowed, s.tenant)", ""),
     Edited("settled for any tenant", g.a_login_works_for_its_own_tenants, "settle_others", MAY_SETTLE, "true"),
-    Edited("renewed for any tenant", g.a_login_works_for_its_own_tenants, "renew_leases", f"and {OURS}", ""),
+    Edited("renewed for any tenant", g.a_login_works_for_its_own_tenants, "renew_leases",
+           f"and {OURS} for no", "for no"),
     Edited("noted for any tenant", g.a_login_works_for_its_own_tenants,
-           "note", "or (allowed is not null and step.tenant <> all (allowed))", ""),
+           "note", "or not holdfast.matches_any(allowed, step.tenant)", ""),
     Edited("wish for any tenant's step", g.a_login_wishes_for_its_own_tenants,
            "wish", f"and {OURS} for update", "for update"),
     Edited("wish for any tenant's run", g.a_login_wishes_for_its_own_tenants,
-           "wish", "and (allowed is null or r.tenant = any (allowed))", ""),
+           "wish", "and holdfast.matches_any(allowed, r.tenant)", ""),
 ]
 MAIMED = [
     Maimed("lease numbers that begin again", s.lease_numbers_only_grow,

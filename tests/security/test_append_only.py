@@ -1,4 +1,4 @@
-"""The journal and the notes stay as they were written, whoever asks."""
+"""The journal, the notes and the pauses stay as they were written, whoever asks."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from security.conftest import Login
 
 DB = Connection[Any]
 EVERYBODY = ["hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner", "hf_migrator", "superuser"]
-CHANGES = ["update {} set tenant = 'x'", "delete from {}", "truncate {}", "truncate {} cascade"]
+CHANGES = ["update {} set at = now()", "delete from {}", "truncate {}", "truncate {} cascade"]
 
 
 @pytest.fixture
 def written(db: DB) -> list[str]:
-    """Write a move and a note, and name the tables that hold them: the parents and their partitions of this month."""
+    """Write a move, a note and a pause, and name their tables: the parents and their partitions of this month."""
     run(db, calls.start_task("x"))
     (step,) = run(db, calls.claim_steps("w"))
     run(db, calls.note(step.step_id, step.lease_id, "info", "hello"))
+    run(db, calls.pause_queue("default"))
     parts = db.execute(
         """select distinct tableoid::regclass::text from holdfast.journal
            union select distinct tableoid::regclass::text from holdfast.notes"""
     )
-    return ["holdfast.journal", "holdfast.notes", *(name for (name,) in parts)]
+    return ["holdfast.journal", "holdfast.notes", "holdfast.queue_pauses", *(name for (name,) in parts)]
 
 
 def rows(db: DB) -> list[Any]:
-    journal = db.execute("select row_to_json(j)::text from holdfast.journal j order by id").fetchall()
-    return journal + db.execute("select row_to_json(n)::text from holdfast.notes n order by id").fetchall()
+    tables = ("journal", "notes", "queue_pauses")
+    return [db.execute(f"select row_to_json(t)::text from holdfast.{name} t order by id").fetchall() for name in tables]
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
@@ -44,7 +45,7 @@ def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str]
     user = db if role == "superuser" else login(role)
     if role == "hf_migrator":
         user.execute("set role hf_owner")
-    assert len(written) == 4
+    assert len(written) == 5
 
     for table in written:
         for change in CHANGES:

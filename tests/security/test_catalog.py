@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from holdfast.kernel import sources
 from holdfast.testing import Template
 from scenarios.proof import Proof
 
@@ -17,8 +18,9 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 
 # The manifest: what each role may call. A function that is not named here is for the kernel alone.
 READING = {
-    "allowed_tenants", "backoff", "chance", "clock", "is_due", "is_live", "live_workers", "partitions_ahead",
-    "policy_of", "run_results", "step_policy", "step_results",
+    "allowed_tenants", "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker",
+    "is_own_worker", "is_success", "live_workers", "matches", "matches_any", "partitions_ahead", "policy_of",
+    "run_results", "step_policy", "step_results", "worker_standing",
     "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
     "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",
@@ -60,7 +62,7 @@ MANIFEST = {
 # Tables that a runtime role reads; the others it does not even see.
 READABLE = {
     "edges", "installed", "journal", "kinds", "machine_moves", "machine_states", "machines", "migrations",
-    "note_keys", "notes", "policies", "queues", "run_steps", "runs", "steps", "workers",
+    "note_keys", "notes", "policies", "queue_pauses", "queues", "run_steps", "runs", "steps", "workers",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
     "audit_logs", "tasks",
     "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",
@@ -75,7 +77,9 @@ def db(template: Template) -> Iterator[DB]:
 
 
 def names(db: DB, query: str, *arguments: Any) -> list[str]:
-    return [name for (name,) in db.execute(query, arguments)]
+    """Run a query about our schemas, `:ours` in its text; return its only column."""
+    ours = f"'{{{','.join(sources.schemas())}}}'::regnamespace[]"
+    return [name for (name,) in db.execute(query.replace(":ours", ours), arguments)]
 
 
 @pytest.mark.parametrize("role", RUNTIME)
@@ -84,7 +88,7 @@ def test_each_role_may_call_what_the_manifest_says(db: DB, role: str, proof: Pro
     allowed = names(
         db,
         """select replace(p.pronamespace::regnamespace || '.' || p.proname, 'holdfast.', '') from pg_proc p
-            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
+            where p.pronamespace = any (:ours)
               and has_function_privilege(%s, p.oid, 'execute')""",
         role,
     )
@@ -102,7 +106,7 @@ def test_nobody_may_call_a_function_because_everybody_may(db: DB) -> None:
             db,
             """select p.oid::regprocedure::text
                  from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-                where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[]) and a.grantee = 0""",
+                where p.pronamespace = any (:ours) and a.grantee = 0""",
         )
 
     assert public == []
@@ -113,7 +117,7 @@ def test_a_function_that_acts_as_its_owner_pins_its_search_path(db: DB) -> None:
     unpinned = names(
         db,
         """select p.oid::regprocedure::text from pg_proc p join pg_language l on l.oid = p.prolang
-            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
+            where p.pronamespace = any (:ours)
               and (p.prosecdef or l.lanname = 'plpgsql')
               and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
     )
@@ -126,7 +130,7 @@ def test_a_function_without_a_pinned_path_was_bound_when_it_was_made(db: DB) -> 
     loose = names(
         db,
         """select p.oid::regprocedure::text from pg_proc p
-            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[]) and p.prosqlbody is null
+            where p.pronamespace = any (:ours) and p.prosqlbody is null
               and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp']""",
     )
 
@@ -138,10 +142,10 @@ def test_the_owner_owns_everything_and_cannot_log_in(db: DB) -> None:
     owners = names(
         db,
         """select pg_get_userbyid(o.owner) from (
-             select c.relowner from pg_class c where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[])
-             union select p.proowner from pg_proc p where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
-             union select t.typowner from pg_type t where t.typnamespace = any ('{holdfast,work,flow}'::regnamespace[])
-             union select n.nspowner from pg_namespace n where n.nspname in ('holdfast', 'work', 'flow')) o (owner)""",
+             select c.relowner from pg_class c where c.relnamespace = any (:ours)
+             union select p.proowner from pg_proc p where p.pronamespace = any (:ours)
+             union select t.typowner from pg_type t where t.typnamespace = any (:ours)
+             union select n.nspowner from pg_namespace n where n.oid = any (:ours)) o (owner)""",
     )
     owner = db.execute(
         """select r.rolsuper, r.rolcanlogin, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb
@@ -170,7 +174,7 @@ def test_no_runtime_role_may_change_a_table(db: DB, role: str) -> None:
     writable = names(
         db,
         """select c.relname from pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
-            where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[]) and not (c.relkind = 'v' and 28 = (
+            where c.relnamespace = any (:ours) and not (c.relkind = 'v' and 28 = (
                     select bit_or(t.tgtype & 28) from pg_trigger t  -- instead of insert, delete and update
                      where t.tgrelid = c.oid and t.tgtype & 65 = 65 and t.tgfoid in (
                        'work.refuse_write'::regproc, 'flow.refuse_write'::regproc, 'flow.take_adjustment'::regproc)))
@@ -179,7 +183,7 @@ def test_no_runtime_role_may_change_a_table(db: DB, role: str) -> None:
            union all
            select c.relname || '.' || f.attname
              from pg_class c join pg_attribute f on f.attrelid = c.oid, aclexplode(f.attacl) a
-            where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[])""",
+            where c.relnamespace = any (:ours)""",
         role,
     )
 
@@ -192,7 +196,7 @@ def test_a_runtime_role_reads_what_the_manifest_says(db: DB, role: str) -> None:
     readable = names(
         db,
         """select c.relname from pg_class c
-            where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[]) and c.relkind in ('r', 'p', 'v', 'm')
+            where c.relnamespace = any (:ours) and c.relkind in ('r', 'p', 'v', 'm')
               and has_table_privilege(%s, c.oid, 'select')""",
         role,
     )
@@ -205,7 +209,7 @@ def test_every_view_asks_for_its_readers_rights(db: DB) -> None:
     views = names(
         db,
         """select c.relname from pg_class c
-            where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[]) and c.relkind = 'v'
+            where c.relnamespace = any (:ours) and c.relkind = 'v'
               and not coalesce(c.reloptions, '{}') @> array['security_invoker=true']""",
     )
 
@@ -218,7 +222,7 @@ def test_every_table_with_a_tenant_has_forced_row_security(db: DB) -> None:
         column: names(
             db,
             """select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = %s
-                where c.relnamespace = any ('{holdfast,work,flow}'::regnamespace[])
+                where c.relnamespace = any (:ours)
                   and c.relkind in ('r', 'p') and not c.relispartition
                   and not (c.relrowsecurity and c.relforcerowsecurity
                            and exists (select from pg_policy p where p.polrelid = c.oid))""",

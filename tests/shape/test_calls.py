@@ -6,7 +6,9 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,17 +16,18 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from holdfast.flow import calls as flow
+from holdfast import faces
 from holdfast.kernel import calls, sources
 from holdfast.kernel.call import Call
-from holdfast.models import ActorKind, Event, JournalEntry, Json, Level
+from holdfast.models import ActorKind, Event, JournalEntry, Json, Level, RunOutcome
 from holdfast.testing import Template
 
 DB = Connection[Any]
 
+FACES = [f"holdfast.{name}.calls" for name in faces.FACES]
 MADE = [
     make
-    for module in (calls, flow)
+    for module in (calls, *(import_module(name) for name in FACES if find_spec(name) is not None))
     for name, make in inspect.getmembers(module, inspect.isfunction)
     if make.__module__ == module.__name__ and str(make.__annotations__.get("return")).startswith("Call[")
 ]
@@ -107,6 +110,7 @@ def test_a_journal_entry_has_the_columns_of_the_journal(catalog: DB) -> None:
         (Event, "machine_moves", "known_event", {"by_hand", "created"}),
         (ActorKind, "machine_moves", "known_actors", set()),
         (Level, "notes", "known_level", set()),
+        (RunOutcome, "machine_states", "known_outcome", set()),
     ],
 )
 def test_python_knows_the_words_that_sql_knows(

@@ -218,3 +218,13 @@ def inserted(db: DB, machine: Machine, values: dict[str, Any]) -> str | None:
     except psycopg.Error as error:
         return error.sqlstate
     return None
+
+
+def test_only_a_run_ends_in_part(db: DB) -> None:
+    """A step has one outcome; its run would count one that is partial nowhere."""
+    odd = db.execute(
+        """select machine, state from holdfast.machine_states join holdfast.machines using (machine)
+            where subject = 'step' and outcome = 'partial'"""
+    )
+
+    assert odd.fetchall() == []

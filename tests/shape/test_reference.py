@@ -9,11 +9,12 @@ from typing import Any
 from psycopg import Connection
 
 from holdfast import errors
+from holdfast.kernel import sources
 
 DB = Connection[Any]
 TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "sql.md").read_text("utf-8")
 # A default is what stands between two commas; one has a call in it.
-SIGNATURE = re.compile(r"^    ((?:holdfast|work|flow)\.\w+)\(((?:[^()]|\(\))*)\)", re.MULTILINE)
+SIGNATURE = re.compile(rf"^    ((?:{'|'.join(sources.schemas())})\.\w+)\(((?:[^()]|\(\))*)\)", re.MULTILINE)
 EXAMPLE = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -23,9 +24,10 @@ def test_every_public_function_is_there_with_its_parameters(db: DB) -> None:
     public = db.execute(
         """select p.pronamespace::regnamespace || '.' || p.proname, coalesce(p.proargnames[:p.pronargs], '{}')
              from pg_proc p
-            where p.pronamespace = any ('{holdfast,work,flow}'::regnamespace[])
+            where p.pronamespace = any (%s::regnamespace[])
               and exists (select from unnest(array['hf_producer', 'hf_worker', 'hf_reader', 'hf_operator']) r
-                           where has_function_privilege(r, p.oid, 'execute'))"""
+                           where has_function_privilege(r, p.oid, 'execute'))""",
+        [sources.schemas()],
     )
 
     assert written == dict(public.fetchall())

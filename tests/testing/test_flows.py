@@ -10,8 +10,8 @@ import pytest
 
 from holdfast import Ctx, Holdfast, Retry, RunFailed, WaitTimedOut
 from holdfast.flow.backoff import Backoff
+from holdfast.flow.decisions import Decision, Durable
 from holdfast.flow.define import Flow
-from holdfast.flow.finalize import Decision, Durable
 from holdfast.testing import Clock, drain, fail_with, failing, on_database, run_flow
 from worker.running import DB, working
 

@@ -14,6 +14,8 @@ from holdfast.kernel import calls
 from holdfast.kernel.arrays import Bigints
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, CompletedInput, Ending
+from holdfast.notify import Subscribers
+from toy.events import publish
 
 
 def askers(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[CompletedInput]:
@@ -30,7 +32,7 @@ class Toys:
 
     def __init__(self, app: Holdfast) -> None:
         self._app = app
-        self.watcher = Watcher()
+        self.watcher = Watcher(app.subscribers)
 
     def wish(self, function: Callable[..., Any]) -> None:
         """Serve a kind of wish; the handler takes `asker`, which is in no step's input."""
@@ -66,7 +68,8 @@ class Watcher:
 
     face = "toy"
 
-    def __init__(self) -> None:
+    def __init__(self, subscribers: Subscribers) -> None:
+        self._subscribers = subscribers
         self.claimed_kinds: list[str] = []
         self.begun_kinds: list[str] = []
         self.endings: list[tuple[str, str]] = []
@@ -84,6 +87,7 @@ class Watcher:
     def ended(self, _worker: str, endings: list[Ending], answers: list[Any] | None, _count: Any) -> None:
         self.endings += [(ending.kind, ending.event) for ending in endings]
         self.answers += answers or []
+        publish(self._subscribers, endings)
 
     def flush(self, _seconds: float) -> None:
         return

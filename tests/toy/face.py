@@ -13,4 +13,7 @@ FACE = Face(
     handle="toy.api:handle",
     id_form=r"list-[0-9a-f-]{36}",
     commands="toy.cli:app",
+    events="toy.events:CATALOGUE",
+    retry="toy.retry:grant_again",
+    pages={"toy.md": "toy.events:page"},
 )

@@ -225,7 +225,7 @@ def test_a_task_that_is_found_resets_the_interval(hf: Holdfast) -> None:
 
     slept: list[float] = []
     worker = worker_of(hf, listens=False)
-    worker.meters.polls = slept.append  # type: ignore[method-assign]
+    worker.meters.poll_interval.set = slept.append  # type: ignore[method-assign]
     with running(worker):
         until(lambda: len(slept) >= 3, "a third sleep")
         count.start().wait(timeout=30)

@@ -21,7 +21,7 @@ TYPE_THE_COUNT_ABOVE = 100
 DONE = {"retry": "retried", "resolve": "resolved"}
 
 
-def act_on_each(ids: Sequence[str], action: Callable[[str], Call[str]], *, as_json: bool) -> None:
+def act_on_each(ids: Sequence[str], action: Callable[[DB, str], Call[str]], *, as_json: bool) -> None:
     """Act on one id after the other, whether or not another was refused; ends with the code of the first refusal."""
     for subject in ids:
         parse_id(subject)  # before anything is moved
@@ -30,7 +30,7 @@ def act_on_each(ids: Sequence[str], action: Callable[[str], Call[str]], *, as_js
     with opened() as connection:
         for subject in ids:
             try:
-                (state,) = db.run(connection, action(subject))
+                (state,) = db.run(connection, action(connection, subject))
                 done.append({"id": subject, "state": state})
             except RefusedError as error:
                 refusals.append(error)

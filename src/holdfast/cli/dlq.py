@@ -19,6 +19,8 @@ from holdfast.kernel import calls
 from holdfast.kernel.query import as_mapping, moment_ago
 from holdfast.reads import dead_letter
 from holdfast.reads.dead_letter import Scope, Verb
+from holdfast.reads.retry import retry_call
+from holdfast.reads.run_detail import parse_id
 
 app = typer.Typer(help="The dead letter: steps that failed for good.", no_args_is_help=True)
 
@@ -103,7 +105,7 @@ def retry(
     """Try dead steps again, by their ids or all that a filter finds."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
-        act_on_each(ids, lambda subject: calls.retry(subject, reason), as_json=as_json)
+        act_on_each(ids, lambda db, subject: retry_call(db, parse_id(subject), reason), as_json=as_json)
         return
     _by_filter("retry", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
 
@@ -125,7 +127,7 @@ def resolve(
     """Say that a person has dealt with dead steps: what waits for them goes on."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
-        act_on_each(ids, lambda subject: calls.resolve(subject, reason), as_json=as_json)
+        act_on_each(ids, lambda _, subject: calls.resolve(subject, reason), as_json=as_json)
         return
     _by_filter("resolve", (kind, queue, tenant, since), everything=everything, reason=reason, yes=yes, as_json=as_json)
 

@@ -27,6 +27,7 @@ from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.kernel import calls
 from holdfast.kernel.query import moment_ago
 from holdfast.reads import run_list, run_page
+from holdfast.reads.retry import retry_call
 from holdfast.reads.run_detail import parse_id
 from holdfast.reads.run_list import Asked, Page, Wanted
 
@@ -125,14 +126,14 @@ def watch(
 @output_options
 def cancel(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Cancel runs or steps, held or not; a worker that has one learns so."""
-    act_on_each(ids, lambda subject: calls.cancel(subject, reason), as_json=as_json)
+    act_on_each(ids, lambda _, subject: calls.cancel(subject, reason), as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast runs retry 42 43 --reason "the shop is back"')
 @output_options
 def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
     """Try failed steps again, or all failed steps of a run, with a fresh budget of tries."""
-    act_on_each(ids, lambda subject: calls.retry(subject, reason), as_json=as_json)
+    act_on_each(ids, lambda db, subject: retry_call(db, parse_id(subject), reason), as_json=as_json)
 
 
 def _cells(row: Asked) -> list[object]:

@@ -60,7 +60,7 @@ class DeadlineConnection(Connection[Any]):
 
 
 class AsyncDeadlineConnection(AsyncConnection[Any]):
-    """Does as `Bounded` does."""
+    """The async twin of `DeadlineConnection`."""
 
     patience: float | None = None
 
@@ -95,7 +95,7 @@ def within(connection: Connection[Any] | AsyncConnection[Any], patience: timedel
 
 
 def connect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> DeadlineConnection:
-    """Open a connection in autocommit, or say why there is none."""
+    """Open a connection in autocommit; raises an error that tells why there is none."""
     with _translated_connect(dsn):
         return DeadlineConnection.connect(dsn, **options(timeout))
 
@@ -108,7 +108,7 @@ async def aconnect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> AsyncDeadlineC
 
 @contextmanager
 def connection_to(dsn: str) -> Iterator[DeadlineConnection]:
-    """Open a connection for statements of the caller's own; should it break, say so in our words."""
+    """Open a connection for statements of the caller's own, and raise our errors for those of the driver."""
     with connect(dsn) as connection:
         try:
             yield connection
@@ -148,7 +148,7 @@ def _translated_connect(dsn: str) -> Iterator[None]:
 
 
 def why_not_connected(said: str) -> errors.DatabaseError:
-    """Tell apart why there is no connection: the driver reports it in words, without a code."""
+    """Find our error for a failed connect by its text; the driver gives no code."""
     if _REFUSED_LOGIN.search(said):
         return errors.LoginRefused(
             f"the server refused the login: {said}",

@@ -123,7 +123,7 @@ def open_pool(dsn: str, size: int) -> Pool:
 async def open_async_pool(dsn: str, size: int) -> AsyncPool:
     """Make a pool for the loop that is running, as `open_pool` does."""
     kwargs = aoptions()
-    made: AsyncPool = AsyncConnectionPool(
+    pool: AsyncPool = AsyncConnectionPool(
         dsn,
         min_size=0,
         max_size=size,
@@ -132,13 +132,13 @@ async def open_async_pool(dsn: str, size: int) -> AsyncPool:
         check=acheck,
         open=False,
     )
-    await made.open()
-    return made
+    await pool.open()
+    return pool
 
 
 @contextmanager
 def lent(pool: Pool, patience: timedelta) -> Iterator[DeadlineConnection]:
-    """Lend a connection, or say that none was to be had."""
+    """Lend a connection; raises an error that tells why none is free."""
     try:
         connection = pool.getconn(timeout=patience.total_seconds())
     except PoolTimeout as error:
@@ -152,7 +152,7 @@ def lent(pool: Pool, patience: timedelta) -> Iterator[DeadlineConnection]:
 
 @asynccontextmanager
 async def alent(pool: AsyncPool, patience: timedelta) -> AsyncIterator[AsyncDeadlineConnection]:
-    """Do as `lent` does."""
+    """The async twin of `lent`."""
     try:
         connection = await pool.getconn(timeout=patience.total_seconds())
     except PoolTimeout as error:
@@ -165,19 +165,19 @@ async def alent(pool: AsyncPool, patience: timedelta) -> AsyncIterator[AsyncDead
 
 
 def check(connection: Connection[Any]) -> None:
-    """Raise if the connection is no longer there. It is asked only where it has said something by itself."""
+    """Raise if the connection is gone. The server is asked only if it has sent something by itself."""
     if _has_something_to_read(connection):
         ConnectionPool.check_connection(connection)
 
 
 async def acheck(connection: AsyncConnection[Any]) -> None:
-    """Do as `check` does."""
+    """The async twin of `check`."""
     if _has_something_to_read(connection):
         await AsyncConnectionPool.check_connection(connection)
 
 
 def _has_something_to_read(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """A server that closes an idle connection says so; one that says nothing is there, or will not answer either."""
+    """A server that closes an idle connection sends a message; one that is silent lives, or will not answer either."""
     if connection.closed:
         return True
     socket = select.poll()

@@ -23,7 +23,7 @@ Answers = dict[str, list[Any] | None]  # by name of the query; None where the da
 class WorkerConnection:
     """One connection, made when it is needed and made anew after it broke."""
 
-    def __init__(self, dsn: str, deadline: float) -> None:
+    def __init__(self, dsn: str, deadline: timedelta) -> None:
         self._dsn = dsn
         self._deadline = deadline
         self._connection: AsyncConnection[Any] | None = None
@@ -31,7 +31,7 @@ class WorkerConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is there, as far as one can tell without using it."""
+        """Whether the connection is open, as far as can be known without using it."""
         return self._connection is not None and not self._connection.closed
 
     async def open(self) -> AsyncConnection[Any]:
@@ -39,11 +39,12 @@ class WorkerConnection:
         if self._connection is None or self._connection.closed or self._connection.broken:
             await self.close()
             try:
-                async with asyncio.timeout(self._deadline):
+                async with asyncio.timeout(self._deadline.total_seconds()):
                     self._connection = await aconnect(self._dsn)
             except TimeoutError:
                 raise Unreachable(
-                    f"no PostgreSQL answered within {self._deadline:g} s", next="check that the server runs"
+                    f"no PostgreSQL answered within {self._deadline.total_seconds():g} s",
+                    next="check that the server runs",
                 ) from None
         return self._connection
 
@@ -51,7 +52,7 @@ class WorkerConnection:
         """Make a call within the deadline. One that was cut off leaves no connection: its answer may still come."""
         connection = await self.open()
         try:
-            with tracing.span(call.function), within(connection, timedelta(seconds=self._deadline)):
+            with tracing.span(call.function), within(connection, self._deadline):
                 return await db.arun(connection, call)
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             if db.is_lost(connection, error):

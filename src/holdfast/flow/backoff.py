@@ -6,7 +6,7 @@ import math
 import random
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
@@ -149,6 +149,10 @@ class StepRetry:
             law="power", longest=server, jitter=backoff.jitter, jitter_in_seconds=True, longest_retry_after=server,
             retryable=self.retryable,
         )  # fmt: skip
+
+    def without_waits(self) -> StepRetry:
+        """Return the same law, by which a failure is retried at once."""
+        return replace(self, backoff=replace(self.backoff, bypass=True))
 
     def _waits(self) -> list[timedelta]:
         """List the waits that the power law does not give: beyond the list too, until it is past the list's longest."""

@@ -1,4 +1,4 @@
-"""The context of a flow: what a start takes and what its steps see, checked by types and kept as JSON."""
+"""The context of a flow: the input of a start, which its steps read. Types check it, JSON keeps it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
 from holdfast.errors import BadInput, BadTask, InputRefused
-from holdfast.flow.yaml.extra import needs_extra
+from holdfast.flow.yaml import needs_extra
 from holdfast.handlers.signature import validation_text
 from holdfast.kernel import finite
 from holdfast.models import Json
@@ -24,8 +24,8 @@ _OPEN = {"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"}  # with t
 class Context(Protocol):
     """A check of contexts."""
 
-    def write(self, given: Any) -> Json:
-        """Check a context, and write it as JSON; raises InputRefused, or BadInput for NaN and infinity."""
+    def write(self, value: Any) -> Json:
+        """Check a context and write it as JSON; raise InputRefused, or BadInput for NaN and infinity."""
 
     def schema(self) -> dict[str, Any]:
         """Describe it as JSON Schema."""
@@ -41,14 +41,14 @@ class Field:
 
 
 class Fields:
-    """What the steps of a flow take out of its context, put together as they are defined."""
+    """The fields of a context, collected from the parameters of the flow's steps."""
 
     def __init__(self, flow: str) -> None:
         self._flow = flow
         self._fields: dict[str, Field] = {}
 
     def add(self, step: str, parameter: inspect.Parameter, hint: Any) -> None:
-        """Note that a step takes a field; refuse one that another step takes as something else."""
+        """Record that a step takes a field; reject another type than the one in other steps."""
         name, is_required = parameter.name, parameter.default is parameter.empty
         other = self._fields.get(name)
         if other is None or (other.hint is Any and hint is not Any):
@@ -67,15 +67,15 @@ class Fields:
             self._fields[name] = replace(other, is_required=True)
 
     def typed(self) -> Any:
-        """Give the type of the whole context."""
+        """Return the type of the whole context."""
         types = {n: f.hint if f.is_required else NotRequired[f.hint] for n, f in self._fields.items()}
-        made = cast("Any", TypedDict)(f"{self._flow} context", types)
-        made.__pydantic_config__ = ConfigDict(extra="forbid")
-        return made
+        typed = cast("Any", TypedDict)(f"{self._flow} context", types)
+        typed.__pydantic_config__ = ConfigDict(extra="forbid")
+        return typed
 
 
 class Typed:
-    """A context by its type: a pydantic model, a dataclass, a TypedDict, or what the steps take put together."""
+    """A context by its type: a pydantic model, a dataclass, a TypedDict, or the collected fields of the steps."""
 
     def __init__(self, flow: str, hint: Any) -> None:
         self._flow = flow
@@ -88,10 +88,10 @@ class Typed:
                 next="take a pydantic model, a dataclass or plain JSON types",
             ) from error
 
-    def write(self, given: Any) -> Json:
+    def write(self, value: Any) -> Json:
         """Check a context, and write it as JSON."""
         try:
-            checked = self._adapter.validate_python(given)
+            checked = self._adapter.validate_python(value)
             text = self._adapter.dump_json(checked).decode()
         except ValidationError as error:
             raise InputRefused(
@@ -103,9 +103,9 @@ class Typed:
             raise InputRefused(
                 f"flow {self._flow}: the context is no JSON: {error}", where="context", next=self._usage()
             ) from None
-        if said := finite.complaint(self._adapter, checked, text, "context"):
+        if complaint := finite.complaint(self._adapter, checked, text, "context"):
             raise BadInput(
-                f"flow {self._flow} cannot be started: {said}",
+                f"flow {self._flow} cannot be started: {complaint}",
                 next="JSON has no such number, pass None or text instead",
             )
         return Json(text)
@@ -119,26 +119,26 @@ class Typed:
         return f"its context has ({', '.join(fields)})"
 
 
-def read_context(flow: str, given: Any) -> Context:
-    """Make the check of a context out of what a flow says of it: a type, a JSON Schema, or a check as it stands."""
-    if isinstance(given, Context) and not isinstance(given, type):
-        return given
-    if isinstance(given, Mapping):
+def read_context(flow: str, declared: Any) -> Context:
+    """Return the check of a declared context: of a type, of a JSON Schema, or a check itself."""
+    if isinstance(declared, Context) and not isinstance(declared, type):
+        return declared
+    if isinstance(declared, Mapping):
         with needs_extra():
             from holdfast.flow.yaml.json_schema import JsonSchema
-        return JsonSchema(flow, given)
-    return Typed(flow, given)
+        return JsonSchema(flow, declared)
+    return Typed(flow, declared)
 
 
 def known_fields(schema: Mapping[str, Any]) -> list[str] | None:
-    """List the fields that a context may have; None where its schema does not say."""
+    """List the fields that a context may have; None where its schema leaves them open."""
     if "properties" not in schema or schema.get("additionalProperties", False) is not False:
         return None
     return None if schema.keys() & _OPEN else list(schema["properties"])
 
 
 def given_as(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Take a context as callers give it: as one value, or by the names of its fields."""
+    """Read a context from a caller's arguments: one value, or its fields by name."""
     if len(args) > 1 or (args and kwargs):
         raise InputRefused(
             "a flow is started with its whole context, or with the context's fields by name", next="not both"

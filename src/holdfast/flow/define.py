@@ -1,36 +1,39 @@
-"""A flow as users write it down: its steps, what each waits for, and the ways to start it."""
+"""A flow as users define it: its steps, the steps that each waits for, and its start."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from psycopg import AsyncConnection, Connection
+from psycopg.pq import TransactionStatus
 
+from holdfast import tracing
 from holdfast.errors import BadTask
-from holdfast.flow import calls, graph
+from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
-from holdfast.flow.context import Context, Typed, read_context
-from holdfast.flow.executor import FlowExecutor
+from holdfast.flow.context import Context, Typed, given_as, read_context
+from holdfast.flow.events import FlowExecutor
 from holdfast.flow.handle import FlowRun
 from holdfast.flow.handlers import Declared, Maker
-from holdfast.flow.node import After, Node, Step, limit_of, name_of, names_of, read_options
-from holdfast.flow.options import Title, check_step_name
-from holdfast.flow.start import Starter
+from holdfast.flow.step import After, Node, Step, Title, check_step_name, limit_of, name_of, names_of, read_options
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
-from holdfast.kernel.call import Call
+from holdfast.kernel import calls as kernel
+from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
 from holdfast.models import Json, Span
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
 
 class Flow:
-    """Steps that wait for steps; a start makes a task of them, which workers carry out."""
+    """Steps that wait for steps. Each start makes a task of them, which workers carry out."""
 
     def __init__(
         self, title: Title, executor: FlowExecutor, context: Any = None, backoff: Backoff | None = None
@@ -70,21 +73,21 @@ class Flow:
     def step(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Add a step: `@order.step`, or `@order.step(after=reserve, retry=5)`.
 
-        A parameter that bears the name of a step in `after` gets its result, a parameter annotated `Ctx` the attempt,
-        every other one a field of the context. `each`: one step for each item of that step's list, taken as `item`.
-        `when`: a condition over the same names; where it does not hold the step is skipped. `retry` counts executions;
-        a StepRetry or a RetryPolicy says too how long it waits between them, else the flow's backoff does.
+        A parameter with the name of a step in `after` receives its result, a parameter annotated `Ctx` the attempt,
+        and every other one a field of the context. `each` plans one step per item of that step's list, received as
+        `item`. `when` is a condition over the same names: the step is skipped where it does not hold. `retry` is the
+        number of executions. A StepRetry or a RetryPolicy also sets the waits between them, else the flow's backoff.
         """
         for function in functions:
             return self._add(function)
-        return lambda given: self._add(given, **options)
+        return lambda function: self._add(function, **options)
 
     def subflow(self, flow: Flow, **options: Any) -> Callable[[Callable[P, R]], Step[P, R]]:
-        """Add a step that is a flow of its own: the function, which takes what any step's does, gives its context.
+        """Add a step that is a flow: the function has the parameters of any step and returns that flow's context.
 
-        Those that wait for the step get a dict: what the last steps of that flow gave, by name.
+        Steps that wait for it receive a dict: the results of that flow's last steps, by name.
         """
-        flow.plan  # noqa: B018 - whole from here on: its last steps are what this one will wait for
+        flow.plan  # noqa: B018 - complete from here on: this step will wait for its last steps
         return lambda function: self._add(function, inner=flow, **options)
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
@@ -107,21 +110,22 @@ class Flow:
         reason: str | None = None,
         conn: Connection[Any] | AsyncConnection[Any] | None = None,
     ) -> Starter:
-        """Give a way to start it with options.
+        """Set options for a start.
 
-        `key`: the same key with the same context starts it once, for good. `skip`: names of skippable steps. `conn`:
-        inside your own transaction. `tags`, `initiator`, `source_system` and `reason` are for those who read.
+        `key`: starting again with the same key and context returns the existing task. `skip`: names of skippable
+        steps. `conn`: start inside your own transaction. `tags`, `initiator`, `source_system` and `reason` are kept
+        for readers.
         """
-        told = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
-        return Starter(self, self._executor, key=key, tenant=tenant, skip=skip, about=told, conn=conn)
+        about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
+        return Starter(self, self._executor, key=key, tenant=tenant, skip=skip, about=about, conn=conn)
 
     def started(self, task_id: UUID | str) -> FlowRun:
-        """Take hold of a task that was started elsewhere, by its id."""
+        """Return the handle of a task that was started elsewhere, by its id."""
         return FlowRun(UUID(str(task_id)), self._executor, self.read_result)
 
     @functools.cached_property
     def context(self) -> Context:
-        """The check of what a start is given."""
+        """The check of a start's context."""
         return self._declared or Typed(self.title.name, self._maker.fields.typed())
 
     @functools.cached_property
@@ -136,15 +140,15 @@ class Flow:
         return Json(json.dumps(self.plan))
 
     def waits(self) -> dict[str, tuple[str, ...]]:
-        """Say what each step waits for."""
+        """Map each step to the steps that it waits for."""
         return {node.name: node.after for node in self.nodes.values()}
 
     def pinned(self) -> dict[str, Any]:
-        """Say what a run of an outer flow keeps of this one from its start."""
+        """Return what a run of an outer flow keeps of this one from its start."""
         return {"plan": self.plan, "version": self.title.version}
 
     def definition(self) -> Call[None]:
-        """Say to the database what the flow looks like."""
+        """Return the call that defines the flow in the database."""
         title = self.title
         return calls.define_flow(
             title.name,
@@ -156,7 +160,7 @@ class Flow:
         )
 
     def read_result(self, step: str, stored: Any, place: str) -> Any:
-        """Give what a step gave the type that its function says; `place` names it in an error."""
+        """Convert a step's stored result to the return type of its function; `place` names it in an error."""
         signature, node = self._signatures.get(step), self.nodes.get(step)
         if signature is None or stored is None or node is None or node.inner is not None:
             return stored
@@ -172,7 +176,7 @@ class Flow:
         after: After = (),
         each: Step[Any, Any] | str | None = None,
         inner: Flow | None = None,
-        **given: Any,
+        **options: Any,
     ) -> Step[Any, Any]:
         name = name or str(getattr(function, "__name__", ""))
         check_step_name(self.title.name, name)
@@ -180,11 +184,11 @@ class Flow:
             raise BadTask(
                 f"flow {self.title.name} has a step {name} already", where=name, next="give one of them another name"
             )
-        options = read_options(name, given)
+        checked = read_options(name, options)
         source = None if each is None else name_of(each)
         awaited = tuple(dict.fromkeys([*names_of(after), *([] if source is None else [source])]))
         kind = self.title.kind(name) if source is None else f"{self.title.kind(name)}:each"
-        node = Node(name, awaited, options, limit_of(name, options), kind, source, inner)
+        node = Node(name, awaited, checked, limit_of(name, checked), kind, source, inner)
         graph.order(self.title.name, {**self.waits(), name: awaited})
         if "plan" in self.__dict__:
             raise BadTask(
@@ -192,10 +196,85 @@ class Flow:
                 where=name,
                 next="add all steps first",
             )
-        signature = Signature(function)  # before anything is kept: what cannot be called is no step
+        signature = Signature(function)  # before anything is kept: it rejects what cannot be a step
         handlers = self._maker.handlers(node, function)
         for handler in handlers:
             self._executor.registry.add(handler)
         self.nodes[name] = node
         self._signatures[name] = signature
         return Step(name, handlers[-1], function)
+
+
+class Starter:
+    """A flow with the options of a start."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        executor: FlowExecutor,
+        *,
+        key: str | None = None,
+        tenant: str = "default",
+        skip: Sequence[str] = (),
+        about: Mapping[str, Any] | None = None,
+        conn: Any = None,
+    ) -> None:
+        check_names([("key", key)], LONGEST_KEY)
+        check_tenant(tenant)
+        self._flow = flow
+        self._executor = executor
+        self._key = key
+        self._tenant = tenant
+        self._skip = list(skip)
+        self._about = {name: value for name, value in (about or {}).items() if value}
+        self._conn = conn
+
+    def start(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a task, with the whole context or with its fields by name."""
+        asked_at = self._executor.make(kernel.clock()) if self._may_be_old else []
+        (task_id,) = self._executor.make(self._call(given_as(context, fields)), self._conn)
+        return self._run(task_id, asked_at)
+
+    async def astart(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a task, as `start` does."""
+        asked_at = await self._executor.amake(kernel.clock()) if self._may_be_old else []
+        (task_id,) = await self._executor.amake(self._call(given_as(context, fields)), self._conn)
+        return self._run(task_id, asked_at)
+
+    def _call(self, context: Any) -> Call[UUID]:
+        title = self._flow.title
+        return calls.initialize_task(
+            title.name,
+            self._flow.written_plan,
+            self._flow.context.write(context),
+            namespace=title.namespace,
+            version=title.version,
+            key=self._key,
+            tenant=self._tenant,
+            skip=self._skip,
+            about=self._about | self._traced(),
+        )
+
+    def _traced(self) -> dict[str, Any]:
+        """Pass the trace on to the handlers; not under a key, whose input must be the same each time."""
+        carrier = None if self._key else tracing.carrier()
+        return {} if carrier is None else {"trace": carrier}
+
+    @property
+    def _may_be_old(self) -> bool:
+        """Whether the key may belong to an older task, and somebody subscribed to new ones."""
+        return self._key is not None and self._executor.subscribers.are_there
+
+    def _run(self, task_id: UUID, asked_at: list[datetime]) -> FlowRun:
+        if self._executor.subscribers.are_there and self._is_committed() and _is_new(task_id, asked_at):
+            events.initialized(self._executor, task_id, self._flow.title, len(self._flow.plan))
+        return FlowRun(task_id, self._executor, self._flow.read_result)
+
+    def _is_committed(self) -> bool:
+        """Whether the start is stored already: a caller's open transaction may still be rolled back."""
+        return self._conn is None or self._conn.info.transaction_status == TransactionStatus.IDLE
+
+
+def _is_new(task_id: UUID, asked_at: Sequence[datetime]) -> bool:
+    """Whether a start made the task; under a key it may have found one that is older than `asked_at`."""
+    return all(task_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)

@@ -9,8 +9,11 @@ FACE = Face(
     summary="workflows, in the words of the DAG engine",
     machines={"flow.task": "run", "flow.step": "step"},
     sql="holdfast:sql/flow",
-    handle="holdfast.flow.handle:found",
+    api="holdfast.flow.api:Flows",
+    handle="holdfast.flow.handle:by_id",
     id_form="[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
     commands="holdfast.flow.cli.commands:app",
+    events="holdfast.flow.events:CATALOGUE",
+    pages={"flow.schema.json": "holdfast.flow.schema:written"},
     requirements=("T-01 … T-148",),
 )

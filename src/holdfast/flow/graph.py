@@ -1,4 +1,4 @@
-"""What waits for what: checked, and put in an order that can be gone by. Pure."""
+"""The graph of a flow: checks which step waits for which, and sorts them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Waits = Mapping[str, Sequence[str]]  # each step, and those that it waits for
 
 
 def order(flow: str, waits: Waits) -> list[str]:
-    """Put each step after those that it waits for; refuse what cannot be gone by, and name it."""
+    """Sort each step after those that it waits for; reject an empty flow, unknown parents and cycles."""
     if not waits:
         raise BadTask(f"flow {flow} has no steps", where=flow, next=f"give it at least one, as in @{flow}.step")
     for name, parents in waits.items():
@@ -33,11 +33,11 @@ def leaves(waits: Waits) -> list[str]:
 
 
 def levels(flow: str, waits: Waits) -> dict[str, int]:
-    """Give each step the length of the longest way to it, from 0."""
-    found: dict[str, int] = {}
+    """Map each step to the length of the longest path to it, from 0."""
+    depths: dict[str, int] = {}
     for name in order(flow, waits):
-        found[name] = 1 + max((found[parent] for parent in waits[name]), default=-1)
-    return found
+        depths[name] = 1 + max((depths[parent] for parent in waits[name]), default=-1)
+    return depths
 
 
 def _check_parent(flow: str, name: str, parent: str, waits: Waits) -> None:

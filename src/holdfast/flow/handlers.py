@@ -1,4 +1,4 @@
-"""The handlers of a flow's steps, and what each is called with: out of the context, parents' results, its own input."""
+"""Builds the handlers of a flow's steps, and decides where each argument comes from."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.errors import BadTask
-from holdfast.flow import calls, expand
+from holdfast.flow import calls, wrappers
 from holdfast.flow.backoff import Backoff, StepRetry
-from holdfast.flow.calling import OURS, Parameters, conditional
 from holdfast.flow.context import Context, Fields, known_fields
-from holdfast.flow.node import Node
-from holdfast.flow.options import Title
+from holdfast.flow.step import Node, Title
+from holdfast.flow.wrappers import OURS, Parameters, conditional
 from holdfast.handlers.inputs import Want
 from holdfast.handlers.registry import Handler, RetryLaw, RetryPolicy
 from holdfast.handlers.signature import Signature, validation_text
 from holdfast.models import Json
 
-CONFIG = "config"  # the parameter by which a step takes what its definition configures
+CONFIG = "config"  # the parameter of a step that receives the config of its definition
 
 
 class Declared(NamedTuple):
-    """The context that a flow declares, if it does: its type, and the check of it."""
+    """The type of a flow's context and its check, where the flow declares one."""
 
     hint: Any = None
     check: Context | None = None
 
 
 class Maker:
-    """Makes the handlers of one flow."""
+    """Builds the handlers of one flow."""
 
     def __init__(self, title: Title, nodes: Mapping[str, Node], context: Declared, backoff: Backoff) -> None:
         self.fields = Fields(title.name)
@@ -44,18 +43,18 @@ class Maker:
         self._backoff = backoff
 
     def handlers(self, node: Node, function: Callable[..., Any]) -> list[Handler]:
-        """Make the handlers of a step: of its planned row, and of what that plans in its turn."""
+        """Build the handlers of a step: of its planned row, and of the steps that it plans when it runs."""
         self._check_parameters(node, function)
-        made = function
+        own = function
         if node.inner is not None:
             inner = node.inner
-            made = expand.opener(function, lambda: inner.context)
+            own = wrappers.opener(function, lambda: inner.context)
         if node.each is not None:
             kind = self._title.kind(node.name)
             item = {"kind": kind, "queue": node.options.queue, "priority": node.options.priority}
-            over = expand.mapper(item, node.each, function, may_be_skipped=self._nodes[node.each].may_be_skipped)
-            return [self._handler(node, _guarded(over, node), node.kind), self._handler(node, made, kind)]
-        return [self._handler(node, _guarded(made, node), node.kind)]
+            over = wrappers.mapper(item, node.each, function, may_be_skipped=self._nodes[node.each].may_be_skipped)
+            return [self._handler(node, _guarded(over, node), node.kind), self._handler(node, own, kind)]
+        return [self._handler(node, _guarded(own, node), node.kind)]
 
     def _handler(self, node: Node, function: Callable[..., Any], kind: str) -> Handler:
         options = node.options
@@ -81,13 +80,13 @@ class Maker:
     def _want(self, node: Node, name: str, parameter: inspect.Parameter) -> Want:
         hint = parameter.annotation
         match name:
-            case expand.PLACE:
+            case wrappers.PLACE:
                 return Want(name, "name", "")
-            case expand.PLAN | expand.VERSION:
+            case wrappers.PLAN | wrappers.VERSION:
                 return Want(name, "own", name.removeprefix("holdfast_"))
-            case expand.INNER:
+            case wrappers.INNER:
                 return Want(name, "inner", "")
-            case expand.ITEM if node.each is not None:
+            case wrappers.ITEM if node.each is not None:
                 return Want(name, "own", name)
             case _ if name in node.after:
                 self._check_may_be_none(node, name, hint)
@@ -108,7 +107,7 @@ class Maker:
         return Want(name, "context", name)
 
     def _constants(self, node: Node, named: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
-        """Give what the definition itself says, if the function takes it: the same for each of its steps."""
+        """Return the arguments that are the same for all rows of the step."""
         config = node.options.config
         if config is None or CONFIG not in named:
             return {}
@@ -124,14 +123,14 @@ class Maker:
 
     def _check_parameters(self, node: Node, function: Callable[..., Any]) -> None:
         named = Parameters(function).named
-        if node.each is not None and expand.ITEM not in named:
+        if node.each is not None and wrappers.ITEM not in named:
             raise BadTask(
                 (
                     f"step {node.name} of flow {self._title.name} runs once for each item of {node.each} and takes "
                     "none of them"
                 ),
                 where=node.name,
-                next=f"give it a parameter called {expand.ITEM}",
+                next=f"give it a parameter called {wrappers.ITEM}",
             )
         if ours := [name for name in named if name.startswith(OURS)]:
             raise BadTask(

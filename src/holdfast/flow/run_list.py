@@ -112,9 +112,9 @@ select d.namespace, d.name, d.version, jsonb_array_length(d.steps) as steps, d.d
       and (c.tenant = d.tenant or (d.tenant = '*' and not exists (
              select from flow.definitions o
               where (o.namespace, o.name, o.version, o.tenant) = (d.namespace, d.name, d.version, c.tenant))))) c
- where (%(name)s::text is null or d.name = %(name)s)
-   and (%(namespace)s::text is null or d.namespace = %(namespace)s)
-   and (%(version)s::text is null or d.version = %(version)s)
+ where holdfast.matches(%(name)s, d.name)
+   and holdfast.matches(%(namespace)s, d.namespace)
+   and holdfast.matches(%(version)s, d.version)
  order by d.namespace, d.name, d.defined_at desc, d.tenant
 """
 PLAN: LiteralString = """
@@ -132,10 +132,10 @@ select t.task_id::text as id, t.namespace, t.name, t.version, t.state, r.phase, 
   from flow.tasks t
   join holdfast.run_list r on r.id = t.task_id
  where t.task_id = any (%(ids)s)
-   and (%(states)s::text[] is null or t.state = any (%(states)s))
-   and (%(name)s::text is null or t.name = %(name)s)
-   and (%(namespace)s::text is null or t.namespace = %(namespace)s)
-   and (%(tenant)s::text is null or t.tenant = %(tenant)s)
+   and holdfast.matches_any(%(states)s, t.state)
+   and holdfast.matches(%(name)s, t.name)
+   and holdfast.matches(%(namespace)s, t.namespace)
+   and holdfast.matches(%(tenant)s, t.tenant)
    and (%(since)s::timestamptz is null or t.requested_at >= %(since)s)
    and (not %(is_failed)s or t.failed_steps > 0 or r.outcome = 'failed')
  order by t.task_id desc

@@ -71,7 +71,7 @@ class Ctx:
 
     @property
     def idempotency_key(self) -> str:
-        """A key for outside systems: the same in each attempt, so that they can tell a repeat."""
+        """A key for outside systems: the same in each attempt, so that they recognise a repeat."""
         return f"holdfast-step-{self.step.step_id}"
 
     @property

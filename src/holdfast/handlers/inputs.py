@@ -47,14 +47,14 @@ def queries(
         handler = handlers[-1]
         if handler.completes is None or not (len(handlers) > 1 or handler.wants or is_traced):
             continue
-        _, asked, wishes = by_face.setdefault(handler.face, (handler.completes, [], []))
-        asked.append(step.step_id)
+        _, step_ids, wishes = by_face.setdefault(handler.face, (handler.completes, [], []))
+        step_ids.append(step.step_id)
         for place, handler in enumerate(handlers):
             prefix = "" if len(handlers) == 1 else _prefix(place)
             wishes += [Wish(step.step_id, prefix + w.argument, w.name, w.source) for w in handler.wants]
             if is_traced:
                 wishes.append(Wish(step.step_id, prefix + TRACE, "", "trace"))
-    return [completes(asked, wishes) for completes, asked, wishes in by_face.values()]
+    return [completes(step_ids, wishes) for completes, step_ids, wishes in by_face.values()]
 
 
 def complete(step: ClaimedStep, answer: CompletedInput, handlers: Versions) -> tuple[ClaimedStep, Handler]:

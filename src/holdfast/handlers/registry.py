@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
 from typing import Any, Protocol
@@ -21,10 +21,13 @@ MOST_GROWTH = 1000
 
 
 class RetryLaw(Protocol):
-    """How failures of a kind are tried again, in the words of a face."""
+    """How a face retries failures of a kind."""
 
     def definition(self, policy: str) -> Call[None]:
-        """Say it to the database under a name."""
+        """Return the call that stores it under a name."""
+
+    def without_waits(self) -> RetryLaw:
+        """Return the same law, by which a failure is retried at once: for tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class RetryPolicy:
     retryable: bool = True  # False: the first failure is final, whatever the limit
 
     def definition(self, policy: str) -> Call[None]:
-        """Say it to the database under a name."""
+        """Return the call that stores it under a name."""
         return calls.define_policy(
             policy,
             tries=self.limit,
@@ -51,6 +54,10 @@ class RetryPolicy:
             jitter=self.jitter,
             retryable=self.retryable,
         )
+
+    def without_waits(self) -> RetryPolicy:
+        """Return the same policy, by which a failure is retried at once."""
+        return replace(self, base=timedelta(0), waits=(), jitter=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ class Handler:
 
 
 class Registry:
-    """Handlers by kind, those of the version that was added last before the others; and what else is said of them."""
+    """Handlers by kind, the version that was added last before the others; and other definitions that workers send."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, dict[str | None, Handler]] = {}
@@ -108,19 +115,19 @@ class Registry:
 
     def changed(self, change: Callable[[Handler], Handler]) -> Registry:
         """Give a registry of the same handlers, each with something about it changed."""
-        made = Registry()
-        made._definitions = list(self._definitions)
+        registry = Registry()
+        registry._definitions = list(self._definitions)
         for versions in self._handlers.values():
             for handler in versions.values():
-                made.add(change(handler))
-        return made
+                registry.add(change(handler))
+        return registry
 
     def add_definition(self, definition: Callable[[], Call[None]]) -> None:
-        """Have one more thing said to the database by each worker that connects."""
+        """Let each worker that connects send one more definition."""
         self._definitions.append(definition)
 
     def definitions(self) -> Iterator[Call[None]]:
-        """All that a worker says to the database about what it serves."""
+        """Return all that a worker sends to the database when it connects."""
         yield from chain.from_iterable(handler.definitions() for handler in self)
         yield from (say() for say in self._definitions)
 

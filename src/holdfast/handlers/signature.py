@@ -28,7 +28,7 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # escaped as JSON has it; Postgre
 
 
 class ResultRefused(Exception):
-    """A result that is no JSON, or not what the handler's annotation says."""
+    """A result that is not JSON, or not of the handler's return type."""
 
 
 class Signature:
@@ -53,15 +53,15 @@ class Signature:
         ]
         if len(args) > len(names):
             raise InputRefused(f"{self._name} was given {len(args)} arguments", next=self.usage())
-        given = dict(zip(names, args, strict=False))
-        if twice := given.keys() & kwargs.keys():
+        arguments = dict(zip(names, args, strict=False))
+        if twice := arguments.keys() & kwargs.keys():
             raise InputRefused(
                 f"{self._name} got {', '.join(sorted(twice))} twice",
                 where=", ".join(sorted(twice)),
                 next="name it or place it, not both",
             )
         try:
-            checked: dict[str, Any] = self._arguments.validate_python({**given, **kwargs})
+            checked: dict[str, Any] = self._arguments.validate_python({**arguments, **kwargs})
         except ValidationError as error:
             raise InputRefused(
                 f"{self._name} cannot be started with that: {validation_text(error)}", next=self.usage()
@@ -81,7 +81,7 @@ class Signature:
         return Json(text)
 
     def write_result(self, result: Any) -> Json:
-        """Write what a handler gave as JSON, checked against what it says it gives."""
+        """Write a handler's result as JSON, checked against its return type."""
         if result is None and self._result is None:
             return NULL
         if self._result is None:
@@ -151,9 +151,9 @@ class Signature:
                 )
             hint = hints.get(name, Any)
             fields[name] = hint if parameter.default is parameter.empty else NotRequired[hint]
-        made = cast("Any", TypedDict)("arguments", fields)
-        made.__pydantic_config__ = ConfigDict(extra="forbid")
-        return made
+        model = cast("Any", TypedDict)("arguments", fields)
+        model.__pydantic_config__ = ConfigDict(extra="forbid")
+        return model
 
     def _adapter(self, hint: Any) -> TypeAdapter[Any]:
         try:
@@ -178,6 +178,6 @@ def _check(function: Callable[..., Any]) -> None:
 
 
 def validation_text(error: ValidationError) -> str:
-    """Say what does not fit, by name, and without the values: they may be secrets."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in found[:5]).replace("; ", ", ")
+    """Name what does not fit, without the values: they may be secrets."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in errors[:5]).replace("; ", ", ")

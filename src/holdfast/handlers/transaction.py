@@ -21,7 +21,7 @@ from holdfast.models import Continue, SettledStep, Settlement
 
 
 class NotOpened(HoldfastError):
-    """A transaction was asked for and never entered."""
+    """ctx.transaction() was called and never entered."""
 
 
 class ResultTooLarge(TooLarge):
@@ -60,7 +60,7 @@ class Transaction:
             await self.aabandon()
 
     def settle(self, settlement: Settlement) -> SettledStep:
-        """Say what became of the step in the same transaction, and commit; a lost lease undoes it all."""
+        """Settle the step in the same transaction, and commit; a lost lease undoes it all."""
         if self._sync is None:
             raise NotOpened("ctx.transaction() was not entered", next="write `with ctx.transaction() as tx:`")
         try:
@@ -77,7 +77,7 @@ class Transaction:
         return settled[0]
 
     async def asettle(self, settlement: Settlement) -> SettledStep:
-        """Do as `settle` does."""
+        """The async twin of `settle`."""
         if self._async is None:
             raise NotOpened("ctx.transaction() was not entered", next="write `async with ctx.transaction() as tx:`")
         try:
@@ -110,7 +110,7 @@ class Transaction:
             self._sync = None
 
     async def aabandon(self) -> None:
-        """Do as `abandon` does."""
+        """The async twin of `abandon`."""
         if self._async is not None:
             self.is_broken = self._async.closed
             await self._async.close()

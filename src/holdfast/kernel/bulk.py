@@ -45,7 +45,7 @@ def start_steps(
 
 
 def start_tasks(connection: Connection[Any], tasks: Iterable[Start], *, tenant: str = "default") -> int:
-    """Start many tasks; tell how many."""
+    """Start many tasks, and return their number."""
     with within(connection, PATIENCE), _in_transaction(connection):
         _stage(connection, tasks)
         (taken,) = db.run(connection, calls.take_staged("work.task", tenant=tenant))

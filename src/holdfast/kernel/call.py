@@ -53,7 +53,7 @@ class Call(Generic[Row]):
     is_read: bool = False  # it changes nothing: an answer that is lost leaves nothing to wonder about
 
     def misfit(self) -> tuple[str, str] | None:
-        """Name an argument of the wrong type and what is wrong: of it the database says that there is no function."""
+        """Name an argument of the wrong type; the database only reports that no function takes it."""
         for name, given in self.arguments.items():
             if given is None:
                 continue

@@ -177,17 +177,17 @@ def rescue_steps(*, batch: int | None = 100) -> Call[SettledStep]:
 
 
 def upkeep(*, batch: int = 1000, worker: str | None = None, about: dict[str, Any] | None = None) -> Call[Upkeep]:
-    """Do what every worker does now and then, and say how it is."""
-    said = None if about is None else Jsonb(about)
-    return Call("upkeep", Upkeep, {"batch": batch, "worker": worker, "about": said})
+    """Do what every worker does now and then, and return what it did."""
+    description = None if about is None else Jsonb(about)
+    return Call("upkeep", Upkeep, {"batch": batch, "worker": worker, "about": description})
 
 
 def measured_upkeep(
     worker: str, *, about: dict[str, Any] | None = None, batch: int = 1000, most: int = 0
 ) -> Call[MeasuredUpkeep]:
     """Do what upkeep does, and measure: at most so many due steps are counted per queue."""
-    said = None if about is None else Jsonb(about)
-    arguments = {"worker": worker, "about": said, "batch": batch, "most": most}
+    description = None if about is None else Jsonb(about)
+    arguments = {"worker": worker, "about": description, "batch": batch, "most": most}
     return Call("measured_upkeep", MeasuredUpkeep, arguments)
 
 
@@ -199,29 +199,30 @@ def note(
     return Call("note", int, {"step_id": step_id, "lease_id": lease_id, **arguments})
 
 
-def cancel(id: str, reason: str | None = None) -> Call[str]:  # noqa: A002
-    """Cancel a step or a run."""
-    return Call("cancel", str, {"id": id, "reason": reason})
+def cancel(id: str, reason: str | None = None, actor: str | None = None) -> Call[str]:  # noqa: A002
+    """Cancel a step or a run; `actor` is the person that the login acts for, here and below."""
+    return Call("cancel", str, {"id": id, "reason": reason, "actor": actor})
 
 
-def retry(id: str, reason: str | None = None) -> Call[str]:  # noqa: A002
-    """Try a failed step, or the failed steps of a run, again."""
-    return Call("retry", str, {"id": id, "reason": reason})
+def retry(id: str, reason: str | None = None, actor: str | None = None) -> Call[str]:  # noqa: A002
+    """Retry a failed step, or the failed steps of a run."""
+    return Call("retry", str, {"id": id, "reason": reason, "actor": actor})
 
 
-def resolve(id: str, reason: str | None = None, result: Any = None) -> Call[str]:  # noqa: A002
-    """Say that a person has dealt with a step or a run, and what the step is to give to those that wait for it."""
-    return Call("resolve", str, {"id": id, "reason": reason, "result": None if result is None else _jsonb(result)})
+def resolve(id: str, reason: str | None = None, result: Any = None, actor: str | None = None) -> Call[str]:  # noqa: A002
+    """Mark a step or a run as dealt with by a person, with the result that a step's children receive."""
+    given = None if result is None else _jsonb(result)
+    return Call("resolve", str, {"id": id, "reason": reason, "result": given, "actor": actor})
 
 
-def pause_queue(queue: str, reason: str | None = None) -> Call[None]:
+def pause_queue(queue: str, reason: str | None = None, actor: str | None = None) -> Call[None]:
     """Stop claims from a queue."""
-    return Call("pause_queue", type(None), {"queue": queue, "reason": reason})
+    return Call("pause_queue", type(None), {"queue": queue, "reason": reason, "actor": actor})
 
 
-def resume_queue(queue: str) -> Call[None]:
+def resume_queue(queue: str, reason: str | None = None, actor: str | None = None) -> Call[None]:
     """Let claims from a queue go on."""
-    return Call("resume_queue", type(None), {"queue": queue})
+    return Call("resume_queue", type(None), {"queue": queue, "reason": reason, "actor": actor})
 
 
 def enlist_worker(
@@ -234,8 +235,10 @@ def enlist_worker(
 ) -> Call[None]:
     """Say, once connected, what a worker serves and what it is."""
     arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
-    said = Jsonb({} if about is None else about)
-    return Call("enlist_worker", type(None), {"worker": worker, "queues": list(queues), "about": said, **arguments})
+    description = Jsonb({} if about is None else about)
+    return Call(
+        "enlist_worker", type(None), {"worker": worker, "queues": list(queues), "about": description, **arguments}
+    )
 
 
 def retire_worker(worker: str) -> Call[None]:

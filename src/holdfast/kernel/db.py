@@ -53,7 +53,7 @@ _BAD_INPUT = (
 def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
     """Make the call: in the transaction that is open on the connection, else in one of its own."""
     for last in range(1 - TRIES, 1):
-        stood = connection.pgconn.transaction_status
+        status = connection.pgconn.transaction_status
         try:
             with translated(call), connection.cursor(row_factory=_rows(call)) as cursor:
                 failpoint(f"before_{call.function}")
@@ -64,17 +64,17 @@ def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
             if last == 0 or not _is_alone(connection):
                 raise
         except BREAKS as error:
-            ours = _broken(connection, call, stood, error)
-            if ours is None:
+            translated_error = _broken(connection, call, status, error)
+            if translated_error is None:
                 raise
-            raise ours from error
+            raise translated_error from error
     raise AssertionError("not reached")
 
 
 async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
     """Make the call, as `run` does."""
     for last in range(1 - TRIES, 1):
-        stood = connection.pgconn.transaction_status
+        status = connection.pgconn.transaction_status
         try:
             with translated(call):
                 async with connection.cursor(row_factory=_rows(call)) as cursor:
@@ -87,10 +87,10 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
             if last == 0 or not _is_alone(connection):
                 raise
         except BREAKS as error:
-            ours = _broken(connection, call, stood, error)
-            if ours is None:
+            translated_error = _broken(connection, call, status, error)
+            if translated_error is None:
                 raise
-            raise ours from error
+            raise translated_error from error
     raise AssertionError("not reached")
 
 
@@ -100,14 +100,14 @@ def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
 
 
 def _broken(
-    connection: Connection[Any] | AsyncConnection[Any], call: Call[Any], stood: int, error: BaseException
+    connection: Connection[Any] | AsyncConnection[Any], call: Call[Any], status: int, error: BaseException
 ) -> errors.DatabaseError | None:
     """Name what a lost connection means for a call; None inside a transaction, whose owner knows what it means."""
     if not connection.autocommit or not is_lost(connection, error):
         return None
-    if stood == TransactionStatus.UNKNOWN:  # it was closed before: nothing was sent
+    if status == TransactionStatus.UNKNOWN:  # it was closed before: nothing was sent
         return gone(error)
-    return unanswered(call, error) if stood == TransactionStatus.IDLE else None
+    return unanswered(call, error) if status == TransactionStatus.IDLE else None
 
 
 def is_lost(connection: Connection[Any] | AsyncConnection[Any], error: BaseException) -> bool:
@@ -216,10 +216,10 @@ def translated(call: Call[Any] | None = None) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        ours = _misfit(error, call) or translate(error)
-        if ours is None:
+        translated_error = _misfit(error, call) or translate(error)
+        if translated_error is None:
             raise
-        raise ours from error
+        raise translated_error from error
     except RecursionError as error:
         raise errors.BadInput("the JSON is nested too deep", next="flatten it, or keep it elsewhere") from error
     except UnicodeEncodeError as error:  # a lone surrogate: it has no UTF-8

@@ -94,7 +94,7 @@ class Renaming(Cursor[Any]):
 
 
 class AsyncRenaming(AsyncCursor[Any]):
-    """Does as `Renaming` does."""
+    """The async twin of `Renaming`."""
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         """Execute it, renamed."""

@@ -15,7 +15,10 @@ from holdfast.faces import Face
 
 KERNEL = "code"  # what the kernel's part is called in holdfast.installed; a face's part has the face's name
 # Others need these when they are made; all else in plpgsql looks its names up when it runs.
-FIRST = ("clock", "chance", "refuse", "is_live", "is_due", "step_policy", "policy_of", "allowed_tenants")
+FIRST = (
+    "clock", "chance", "refuse", "is_live", "is_due", "is_success", "is_live_worker", "step_policy", "policy_of",
+    "allowed_tenants",
+)  # fmt: skip
 _MADE = re.compile(r"^create (?:or replace )?(?:table|view|function|type|sequence) ([a-z_]+\.\w+)", re.MULTILINE)
 
 

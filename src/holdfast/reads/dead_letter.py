@@ -11,7 +11,9 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection
 
+from holdfast import faces
 from holdfast.errors import BadInput, RefusedError
+from holdfast.kernel import db
 from holdfast.kernel.query import Query, query
 from holdfast.reads.run_detail import parse_id
 
@@ -90,16 +92,24 @@ class Moved:
     state: str
 
 
+@dataclass(frozen=True, slots=True)
+class OfMachine:
+    """A dead step, and the machine that it follows."""
+
+    id: int
+    machine: str
+
+
 LIST: LiteralString = """
 select d.id::text, d.kind, d.queue, d.tenant, d.state, 'over' as phase, 'failed' as outcome, d.run_id,
        d.attempt, d.finished_at,
        coalesce(d.error ->> 'type', '') as error_type,
-       left(coalesce(d.error ->> 'message', d.error #>> '{}', ''), 300) as message, d.error::text
+       left(coalesce(holdfast.error_text(d.error), ''), 300) as message, d.error::text
   from holdfast.dead_steps d
  where d.id < %(below)s
-   and (%(kind)s::text is null or d.kind = %(kind)s)
-   and (%(queue)s::text is null or d.queue = %(queue)s)
-   and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+   and holdfast.matches(%(kind)s, d.kind)
+   and holdfast.matches(%(queue)s, d.queue)
+   and holdfast.matches(%(tenant)s, d.tenant)
    and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
  order by d.id desc limit %(limit)s
 """
@@ -110,13 +120,13 @@ select g.kind, g.error_type, g.fingerprint, count(*) as count, min(g.finished_at
   from (select d.id, d.kind, d.finished_at, left(coalesce(d.error ->> 'type', ''), 200) as error_type,
                regexp_replace(
                  regexp_replace(
-                   left(split_part(coalesce(d.error ->> 'message', d.error #>> '{}', ''), E'\n', 1), 300),
+                   left(split_part(coalesce(holdfast.error_text(d.error), ''), E'\n', 1), 300),
                    '"[^"]*"|''[^'']*''', '…', 'g'),
                  '\m[0-9a-f-]*[0-9][0-9a-f-]*\M', 'N', 'g') as fingerprint
           from holdfast.dead_steps d
-         where (%(kind)s::text is null or d.kind = %(kind)s)
-           and (%(queue)s::text is null or d.queue = %(queue)s)
-           and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+         where holdfast.matches(%(kind)s, d.kind)
+           and holdfast.matches(%(queue)s, d.queue)
+           and holdfast.matches(%(tenant)s, d.tenant)
            and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
          order by d.id desc limit %(limit)s) g
  group by g.kind, g.error_type, g.fingerprint
@@ -124,16 +134,22 @@ select g.kind, g.error_type, g.fingerprint, count(*) as count, min(g.finished_at
 """
 SNAPSHOT: LiteralString = """
 select d.id from holdfast.dead_steps d
- where (%(kind)s::text is null or d.kind = %(kind)s)
-   and (%(queue)s::text is null or d.queue = %(queue)s)
-   and (%(tenant)s::text is null or d.tenant = %(tenant)s)
+ where holdfast.matches(%(kind)s, d.kind)
+   and holdfast.matches(%(queue)s, d.queue)
+   and holdfast.matches(%(tenant)s, d.tenant)
    and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
  order by d.id
 """
 # Only those that are still dead: one that somebody has dealt with meanwhile is left alone.
 RETRY: LiteralString = """
 select d.id::text, holdfast.retry(d.id::text, %(reason)s) as state
-  from (select d.id from holdfast.dead_steps d where d.id = any (%(ids)s) order by d.id) d
+  from (select d.id from holdfast.dead_steps d
+         where d.id = any (%(ids)s) and d.machine <> all (%(machines)s) order by d.id) d
+"""
+# Those whose face has its own way to retry.
+OF_MACHINES: LiteralString = """
+select d.id, d.machine from holdfast.dead_steps d
+ where d.id = any (%(ids)s) and d.machine = any (%(machines)s) order by d.id
 """
 RESOLVE: LiteralString = """
 select d.id::text, holdfast.resolve(d.id::text, %(reason)s) as state
@@ -173,8 +189,18 @@ def snapshot(scope: Scope) -> Query[int]:
 
 def deal_with(connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None) -> list[Moved]:
     """Retry or resolve those of some steps that are still dead, in one transaction; refused for one, none is moved."""
-    text = RETRY if verb == "retry" else RESOLVE
-    return query(connection, Query(text, Moved, {"ids": list(ids), "reason": reason}))
+    if verb == "resolve":
+        return query(connection, Query(RESOLVE, Moved, {"ids": list(ids), "reason": reason}))
+    retries = faces.retries()
+    arguments = {"ids": list(ids), "reason": reason, "machines": list(retries)}
+    if not retries:
+        return query(connection, Query(RETRY, Moved, arguments))
+    with connection.transaction():
+        moved = query(connection, Query(RETRY, Moved, arguments))
+        for step in query(connection, Query(OF_MACHINES, OfMachine, arguments)):
+            (state,) = db.run(connection, retries[step.machine](str(step.id), reason))
+            moved.append(Moved(str(step.id), state))
+    return moved
 
 
 @dataclass

@@ -153,7 +153,7 @@ RUN_STEPS: LiteralString = """
 select g.id, g.name, g.kind, g.state, g.phase, g.outcome, g.standing, g.attempt, g.finished_at, g.error, g.in_group
   from (
   select s.id::text, n.name, s.kind, s.state, s.phase, s.outcome, s.standing, s.attempt, s.finished_at,
-         left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as error,
+         left(holdfast.error_text(s.error), 300) as error,
          count(*) over (partition by s.state, s.finished_at is null) as in_group,
          row_number() over (partition by s.state, s.finished_at is null order by s.id) as no
     from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(run)s
@@ -177,7 +177,7 @@ select s.id::text, n.name, s.kind, s.state, s.phase, s.outcome
   from holdfast.edges e
   join holdfast.step_list s on s.id = e.step_id
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
- where e.next_id = %(id)s and s.outcome is distinct from 'succeeded'
+ where e.next_id = %(id)s and (s.finished_at is null or holdfast.is_success(s.outcome) is not true)
  order by s.id limit %(limit)s
 """
 MANUAL_EVENTS: LiteralString = """

@@ -145,13 +145,13 @@ BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_I
 TASKS: LiteralString = """
 select s.id::text, 'task' as what, s.kind as name, s.state, s.phase, s.outcome, s.standing, s.queue, s.tenant,
        s.attempt, null::int as total, null::int as succeeded, null::int as failed, s.created_at, s.finished_at,
-       left(coalesce(s.error ->> 'message', s.error #>> '{}'), 300) as error
+       left(holdfast.error_text(s.error), 300) as error
   from holdfast.step_list s
  where s.id = any (%(ids)s) and s.run_id is null
    and (%(states)s::text[] is null or s.state = any (%(states)s) or s.standing = any (%(states)s))
-   and (%(name)s::text is null or s.kind = %(name)s)
-   and (%(queue)s::text is null or s.queue = %(queue)s)
-   and (%(tenant)s::text is null or s.tenant = %(tenant)s)
+   and holdfast.matches(%(name)s, s.kind)
+   and holdfast.matches(%(queue)s, s.queue)
+   and holdfast.matches(%(tenant)s, s.tenant)
    and (%(since)s::timestamptz is null or s.created_at >= %(since)s)
  order by s.id desc
 """
@@ -164,8 +164,8 @@ select r.id::text, 'run' as what, r.name, r.state, r.phase, r.outcome, p.standin
                        when r.live = 0 then 'waiting' else 'under way' end as standing) p
  where r.id = any (%(ids)s) and %(queue)s::text is null
    and (%(states)s::text[] is null or r.state = any (%(states)s) or p.standing = any (%(states)s))
-   and (%(name)s::text is null or r.name = %(name)s)
-   and (%(tenant)s::text is null or r.tenant = %(tenant)s)
+   and holdfast.matches(%(name)s, r.name)
+   and holdfast.matches(%(tenant)s, r.tenant)
    and (%(since)s::timestamptz is null or r.created_at >= %(since)s)
    and (not %(is_failed)s or r.failed > 0 or r.outcome = 'failed')
  order by r.id desc

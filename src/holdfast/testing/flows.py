@@ -18,9 +18,9 @@ from typing import Any
 from holdfast.app import Holdfast
 from holdfast.connections.deadline import connect
 from holdfast.errors import WaitTimedOut
+from holdfast.flow.decisions import Decision
 from holdfast.flow.define import Flow
 from holdfast.flow.events import Event
-from holdfast.flow.finalize import Decision
 from holdfast.flow.handle import FlowRun
 from holdfast.testing.kit import Clock, drain
 

@@ -23,8 +23,7 @@ from psycopg.rows import class_row
 from holdfast import embedded
 from holdfast.app import Holdfast
 from holdfast.embedded.owned import owned_server
-from holdfast.flow.backoff import StepRetry
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy
+from holdfast.handlers.registry import Handler, Registry
 from holdfast.kernel import migrate
 from holdfast.models import JournalEntry
 from holdfast.worker.lanes.loop import new_loop
@@ -148,13 +147,7 @@ def drain(
 
 
 def _without_waits(handler: Handler) -> Handler:
-    match handler.retry:
-        case RetryPolicy():
-            return replace(handler, retry=replace(handler.retry, base=timedelta(0), waits=(), jitter=0))
-        case StepRetry():
-            return replace(handler, retry=replace(handler.retry, backoff=replace(handler.retry.backoff, bypass=True)))
-        case _:
-            return handler
+    return handler if handler.retry is None else replace(handler, retry=handler.retry.without_waits())
 
 
 def _work(hf: Holdfast, registry: Registry, options: Options) -> None:

@@ -15,15 +15,7 @@ from holdfast.errors import BadInput
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
 from holdfast.kernel import bulk, calls
-from holdfast.kernel.call import (
-    LONGEST_KEY,
-    Call,
-    Executor,
-    check_due,
-    check_names,
-    check_priority,
-    check_tenant,
-)
+from holdfast.kernel.call import LONGEST_KEY, Call, Executor, check_due, check_names, check_priority, check_tenant
 from holdfast.work.handle import Handle
 
 P = ParamSpec("P")
@@ -32,7 +24,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """What a start may say beside the arguments."""
+    """Options of a start beside the arguments."""
 
     key: str | None = None
     unique_key: str | None = None
@@ -87,8 +79,8 @@ class Task(Generic[P, R]):
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
         `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first.
         """
-        given = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
-        return Task(self.handler, self._executor, given)
+        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
+        return Task(self.handler, self._executor, options)
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Start it, with arguments as the function types them."""
@@ -101,7 +93,7 @@ class Task(Generic[P, R]):
         return self._handle(step_id)
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
-        """Start one task for each set of named arguments, by COPY, all or none; tell how many."""
+        """Start one task for each set of named arguments, by COPY, all or none, and return their number."""
         signature, options = self.handler.signature, self._options
         for option in ("key", "unique_key", "due_at"):
             if getattr(options, option) is not None:

@@ -9,6 +9,7 @@ FACE = Face(
     summary="single tasks, in the words of the leased worker loop",
     machines={"work.task": "task"},
     sql="holdfast:sql/work",
+    api="holdfast.work.api:Tasks",
     handle="holdfast.work.handle:found",
     id_form="[0-9]{1,18}",
     requirements=("W-01 … W-64",),

@@ -1,4 +1,4 @@
-"""What a caller holds of a task that was started: its number, and ways to wait for it, read it and steer it."""
+"""The handle of a task that was started: its number, and ways to wait for it, read it and control it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.kernel import calls
 from holdfast.kernel.call import Executor, pauses
-from holdfast.models import Span, StepResult
+from holdfast.models import Span, StepResult, error_line
 
 R = TypeVar("R")
 
@@ -42,27 +42,27 @@ class Handle(Generic[R]):
         Raises RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
         """
         for pause in pauses(timeout, f"step {self.id}"):
-            found = self.look()
-            if found.outcome is not None:
-                return self._result(found)
+            result = self.look()
+            if result.outcome is not None:
+                return self._result(result)
             time.sleep(pause)
         raise AssertionError("not reached")
 
     async def await_over(self, timeout: Span | None = None) -> R:
         """Wait as `wait` does."""
         for pause in pauses(timeout, f"step {self.id}"):
-            found = await self.alook()
-            if found.outcome is not None:
-                return self._result(found)
+            result = await self.alook()
+            if result.outcome is not None:
+                return self._result(result)
             await asyncio.sleep(pause)
         raise AssertionError("not reached")
 
     def cancel(self, reason: str | None = None) -> None:
-        """Cancel it; a handler that runs is told."""
+        """Cancel it; a running handler is told to stop."""
         self._executor.make(calls.cancel(str(self.id), reason))
 
     async def acancel(self, reason: str | None = None) -> None:
-        """Cancel it; a handler that runs is told."""
+        """Cancel it; a running handler is told to stop."""
         await self._executor.amake(calls.cancel(str(self.id), reason))
 
     def retry(self, reason: str | None = None) -> None:
@@ -80,19 +80,18 @@ class Handle(Generic[R]):
             )
         return rows[0]
 
-    def _result(self, found: StepResult) -> R:
-        match found.outcome:
+    def _result(self, result: StepResult) -> R:
+        match result.outcome:
             case "succeeded":
-                return self._read_result(found.result, f"step {self.id}")
+                return self._read_result(result.result, f"step {self.id}")
             case "cancelled":
                 raise RunCancelled(
                     f"step {self.id} was cancelled", where=str(self.id), next=f"see why: holdfast runs show {self.id}"
                 )
             case _:
-                error = found.error if isinstance(found.error, dict) else {}
-                said = f"{error.get('type', 'error')}: {error.get('message', '')}"
+                message = error_line(result.error)
                 raise RunFailed(
-                    f"step {self.id} failed: {said}",
+                    f"step {self.id} failed: {message}",
                     where=str(self.id),
                     next=f"see its story: holdfast runs show {self.id}",
                 )

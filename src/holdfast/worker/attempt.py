@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +74,8 @@ class Attempt:
         """The id of the trace that its start was part of, also where its handler runs in another process."""
         text = self.step.input
         if self.ctx.trace is None and isinstance(text, str) and f'"{TRACE}"' in text:
-            found = _read(text)
-            carrier = found.get(TRACE) if isinstance(found, dict) else None
+            fields = _read(text)
+            carrier = fields.get(TRACE) if isinstance(fields, dict) else None
             self.ctx.trace = carrier if isinstance(carrier, dict) else None
         return self.ctx.trace_id
 
@@ -122,3 +125,24 @@ def _read(cursor: str | bytes) -> Any:
 
 
 Held = dict[int, Attempt]  # by lease number
+Ended = Callable[[Attempt], None]
+
+
+class Waiting(deque[Attempt]):
+    """Attempts that wait in a lane; threads take them from the front without a lock."""
+
+    def taken(self) -> Iterator[Attempt]:
+        """Take one after the other."""
+        with suppress(IndexError):
+            while True:
+                yield self.popleft()
+
+    def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
+        """Take those that were claimed before a time; they stand in front."""
+        withdrawn: list[Attempt] = []
+        for attempt in self.taken():
+            if attempt.batch.claimed_at >= claimed_before:
+                self.appendleft(attempt)
+                break
+            withdrawn.append(attempt)
+        return withdrawn

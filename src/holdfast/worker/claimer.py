@@ -1,9 +1,8 @@
-"""Takes steps in: as many as there is room for, each to the lane of its handler."""
+"""Claims steps, as many as there is room for, and hands each to the lane of its handler."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
 
 from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.connections.worker import WorkerConnection
@@ -14,8 +13,8 @@ from holdfast.kernel import calls
 from holdfast.kernel.arrays import Texts
 from holdfast.models import DEFAULT_LEASE, ClaimedStep
 from holdfast.worker.attempt import Attempt, Batch, Held, lease_clock
-from holdfast.worker.lanes import Lanes
-from holdfast.worker.lanes.waiting import Lane
+from holdfast.worker.hooks import WorkerHooks
+from holdfast.worker.lanes import Lane, Lanes
 from holdfast.worker.options import Options
 from holdfast.worker.settler import Settler, released
 
@@ -61,12 +60,15 @@ class BatchSize:
 class Claimer:
     """Claims for one worker."""
 
-    def __init__(self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler) -> None:
+    def __init__(
+        self, dsn: str, registry: Registry, options: Options, held: Held, settler: Settler, *, hooks: WorkerHooks
+    ) -> None:
         self.lanes = Lanes(registry, options.concurrency, settler.ended, dsn)
         self._executor = HandlerExecutor(dsn, options.identity, options.lease, options.call_deadline)
         self._options = options
         self._held = held
         self._settler = settler
+        self._hooks = hooks
         self._batch_size = BatchSize(self.lanes.capacity, options.largest_batch)
         self._handlers = {h.kind: h for h in registry}
         self._versions = {kind: registry.versions(kind) for kind in registry.kinds()}
@@ -74,13 +76,7 @@ class Claimer:
         self._served = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}  # by identity: hashing one is slow
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = Texts(registry.kinds())
-        self.claimed: Callable[[list[ClaimedStep]], None] | None = None
-        self.begun: Callable[[ClaimedStep], None] | None = None
         self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
-
-    def face_of(self, kind: str) -> str:
-        """Name the face whose handler serves a kind."""
-        return self._handlers[kind].face
 
     @property
     def unfinished(self) -> int:
@@ -99,8 +95,8 @@ class Claimer:
         return self._batch_size.room(self.unfinished)
 
     async def claim(self, connection: WorkerConnection) -> Counter[str]:
-        """Claim from one queue after the other until there is no room, and tell how many of which kind."""
-        found: Counter[str] = Counter()
+        """Claim from one queue after the other until there is no room, and count the steps by kind."""
+        counts: Counter[str] = Counter()
         in_runs = False
         room = self.room()
         for queue in self._options.queues:
@@ -110,7 +106,7 @@ class Claimer:
                     self._options.identity,
                     queue,
                     self._kinds,
-                    batch=room - found.total(),
+                    batch=room - counts.total(),
                     lease=self._options.lease,
                     tenants=self._options.tenants,
                     keeps_json=True,
@@ -118,21 +114,20 @@ class Claimer:
             )
             if steps:
                 in_runs = in_runs or any(step.run_id is not None for step in steps)
-                found.update([step.kind for step in steps])
-                if self.claimed is not None:
-                    self.claimed(steps)
+                counts.update([step.kind for step in steps])
+                self._hooks.claimed(steps)
                 failpoint("before_hand_out")
                 self._hand_out(await self._taken(steps, sent_at, connection))
                 failpoint("after_hand_out")
-            if found.total() >= room:
+            if counts.total() >= room:
                 break
-        self.awaits_children = in_runs and found.total() < room and self._batch_size.is_at_once
-        return found
+        self.awaits_children = in_runs and counts.total() < room and self._batch_size.is_at_once
+        return counts
 
     def ended(self, attempts: list[Attempt]) -> None:
         """Learn from attempts that are settled how many to take at a time."""
-        for one in attempts:
-            batch = one.batch
+        for attempt in attempts:
+            batch = attempt.batch
             batch.left -= 1
             if batch.left == 0:
                 self._batch_size.batch_ended(batch.size, lease_clock() - batch.claimed_at)
@@ -142,8 +137,8 @@ class Claimer:
         surplus = self.lanes.withdraw(claimed_before=lease_clock() - SURPLUS_AFTER)
         if surplus:
             self._batch_size.overfull()
-            for one in released(surplus):
-                self._settler.ended(one)
+            for attempt in released(surplus):
+                self._settler.ended(attempt)
 
     def close(self) -> None:
         """Let the lanes end, and what handlers used."""
@@ -152,17 +147,17 @@ class Claimer:
 
     async def _taken(self, steps: list[ClaimedStep], sent_at: float, connection: WorkerConnection) -> list[Attempt]:
         """Begin an attempt for each step, its input completed where its handler wants more than that."""
-        batch = Batch(len(steps), sent_at, self.begun)
-        asked = []
+        batch = Batch(len(steps), sent_at, self._hooks.begun if self._hooks.is_watched else None)
+        queries = []
         if self._is_completed:
-            asked = inputs.queries(steps, self._versions.__getitem__, is_traced=batch.is_traced)
-        if not asked:
+            queries = inputs.queries(steps, self._versions.__getitem__, is_traced=batch.is_traced)
+        if not queries:
             return [self._attempt(step, self._handlers[step.kind], batch) for step in steps]
         try:
-            answers = {row.step_id: row for query in asked for row in await connection.make(query)}
+            answers = {row.step_id: row for query in queries for row in await connection.make(query)}
         except BaseException:
-            for one in released([self._attempt(step, self._handlers[step.kind], batch) for step in steps]):
-                self._settler.ended(one)
+            for attempt in released([self._attempt(step, self._handlers[step.kind], batch) for step in steps]):
+                self._settler.ended(attempt)
             raise
         attempts = []
         for step in steps:
@@ -176,16 +171,16 @@ class Claimer:
         lease, _ = self._served[id(handler)]
         if handler.constants is not None:
             step = inputs.with_constants(step, handler.constants)
-        one = self._held[step.lease_id] = Attempt(step, handler, self._executor, lease, batch)
-        return one
+        attempt = self._held[step.lease_id] = Attempt(step, handler, self._executor, lease, batch)
+        return attempt
 
     def _hand_out(self, attempts: list[Attempt]) -> None:
         by_lane: defaultdict[Lane, list[Attempt]] = defaultdict(list)
-        for one in attempts:
-            _, lane = self._served[id(one.handler)]
-            by_lane[lane].append(one)
-        for lane, taken in by_lane.items():
-            lane.add(taken)
+        for attempt in attempts:
+            _, lane = self._served[id(attempt.handler)]
+            by_lane[lane].append(attempt)
+        for lane, waiting in by_lane.items():
+            lane.add(waiting)
 
     def _lease(self, handler: Handler) -> float:
         return (self._options.lease or handler.lease or DEFAULT_LEASE).total_seconds()

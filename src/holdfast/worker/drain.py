@@ -28,8 +28,8 @@ async def drain(worker: Worker) -> int:
     worker.states.enter("draining")
     worker.is_ready = False
     worker.log.info("worker.draining", in_flight=worker.in_flight, grace=worker.options.grace.total_seconds())
-    for one in released(worker.claimer.lanes.withdraw()):
-        worker.settler.ended(one)
+    for attempt in released(worker.claimer.lanes.withdraw()):
+        worker.settler.ended(attempt)
     until = time.monotonic() + worker.options.grace.total_seconds()
     if worker.in_flight:
         worker.show_draining()
@@ -50,8 +50,8 @@ async def drain(worker: Worker) -> int:
 async def _hand_back(worker: Worker) -> int:
     was_told_twice = worker.stop_signals > 1
     left = list(worker.held.values())
-    for one in left:
-        one.stop("its worker goes down")
+    for attempt in left:
+        attempt.stop("its worker goes down")
     try:
         async with asyncio.timeout(LAST_CALLS):
             await worker.end_beside()

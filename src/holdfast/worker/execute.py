@@ -1,4 +1,4 @@
-"""One step, from claimed to outcome: the input checked, the handler called, and what came of it said as a value."""
+"""One attempt, from claimed to outcome: checks the input, calls the handler and returns the outcome as a value."""
 
 from __future__ import annotations
 
@@ -41,130 +41,130 @@ class Interrupted(BaseException):
 
 
 class Unfit(Exception):
-    """The step's own input or cursor is not what its handler takes; what to do about it is for a person to say."""
+    """The step's own input or cursor is not what its handler takes; a person has to decide what to do about it."""
 
 
-def attempt(one: Attempt) -> Outcome | None:
-    """Try a step once, in this thread. None: it is settled already, or not ours to settle."""
+def run_handler(attempt: Attempt) -> Outcome | None:
+    """Run the handler once, in this thread, and return its outcome; None if it is settled, or not ours to settle."""
     try:
-        arguments = _arguments(one)
-        one.begin()
+        arguments = _arguments(attempt)
+        attempt.begin()
         try:
-            if one.batch.is_traced:
-                with _traced(one):
-                    result = _called(one, arguments)
+            if attempt.batch.is_traced:
+                with _traced(attempt):
+                    result = _called(attempt, arguments)
             else:
-                result = _called(one, arguments)
-            outcome = _outcome(one, result)
+                result = _called(attempt, arguments)
+            outcome = _outcome(attempt, result)
         except Continue as page:
-            outcome = _said(one, page)
-        transaction = one.ctx.transaction_open
+            outcome = _checked(attempt, page)
+        transaction = attempt.ctx.transaction_open
         if transaction is None or not transaction.is_open:
             return outcome
         if not isinstance(outcome, (Done, Continue)):  # no progress: what it wrote would be written again
             transaction.abandon()
             return outcome
-        one.settled = transaction.settle(one.settlement(outcome))
+        attempt.settled = transaction.settle(attempt.settlement(outcome))
     except BaseException as error:  # noqa: BLE001 - handlers may raise anything; only here is all of it caught
-        if one.ctx.transaction_open is not None:
-            one.ctx.transaction_open.abandon()
-        return outcome_of(one, error)
+        if attempt.ctx.transaction_open is not None:
+            attempt.ctx.transaction_open.abandon()
+        return outcome_of(attempt, error)
     return None
 
 
-async def aattempt(one: Attempt) -> Outcome | None:
-    """Try a step once, on the loop of async handlers, as `attempt` does."""
+async def arun_handler(attempt: Attempt) -> Outcome | None:
+    """Run the handler once, on the loop of async handlers, as `run_handler` does."""
     try:
-        arguments = _arguments(one)
-        one.begin()
+        arguments = _arguments(attempt)
+        attempt.begin()
         try:
-            if one.batch.is_traced:
-                with _traced(one):
-                    result = await _acalled(one, arguments)
+            if attempt.batch.is_traced:
+                with _traced(attempt):
+                    result = await _acalled(attempt, arguments)
             else:
-                result = await _acalled(one, arguments)
-            outcome = _outcome(one, result)
+                result = await _acalled(attempt, arguments)
+            outcome = _outcome(attempt, result)
         except Continue as page:
-            outcome = _said(one, page)
-        transaction = one.ctx.transaction_open
+            outcome = _checked(attempt, page)
+        transaction = attempt.ctx.transaction_open
         if transaction is None or not transaction.is_open:
             return outcome
         if not isinstance(outcome, (Done, Continue)):
             await transaction.aabandon()
             return outcome
-        one.settled = await transaction.asettle(one.settlement(outcome))
+        attempt.settled = await transaction.asettle(attempt.settlement(outcome))
     except BaseException as error:  # noqa: BLE001 - as above
-        if one.ctx.transaction_open is not None:
-            await one.ctx.transaction_open.aabandon()
-        return outcome_of(one, error)
+        if attempt.ctx.transaction_open is not None:
+            await attempt.ctx.transaction_open.aabandon()
+        return outcome_of(attempt, error)
     return None
 
 
-def _called(one: Attempt, arguments: dict[str, Any]) -> Any:
+def _called(attempt: Attempt, arguments: dict[str, Any]) -> Any:
     try:
-        return one.handler.function(**arguments)
+        return attempt.handler.function(**arguments)
     finally:
-        leave_if_forked(one.batch.pid)
+        leave_if_forked(attempt.batch.pid)
 
 
-async def _acalled(one: Attempt, arguments: dict[str, Any]) -> Any:
+async def _acalled(attempt: Attempt, arguments: dict[str, Any]) -> Any:
     try:
-        return await one.handler.function(**arguments)
+        return await attempt.handler.function(**arguments)
     finally:
-        leave_if_forked(one.batch.pid)
+        leave_if_forked(attempt.batch.pid)
 
 
-def _arguments(one: Attempt) -> dict[str, Any]:
-    signature = one.handler.signature
-    if isinstance(one.step.cursor, Unreadable):
-        raise Unfit(f"the cursor cannot be read: {one.step.cursor.reason}")
+def _arguments(attempt: Attempt) -> dict[str, Any]:
+    signature = attempt.handler.signature
+    if isinstance(attempt.step.cursor, Unreadable):
+        raise Unfit(f"the cursor cannot be read: {attempt.step.cursor.reason}")
     try:
-        arguments = cast("dict[str, Any]", signature.read(one.step.input))
+        arguments = cast("dict[str, Any]", signature.read(attempt.step.input))
     except ValidationError as error:
-        raise Unfit(f"the input is not what {one.step.kind} takes: {validation_text(error)}") from None
+        raise Unfit(f"the input is not what {attempt.step.kind} takes: {validation_text(error)}") from None
     if TRACE in arguments:
-        came_with = arguments.pop(TRACE)
-        one.ctx.trace = came_with if isinstance(came_with, dict) else None
+        carrier = arguments.pop(TRACE)
+        attempt.ctx.trace = carrier if isinstance(carrier, dict) else None
     if signature.ctx_name is not None:
-        arguments[signature.ctx_name] = one.ctx
+        arguments[signature.ctx_name] = attempt.ctx
     return arguments
 
 
-def _traced(one: Attempt) -> AbstractContextManager[Any]:
-    step = one.step
-    return tracing.span(f"process {step.kind}", one.ctx.trace, {"step_id": step.step_id, "attempt": step.attempt})
+def _traced(attempt: Attempt) -> AbstractContextManager[Any]:
+    step = attempt.step
+    return tracing.span(f"process {step.kind}", attempt.ctx.trace, {"step_id": step.step_id, "attempt": step.attempt})
 
 
-def _outcome(one: Attempt, result: Any) -> Outcome:
+def _outcome(attempt: Attempt, result: Any) -> Outcome:
     if isinstance(result, (Retry, Fail, Snooze, Continue)):
-        return _said(one, result)
-    return Done(one.handler.signature.write_result(result))
+        return _checked(attempt, result)
+    return Done(attempt.handler.signature.write_result(result))
 
 
-def outcome_of(one: Attempt, error: BaseException) -> Outcome | None:
-    """Turn what a handler raised into an outcome; the step's policy, in SQL, says when it is tried again, if at all."""
+def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
+    """Turn what a handler raised into an outcome; the step's policy, in SQL, decides whether and when it is retried."""
     match error:
         case Retry() | Fail() | Snooze() | Continue():
-            return _said(one, error)
-        case LeaseLost() | Interrupted() | asyncio.CancelledError() if one.is_timed_out and not one.is_lost:
-            return _failure(one, TimeoutError(f"it took longer than {one.handler.timeout}"))
+            return _checked(attempt, error)
+        case LeaseLost() | Interrupted() | asyncio.CancelledError() if attempt.is_timed_out and not attempt.is_lost:
+            return _failure(attempt, TimeoutError(f"it took longer than {attempt.handler.timeout}"))
         case LeaseLost() | LeaseRanOut():  # not begun, it is given back, if nobody has it by now: the database knows
-            return None if one.is_lost or isinstance(error, LeaseLost) else Release()
-        case Interrupted() | asyncio.CancelledError() if one.ctx.cancelled:
+            return None if attempt.is_lost or isinstance(error, LeaseLost) else Release()
+        case Interrupted() | asyncio.CancelledError() if attempt.ctx.cancelled:
             return None  # its lease is lost, or the worker goes down and releases what it held
-        case _ if _is_of_the_database(one, error):
+        case _ if _is_of_the_database(attempt, error):
             return Retry(described(error))
         case Unfit():
-            then = f"mend the input or the handler's types, then: holdfast dlq retry {one.step.step_id}"
+            then = f"mend the input or the handler's types, then: holdfast dlq retry {attempt.step.step_id}"
             return Fail({"type": "InputRefused", "message": clean(str(error)), "next": then})
         case ResultRefused() | ResultTooLarge():
             kind = "ResultRefused" if isinstance(error, ResultRefused) else "TooLarge"
             return Fail({"type": kind, "message": clean(str(error))})
         case _:
-            return _failure(one, error)
+            return _failure(attempt, error)
 
 
-def _is_of_the_database(one: Attempt, error: BaseException) -> bool:
+def _is_of_the_database(attempt: Attempt, error: BaseException) -> bool:
     """Whether it is the database that failed and not the handler: it costs a try, as a lost worker does, and no more.
 
     After a commit whose answer was lost it is refused by its lease, if the commit did happen.
@@ -173,23 +173,23 @@ def _is_of_the_database(one: Attempt, error: BaseException) -> bool:
         case CommitUnknown() | Unreachable() | TooManyConnections() | ReadOnly() | ReadOnlySqlTransaction():
             return True
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            return one.ctx.transaction_open is not None and one.ctx.transaction_open.is_broken
+            return attempt.ctx.transaction_open is not None and attempt.ctx.transaction_open.is_broken
     return False
 
 
-def _failure(one: Attempt, error: BaseException) -> Outcome:
+def _failure(attempt: Attempt, error: BaseException) -> Outcome:
     """An exception is final unless the task has a policy of its own, or an outside system's answer says what to do."""
     match error:
         case RateLimited():
-            return _said(one, Retry(error, error.retry_after))
+            return _checked(attempt, Retry(error, error.retry_after))
         case Unavailable():
             return Retry(described(error))
         case Rejected():
             return Fail(described(error))
-    return Fail(described(error)) if one.handler.retry is None else Retry(described(error))
+    return Fail(described(error)) if attempt.handler.retry is None else Retry(described(error))
 
 
-def _said(one: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Outcome:
+def _checked(attempt: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Outcome:
     try:
         match outcome:
             case Retry(error, after):
@@ -199,7 +199,7 @@ def _said(one: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Outcome:
             case Snooze(after):
                 return Snooze(_not_negative(after))
             case Continue(cursor):
-                return Continue(_kept(cursor), one.step.cursor)
+                return Continue(_checked_json(cursor), attempt.step.cursor)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         sort = type(outcome).__name__
         return Fail({"type": "OutcomeRefused", "message": clean(f"what {sort} was given makes no sense: {error}")})
@@ -218,11 +218,11 @@ def _error(given: Any, kind: str) -> Any:
         case str():
             return {"type": kind, "message": clean(given)}
         case _:
-            return _kept(given)
+            return _checked_json(given)
 
 
-def _kept(given: Any) -> Any:
-    """Refuse what is no JSON here, where it costs its own step and no other."""
+def _checked_json(given: Any) -> Any:
+    """Refuse a value that is not JSON here, where it fails its own step and no other."""
     try:
         json.dumps(given, allow_nan=False).encode()
     except ValueError as error:

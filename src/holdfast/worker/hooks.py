@@ -1,4 +1,4 @@
-"""Tells whoever asked what a worker does and what became of it: best effort, beside the worker, never in its way.
+"""Calls hooks and watchers with what a worker does: best effort, beside the worker, never in its way.
 
 An outbox will carry these one day; until then a notification that fails is counted and logged, and changes nothing.
 """
@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from holdfast.connections.worker import Answers
+from holdfast.handlers.registry import Registry
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Ending
 from holdfast.notify import BackgroundNotifier, Count, flush_all
 from holdfast.worker.attempt import Attempt
-from holdfast.worker.claimer import Claimer
 from holdfast.worker.metrics import Meters
-from holdfast.worker.settler import Settler
 
 Hook = Callable[[Ending], Any]
 
@@ -28,7 +27,7 @@ class Watcher(Protocol):
         """The face whose steps it follows."""
 
     def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
-        """Give the call to make with a settle of steps, in its transaction; None where there is nothing to ask."""
+        """Return the query to run in the transaction of a settle; None where there is nothing to ask."""
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
         """Take note of steps that were claimed."""
@@ -37,66 +36,80 @@ class Watcher(Protocol):
         """Take note of a handler that is about to be called."""
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
-        """Take note of what became of steps; `answers` to the question, None where the database gave none."""
+        """Take note of what became of steps; `answers` are the rows of its query, None if the database refused it."""
 
     def flush(self, seconds: float) -> None:
-        """Wait until what was noted is told, but not for ever."""
+        """Wait until what was noted is delivered, but no longer than that."""
 
 
 class Hooks:
-    """The functions that are told of each ending, and the watchers, one per face at most."""
+    """The functions that are called with each ending, and the watchers, at most one per face."""
 
     def __init__(self) -> None:
-        self._hooks: list[BackgroundNotifier[Ending]] = []
-        self._watchers: dict[str, Watcher] = {}
+        self.functions: list[BackgroundNotifier[Ending]] = []
+        self.watchers: dict[str, Watcher] = {}
 
     def add(self, hook: Hook) -> None:
-        """Tell one more of endings."""
-        self._hooks.append(BackgroundNotifier(hook, "hook"))
+        """Call one more function with each ending."""
+        self.functions.append(BackgroundNotifier(hook, "hook"))
 
     def watch(self, watcher: Watcher) -> None:
         """Let a watcher follow the steps of its face, instead of the one that did so far."""
-        self._watchers[watcher.face] = watcher
+        self.watchers[watcher.face] = watcher
 
-    def wire(self, worker: str, claimer: Claimer, settler: Settler, meters: Meters) -> None:
-        """Let a worker tell. Where nobody listens nothing is wired, and it does nothing for it."""
 
-        def count(ok: bool, /) -> None:
-            meters.notified(ok=ok)
+class WorkerHooks:
+    """The hooks and watchers of an app, as one worker calls them. Where there are none, it does nothing for them."""
 
-        if self._watchers:
-            settler.asks = lambda ended: self._queries(worker, ended)
-            claimer.claimed = lambda steps: self._tell_claimed(worker, steps, claimer.face_of, count)
-            claimer.begun = lambda step: self._tell_begun(step, claimer.face_of, count)
-        if self._watchers or self._hooks:
-            settler.told = lambda endings, answers: self._tell(worker, endings, answers, count)
+    def __init__(self, hooks: Hooks, worker: str, registry: Registry, meters: Meters) -> None:
+        self._functions = hooks.functions
+        self._watchers = hooks.watchers
+        self._worker = worker
+        self._faces = {handler.kind: handler.face for handler in registry}
+        self._meters = meters
 
-    def flush(self, seconds: float) -> None:
-        """Wait for what is under way, but not for ever: a hook may hang."""
-        flush_all([*self._hooks, *self._watchers.values()], seconds)
+    @property
+    def is_watched(self) -> bool:
+        """Whether a watcher follows some of the steps."""
+        return bool(self._watchers)
 
-    def _queries(self, worker: str, ended: list[Attempt]) -> dict[str, Call[Any]]:
-        """Ask each watcher what to ask about the steps of its own face."""
+    @property
+    def wants_endings(self) -> bool:
+        """Whether `ended` has anyone to call."""
+        return bool(self._watchers or self._functions)
+
+    def queries(self, attempts: list[Attempt]) -> dict[str, Call[Any]]:
+        """Return by face the query of its watcher about its own steps."""
         queries = {}
         for face, watcher in self._watchers.items():
-            step_ids = [one.step.step_id for one in ended if one.handler.face == face]
-            if step_ids and (query := watcher.query(worker, step_ids)) is not None:
+            step_ids = [attempt.step.step_id for attempt in attempts if attempt.handler.face == face]
+            if step_ids and (query := watcher.query(self._worker, step_ids)) is not None:
                 queries[face] = query
         return queries
 
-    def _tell_claimed(self, worker: str, steps: list[ClaimedStep], face_of: Callable[[str], str], count: Count) -> None:
+    def claimed(self, steps: list[ClaimedStep]) -> None:
+        """Pass on to each watcher the steps of its face that were claimed."""
         for face, watcher in self._watchers.items():
-            if own := [step for step in steps if face_of(step.kind) == face]:
-                watcher.claimed(worker, own, count)
+            if own := [step for step in steps if self._faces[step.kind] == face]:
+                watcher.claimed(self._worker, own, self._count)
 
-    def _tell_begun(self, step: ClaimedStep, face_of: Callable[[str], str], count: Count) -> None:
-        if (watcher := self._watchers.get(face_of(step.kind))) is not None:
-            watcher.begun(step, count)
+    def begun(self, step: ClaimedStep) -> None:
+        """Pass on a step whose handler is about to be called."""
+        if (watcher := self._watchers.get(self._faces[step.kind])) is not None:
+            watcher.begun(step, self._count)
 
-    def _tell(self, worker: str, endings: list[Ending], answers: Answers, count: Count) -> None:
+    def ended(self, endings: list[Ending], answers: Answers) -> None:
+        """Pass on what became of steps, with the rows of each watcher's query."""
         for ending in endings:
-            for hook in self._hooks:
-                hook.tell(ending, count)
+            for function in self._functions:
+                function.tell(ending, self._count)
         for face, watcher in self._watchers.items():
             if own := [ending for ending in endings if ending.face == face]:
-                watcher.ended(worker, own, answers.get(face, []), count)
+                watcher.ended(self._worker, own, answers.get(face, []), self._count)
+
+    def flush(self, seconds: float) -> None:
+        """Wait for deliveries under way, but no longer than that: a hook may hang."""
+        flush_all([*self._functions, *self._watchers.values()], seconds)
+
+    def _count(self, ok: bool, /) -> None:
+        self._meters.notified(ok=ok)

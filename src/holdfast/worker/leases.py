@@ -19,9 +19,11 @@ from holdfast.kernel import calls
 from holdfast.worker.attempt import Attempt, Held, lease_clock
 from holdfast.worker.lanes.loop import new_loop
 from holdfast.worker.metrics import Meters
+from holdfast.worker.options import Options
 
 RENEW_AT = 1 / 3
-LOOK_EACH = 2.0  # seconds between looks for steps that were cancelled or taken away
+CHECK_EACH = 2.0  # seconds between looks for steps that were cancelled or taken away
+LONGEST_CALL = timedelta(seconds=10)
 FASTEST = 0.05
 SLOWEST = 0.5
 
@@ -29,15 +31,15 @@ SLOWEST = 0.5
 class Leases:
     """The thread that keeps the leases of one worker."""
 
-    def __init__(self, dsn: str, worker: str, held: Held, meters: Meters, deadline: timedelta) -> None:
-        self._worker = worker
+    def __init__(self, dsn: str, options: Options, held: Held, meters: Meters) -> None:
+        self._worker = options.identity
         self._held = held
         self._meters = meters
-        self._connection = WorkerConnection(dsn, min(10.0, deadline.total_seconds()))
+        self._connection = WorkerConnection(dsn, min(LONGEST_CALL, options.call_deadline))
         self._loop = new_loop()
-        self._looked_at = 0.0
+        self._checked_at = 0.0
         self._closing = asyncio.Event()
-        self._log = log.get("lease").bind(worker=worker)
+        self._log = log.get("lease").bind(worker=options.identity)
         self._thread = threading.Thread(target=self._run, name="holdfast-lease", daemon=True)
 
     def start(self) -> None:
@@ -69,12 +71,12 @@ class Leases:
     async def _watch_all(self) -> None:
         """Beside the renewals: one that nobody answers may take longer than the lease has left."""
         while not self._closing.is_set():
-            for one in list(self._held.values()):
-                self._watch(one)
+            for attempt in list(self._held.values()):
+                self._watch(attempt)
             await self._wait()
 
     async def _wait(self) -> None:
-        shortest = min((one.lease for one in list(self._held.values())), default=60.0)
+        shortest = min((attempt.lease for attempt in list(self._held.values())), default=60.0)
         span = min(SLOWEST, max(FASTEST, shortest / 10))
         try:
             await asyncio.wait_for(self._closing.wait(), span)
@@ -85,69 +87,69 @@ class Leases:
         now = lease_clock()
         held = list(self._held.values())
         due = [
-            one
-            for one in held
-            if not one.is_lost and not one.is_timed_out and now - one.renewed_at >= one.lease * RENEW_AT
+            attempt
+            for attempt in held
+            if not attempt.is_lost and not attempt.is_timed_out and now - attempt.renewed_at >= attempt.lease * RENEW_AT
         ]
         if due:
             await self._renew(due)
-        if held and now - self._looked_at >= LOOK_EACH:
-            self._looked_at = now
-            await self._look([one for one in held if now - one.renewed_at >= LOOK_EACH])
+        if held and now - self._checked_at >= CHECK_EACH:
+            self._checked_at = now
+            await self._find_lost([attempt for attempt in held if now - attempt.renewed_at >= CHECK_EACH])
 
-    def _watch(self, one: Attempt) -> None:
-        if one.began_at is None:  # and will not begin under a lease that has run out: see Attempt.begin
+    def _watch(self, attempt: Attempt) -> None:
+        if attempt.began_at is None:  # and will not begin under a lease that has run out: see Attempt.begin
             return
-        if not one.is_lost and lease_clock() - one.renewed_at >= one.lease:
-            self._lose(one, "its lease ran out: the database could not be reached, or the worker was frozen")
-        deadline = one.ctx.deadline_at
-        if deadline is not None and time.monotonic() >= deadline and not one.is_timed_out:
+        if not attempt.is_lost and lease_clock() - attempt.renewed_at >= attempt.lease:
+            self._lose(attempt, "its lease ran out: the database could not be reached, or the worker was frozen")
+        deadline = attempt.ctx.deadline_at
+        if deadline is not None and time.monotonic() >= deadline and not attempt.is_timed_out:
             # Its lease is not renewed from here on: should the handler not stop, another worker gets the step.
-            one.is_timed_out = True
-            self._meters.timed_out(one.step.kind)
-            self._log.warning("step.timed_out", timeout=str(one.handler.timeout), **one.named())
-            one.stop("its time is up")
+            attempt.is_timed_out = True
+            self._meters.timed_out.labels(attempt.step.kind).inc()
+            self._log.warning("step.timed_out", timeout=str(attempt.handler.timeout), **attempt.named())
+            attempt.stop("its time is up")
 
     async def _renew(self, due: list[Attempt]) -> None:
-        for lease in {one.lease for one in due}:
-            some = [one for one in due if one.lease == lease]
+        for lease in {attempt.lease for attempt in due}:
+            group = [attempt for attempt in due if attempt.lease == lease]
             sent_at = lease_clock()
             try:
-                kept = await self._connection.make(
+                rows = await self._connection.make(
                     calls.renew_leases(
                         self._worker,
-                        [one.step.lease_id for one in some],
-                        step_ids=[one.step.step_id for one in some],
+                        [attempt.step.lease_id for attempt in group],
+                        step_ids=[attempt.step.step_id for attempt in group],
                         lease=timedelta(seconds=lease),
                     )
                 )
             except HoldfastError as error:
-                self._log.warning("lease.renewal_failed", steps=len(some), error=str(error))
+                self._log.warning("lease.renewal_failed", steps=len(group), error=str(error))
                 continue
-            granted = set(kept)
-            self._meters.renewed(len(granted))
-            for one in some:
-                if one.step.lease_id in granted:
-                    one.renewed_at = sent_at
-                elif one.step.lease_id in self._held:
-                    self._lose(one, "another worker has it, or it is over")
+            granted = set(rows)
+            self._meters.renewed.inc(len(granted))
+            for attempt in group:
+                if attempt.step.lease_id in granted:
+                    attempt.renewed_at = sent_at
+                elif attempt.step.lease_id in self._held:
+                    self._lose(attempt, "another worker has it, or it is over")
 
-    async def _look(self, held: list[Attempt]) -> None:
+    async def _find_lost(self, held: list[Attempt]) -> None:
         """Learn of cancels and takeovers long before the next renewal would."""
         if not held:
             return
-        found = await self._connection.make(
-            calls.lost_leases([one.step.step_id for one in held], [one.step.lease_id for one in held])
+        rows = await self._connection.make(
+            calls.lost_leases([attempt.step.step_id for attempt in held], [attempt.step.lease_id for attempt in held])
         )
-        states = {lost.lease_id: lost.state for lost in found}
-        for one in held:
-            if one.step.lease_id in states and one.step.lease_id in self._held:
-                self._lose(one, f"it is {states[one.step.lease_id]} by now")
+        states = {lost.lease_id: lost.state for lost in rows}
+        for attempt in held:
+            if attempt.step.lease_id in states and attempt.step.lease_id in self._held:
+                self._lose(attempt, f"it is {states[attempt.step.lease_id]} by now")
 
-    def _lose(self, one: Attempt, why: str) -> None:
-        if one.is_lost:
+    def _lose(self, attempt: Attempt, why: str) -> None:
+        if attempt.is_lost:
             return
-        one.is_lost = True
-        self._meters.lost()
-        self._log.warning("lease.lost", why=why, **one.named())
-        one.stop(f"its lease is lost: {why}")
+        attempt.is_lost = True
+        self._meters.lost.inc()
+        self._log.warning("lease.lost", why=why, **attempt.named())
+        attempt.stop(f"its lease is lost: {why}")

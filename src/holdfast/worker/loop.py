@@ -23,7 +23,7 @@ from holdfast.worker import forks
 from holdfast.worker.attempt import Held
 from holdfast.worker.claimer import AT_ONCE, Claimer
 from holdfast.worker.drain import drain
-from holdfast.worker.hooks import Hooks
+from holdfast.worker.hooks import Hooks, WorkerHooks
 from holdfast.worker.leases import Leases
 from holdfast.worker.listener import Listener
 from holdfast.worker.metrics import Meters
@@ -46,16 +46,17 @@ class Worker:
         self.is_probed = False  # somebody may read its metrics
         self.stop_signals = 0
         self._registry = registry
-        self._definitions = list(registry.definitions())  # here: what makes no sense is told before the worker begins
-        self.hooks = hooks or Hooks()
+        self._definitions = list(registry.definitions())  # here, so that a bad one raises before the worker begins
+        self.hooks = WorkerHooks(hooks or Hooks(), options.identity, registry, self.meters)
         self.held: Held = {}
-        deadline = options.call_deadline.total_seconds()
-        self._claims = WorkerConnection(dsn, deadline)
-        self.settler = Settler(WorkerConnection(dsn, deadline), self.held, self.states, self.meters, options.identity)
-        self.leases = Leases(dsn, options.identity, self.held, self.meters, options.call_deadline)
-        self._listener = Listener(dsn, options.identity, options.queues, self.wake)
-        self.claimer = Claimer(dsn, registry, options, self.held, self.settler)
         self._wake = asyncio.Event()
+        self._claims = WorkerConnection(dsn, options.call_deadline)
+        self.settler = Settler(
+            dsn, options, self.held, self.states, self.hooks, meters=self.meters, woken=self._wake.set
+        )
+        self.leases = Leases(dsn, options, self.held, self.meters)
+        self._listener = Listener(dsn, options.identity, options.queues, self.wake)
+        self.claimer = Claimer(dsn, registry, options, self.held, self.settler, hooks=self.hooks)
         self._beside: list[asyncio.Task[None]] = []
         self._trouble: BaseException | None = None
         self._empty_polls = 0
@@ -66,15 +67,13 @@ class Worker:
         self._recovery = Recovery(self._claims, options, self.meters)
         self.log = log.get("worker").bind(worker=options.identity)
 
-    # What the outside may do: wake it, stop it, look at it.
-
     def wake(self) -> None:
         """Let it look for work now."""
         self._is_hinted = True
         self._wake.set()
 
     def stop(self) -> None:
-        """Ask it to drain; asked twice, to stop now."""
+        """Drain; a second call stops it now."""
         self.stop_signals += 1
         self._wake.set()
 
@@ -89,9 +88,9 @@ class Worker:
         return self.states.shown(is_full=self.claimer.room() == 0)
 
     async def run(self) -> int:
-        """Work until asked to stop (or, in a burst, until nothing is due), and give the exit code.
+        """Work until it is stopped (or, in a burst, until nothing is due), and return the exit code.
 
-        Whatever goes wrong is waited for, but for a definition that the database refuses: that is raised.
+        It waits after every error, except a definition that the database refuses: that is raised.
         """
         with forks.guarded():
             return await self._run()
@@ -147,10 +146,6 @@ class Worker:
         if self._beside:
             return
         self.settler.begin()
-        self.settler.woken = self._wake.set
-        self.settler.freed = self._wake_beside_settle
-        self.hooks.wire(self.options.identity, self.claimer, self.settler, self.meters)
-        self.settler.is_lingering = lambda: self.claimer.unfinished > 0
         self.leases.start()
         beside = [self._settle(), self.claimer.lanes.watch_loop(self.meters)]
         if self.options.listens and not self.options.burst:
@@ -226,7 +221,10 @@ class Worker:
         """Beside the loop: settle what ends. A database that fails is the loop's to wait for."""
         while True:
             try:
-                self.claimer.ended(await self.settler.next())
+                await self.settler.take()
+                if not self.claimer.awaits_children:  # else the next claim is for steps that this settle makes due
+                    self._wake_for_room()
+                self.claimer.ended(await self.settler.settle_taken())
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - it is raised again in the loop
@@ -235,11 +233,6 @@ class Worker:
                 await asyncio.sleep(self.options.error_wait.total_seconds())
             else:
                 self._wake_for_room()
-
-    def _wake_beside_settle(self) -> None:
-        """Let the next claim overlap a settle, unless it is the children which that frees that it waits for."""
-        if not self.claimer.awaits_children:
-            self._wake_for_room()
 
     def _wake_for_room(self) -> None:
         if self.states.worker in {"polling", "draining"} or self.options.burst:
@@ -253,7 +246,7 @@ class Worker:
     async def _error_wait(self, error: Exception) -> None:
         self.states.enter("error_wait")
         self.is_ready = False
-        self.meters.erred()
+        self.meters.errors.inc()
         self.meters.stands("error_wait", in_flight=self.in_flight, beat=time.time())
         wait = self.options.error_wait.total_seconds()
         self.log.warning("worker.error_wait", error=str(error), kind=type(error).__name__, wait=wait)
@@ -277,7 +270,7 @@ class Worker:
         interval = self.options.poll_interval(max(1, self._empty_polls)).total_seconds()
         if self.claimer.is_backed_up:
             interval = min(interval, FULL_LOOK)
-        self.meters.polls(interval)
+        self.meters.poll_interval.set(interval)
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         left = None if self._next_due is None else self._next_due - time.monotonic()
         if left is None or left > interval:
@@ -287,16 +280,14 @@ class Worker:
         return max(0.001, left)
 
     async def _sleep(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        except TimeoutError:
-            return
 
     def _about(self) -> dict[str, Any]:
         state = self.states.reported(in_flight=self.in_flight, found_nothing=self._empty_polls > 0)
         return about(self.options, state, self.in_flight)
 
     def _moved(self, come: State, to: State, count: int) -> None:
-        self.meters.moved(come, to, count)
+        self.meters.moves.labels(come, to).inc(count)
         self.log.debug("worker.moved", come=come, to=to, count=count)

@@ -41,17 +41,17 @@ class Durations(Collector):
 
 
 class Meters:
-    """The worker's meters. A name is said once, here; docs/reference/metrics.md lists them."""
+    """The worker's meters. docs/reference/metrics.md lists them."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
         self._claimed = Counter("holdfast_claimed", "Steps claimed.", ["kind"], registry=own)
-        self._settled = Counter("holdfast_settled", "Steps settled, by event.", ["kind", "event"], registry=own)
-        self._refused = Counter("holdfast_settle_refused", "Outcomes that came after the lease was lost.", registry=own)
-        self._durations = Durations()
-        own.register(self._durations)
-        self._rescued = Counter("holdfast_rescued", "Steps taken back from silent workers.", registry=own)
-        self._exhausted = Counter(
+        self.settled = Counter("holdfast_settled", "Steps settled, by event.", ["kind", "event"], registry=own)
+        self.refused = Counter("holdfast_settle_refused", "Outcomes that came after the lease was lost.", registry=own)
+        self.durations = Durations()
+        own.register(self.durations)
+        self.rescued = Counter("holdfast_rescued", "Steps taken back from silent workers.", registry=own)
+        self.exhausted = Counter(
             "holdfast_exhausted", "Steps that failed for good because their tries were used up.", ["kind"], registry=own
         )
         self._backlog = Gauge(
@@ -60,18 +60,20 @@ class Meters:
             ["queue"],
             registry=own,
         )
-        self._renewed = Counter("holdfast_leases_renewed", "Leases renewed.", registry=own)
-        self._lost = Counter("holdfast_leases_lost", "Leases lost while a handler ran.", registry=own)
-        self._timed_out = Counter("holdfast_timed_out", "Handlers whose time was up.", ["kind"], registry=own)
-        self._blocked = Counter("holdfast_loop_blocked", "Times an async handler blocked its loop.", registry=own)
+        self.renewed = Counter("holdfast_leases_renewed", "Leases renewed.", registry=own)
+        self.lost = Counter("holdfast_leases_lost", "Leases lost while a handler ran.", registry=own)
+        self.timed_out = Counter("holdfast_timed_out", "Handlers whose time was up.", ["kind"], registry=own)
+        self.blocked = Counter("holdfast_loop_blocked", "Times an async handler blocked its loop.", registry=own)
         self._hooks = Counter("holdfast_notifications", "Notifications of outcomes.", ["result"], registry=own)
-        self._errors = Counter("holdfast_worker_errors", "Errors that led to error_wait.", registry=own)
-        self._moves = Counter(
+        self.errors = Counter("holdfast_worker_errors", "Errors that led to error_wait.", registry=own)
+        self.moves = Counter(
             "holdfast_worker_transitions", "The worker's own moves.", ["from_state", "to_state"], registry=own
         )
         self._state = Gauge("holdfast_worker_state", "1 for the state the worker is in.", ["state"], registry=own)
         self._in_flight = Gauge("holdfast_in_flight", "Steps that the worker holds.", registry=own)
-        self._poll = Gauge("holdfast_poll_interval_seconds", "How long an idle worker sleeps now.", registry=own)
+        self.poll_interval = Gauge(
+            "holdfast_poll_interval_seconds", "How long an idle worker sleeps now.", registry=own
+        )
         self._beat = Gauge("holdfast_heartbeat_timestamp_seconds", "When the loop last went round.", registry=own)
         for state in STATES:
             self._state.labels(state).set(0)
@@ -81,58 +83,14 @@ class Meters:
         for kind, count in kinds.items():
             self._claimed.labels(kind).inc(count)
 
-    def settled(self, kind: str, event: str, count: int) -> None:
-        """Count what the database accepted."""
-        self._settled.labels(kind, event).inc(count)
-
-    def refused(self, count: int) -> None:
-        """Count what it did not."""
-        self._refused.inc(count)
-
-    def took(self, kind: str, seconds: list[float]) -> None:
-        """Time handlers."""
-        self._durations.add(kind, seconds)
-
-    def rescued(self, count: int) -> None:
-        """Count steps taken back."""
-        self._rescued.inc(count)
-
-    def exhausted(self, kind: str, count: int) -> None:
-        """Count steps that have no try left."""
-        self._exhausted.labels(kind).inc(count)
-
     def waiting(self, backlog: dict[str, int]) -> None:
         """Set how many steps are due in each queue."""
         for queue, count in backlog.items():
             self._backlog.labels(queue).set(count)
 
-    def renewed(self, count: int) -> None:
-        """Count renewals."""
-        self._renewed.inc(count)
-
-    def lost(self) -> None:
-        """Count a lost lease."""
-        self._lost.inc()
-
-    def timed_out(self, kind: str) -> None:
-        """Count a handler that took too long."""
-        self._timed_out.labels(kind).inc()
-
-    def blocked(self) -> None:
-        """Count a blocked loop."""
-        self._blocked.inc()
-
     def notified(self, *, ok: bool) -> None:
         """Count a notification."""
         self._hooks.labels("delivered" if ok else "failed").inc()
-
-    def erred(self) -> None:
-        """Count an error of the worker's own."""
-        self._errors.inc()
-
-    def moved(self, come: State, to: State, count: int) -> None:
-        """Count a move."""
-        self._moves.labels(come, to).inc(count)
 
     def stands(self, state: State, *, in_flight: int, beat: float | None = None) -> None:
         """Say where the worker stands; with `beat`, that its loop went round."""
@@ -141,7 +99,3 @@ class Meters:
         self._in_flight.set(in_flight)
         if beat is not None:
             self._beat.set(beat)
-
-    def polls(self, seconds: float) -> None:
-        """Say how long it sleeps."""
-        self._poll.set(seconds)

@@ -1,4 +1,4 @@
-"""How a worker is to work: what its command line and HOLDFAST_* say, checked once."""
+"""How a worker works: the options of its command line and of HOLDFAST_*, checked once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def new_identity(name: str | None = None, *, group: str | None = None) -> str:
 
 
 def strangers(identity: str, others: list[str]) -> list[str]:
-    """Give those of the others that are not of the same group."""
+    """Return those of the others that are not of the same group."""
     name, _, start = identity.rpartition("/")
     group, dot, _ = start.rpartition(".")
     return [other for other in others if not dot or not other.startswith(f"{name}/{group}.")]
@@ -27,7 +27,7 @@ def strangers(identity: str, others: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be said to a worker."""
+    """The options of a worker."""
 
     identity: str = field(default_factory=new_identity)
     queues: tuple[str, ...] = ("default",)

@@ -24,9 +24,8 @@ class Probe:
     """A small server beside the worker: /healthz, /readyz and /metrics. It answers before there is a worker."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._answers: type[_Answers] = type(
-            "Answers", (_Answers,), {}
-        )  # a class of its own: two probes answer for two workers
+        # A class of its own: two probes answer for two workers.
+        self._answers: type[_Answers] = type("Answers", (_Answers,), {})
         try:
             self._server = ThreadingHTTPServer((host, port), self._answers)
         except (OSError, OverflowError) as error:
@@ -77,12 +76,12 @@ class _Answers(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.NOT_FOUND, "there is /healthz, /readyz and /metrics\n")
 
     def _answer(self, status: HTTPStatus, body: str, kind: str = TEXT) -> None:
-        sent = body.encode()
+        content = body.encode()
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(sent)))
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(sent)
+        self.wfile.write(content)
 
     def log_message(self, *_args: object) -> None:
         """Say nothing: each look would be a line."""

@@ -42,7 +42,7 @@ def run_worker(
     probe: Probe | None = None,
     is_supervised: bool = False,
 ) -> int:
-    """Run a worker in this process until it is told to stop, and give the exit code."""
+    """Run a worker in this process until it is stopped, and return the exit code."""
     _suit_interpreter()
     loop = new_loop()
     try:
@@ -105,7 +105,7 @@ class Supervisor:
         self._log = log.get("supervisor")
 
     def run(self) -> int:
-        """Run them until told to stop, and give the worst of their exit codes."""
+        """Run them until stopped, and return the worst of their exit codes."""
         for number in (*STOPS, signal.SIGCHLD):
             signal.signal(number, self._signalled)
         self._children = [self._start(i) for i in range(len(self._commands))]

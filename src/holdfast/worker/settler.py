@@ -19,7 +19,9 @@ from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, Done, Ending, Fail, Release, Retry, SettledStep, StepResult
 from holdfast.worker.attempt import Attempt, Held
+from holdfast.worker.hooks import WorkerHooks
 from holdfast.worker.metrics import Meters
+from holdfast.worker.options import Options
 from holdfast.worker.states import States
 
 LARGEST = 1000
@@ -32,18 +34,31 @@ LINGER = 0.001  # seconds: while quick handlers still run, a fuller batch is che
 
 
 TOO_LARGE = {"type": "TooLarge", "message": "the result or cursor has more than 1048576 bytes"}
-Asks = Callable[[list[Attempt]], dict[str, Call[Any]]]  # what each face asks about its own steps
-Told = Callable[[list[Ending], Answers], None]
 
 
 class Settler:
-    """Takes ended attempts from any thread, and settles them on a connection of its own."""
+    """Takes ended attempts from any thread, and settles them on a connection of its own.
 
-    def __init__(self, connection: WorkerConnection, held: Held, states: States, meters: Meters, worker: str) -> None:
-        self._connection = connection
+    It calls `woken` when a settle may have made a step due.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        options: Options,
+        held: Held,
+        states: States,
+        hooks: WorkerHooks,
+        *,
+        meters: Meters,
+        woken: Callable[[], None],
+    ) -> None:
+        self._connection = WorkerConnection(dsn, options.call_deadline)
         self._held = held
         self._states = states
+        self._hooks = hooks
         self._meters = meters
+        self._woken = woken
         self._ended: deque[Attempt] = deque()
         self._left: list[Attempt] = []  # taken, and not yet settled
         self._queries: dict[str, Call[Any]] = {}  # to be asked with the settle, and what was answered
@@ -51,21 +66,16 @@ class Settler:
         self._ready = asyncio.Event()
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._log = log.get("settle").bind(worker=worker)
-        self.asks: Asks | None = None
-        self.told: Told | None = None
-        self.woken: Callable[[], None] = lambda: None
-        self.freed: Callable[[], None] = lambda: None
-        self.is_lingering: Callable[[], bool] = lambda: False
+        self._log = log.get("settle").bind(worker=options.identity)
 
     def begin(self) -> None:
         """Belong to the loop that is running."""
         self._loop = asyncio.get_running_loop()
 
-    def ended(self, one: Attempt) -> None:
+    def ended(self, attempt: Attempt) -> None:
         """Take an attempt that has ended; may be called in any thread."""
-        one.ended_at = time.monotonic()
-        self._ended.append(one)
+        attempt.ended_at = time.monotonic()
+        self._ended.append(attempt)
         loop = self._loop
         if not self._is_signalled and loop is not None:
             self._is_signalled = True
@@ -77,16 +87,19 @@ class Settler:
         """How many have ended and are not settled."""
         return len(self._ended) + len(self._left)
 
-    async def next(self) -> list[Attempt]:
-        """Wait for ended attempts, settle them, and give them back."""
+    async def take(self) -> None:
+        """Wait for ended attempts and take them, unless those of a settle that failed are left."""
         if not self._left:
             await self._ready.wait()
-            if self.is_lingering():
+            if len(self._held) > self.waiting:
                 await asyncio.sleep(LINGER)
             self._ready.clear()
             self._is_signalled = False
-            self._left = self._take()
-            self.freed()
+            popped = self._ended.popleft
+            self._left = [popped() for _ in range(min(len(self._ended), LARGEST))]
+
+    async def settle_taken(self) -> list[Attempt]:
+        """Settle the attempts that were taken, and return them."""
         taken = self._left
         await self.settle(taken)
         self._left = []
@@ -95,41 +108,37 @@ class Settler:
         return taken
 
     async def settle(self, ended: list[Attempt]) -> None:
-        """Say what became of them. Those whose outcome is none of ours to say are only let go of."""
-        said = [one for one in ended if one.outcome is not None and not one.is_lost]
-        self._queries = {} if self.asks is None else self.asks(ended)
+        """Report the outcomes. Attempts that are settled already, or lost, are only let go of."""
+        unsettled = [attempt for attempt in ended if attempt.outcome is not None and not attempt.is_lost]
+        self._queries = self._hooks.queries(ended)
         self._answers = dict.fromkeys(self._queries)
-        settled = await self._make(said) if said else []
-        if self._queries and not said:  # all were settled by their handlers' own transactions
+        settled = await self._make(unsettled) if unsettled else []
+        if self._queries and not unsettled:  # all were settled by their handlers' own transactions
             self._answers = await self._connection.query_all(self._queries)
-        await self._learn_failures(said, settled)
-        settled += [one.settled for one in ended if one.settled is not None]
+        await self._learn_failures(unsettled, settled)
+        settled += [attempt.settled for attempt in ended if attempt.settled is not None]
         self._account(ended, settled)
-        good = sum(type(one.outcome) is Done or one.settled is not None for one in ended)
+        good = sum(type(attempt.outcome) is Done or attempt.settled is not None for attempt in ended)
         self._states.pass_tasks(good, "processing", "reporting_success", "polling")
         self._states.pass_tasks(len(ended) - good, "processing", "reporting_failure", "polling")
 
     async def close(self) -> None:
-        """Close its connection; a handler that ends after this has nobody to tell."""
+        """Close its connection; the outcome of a handler that ends after this is dropped."""
         self._loop = None
         await self._connection.close()
 
-    def _take(self) -> list[Attempt]:
-        take = self._ended.popleft
-        return [take() for _ in range(min(len(self._ended), LARGEST))]
-
-    async def _make(self, said: list[Attempt]) -> list[SettledStep]:
+    async def _make(self, unsettled: list[Attempt]) -> list[SettledStep]:
         try:
-            return await self._send(
-                calls.settle_steps(one.settlement(one.outcome) for one in said if one.outcome is not None)
-            )
+            outcomes = (each.settlement(each.outcome) for each in unsettled if each.outcome is not None)
+            return await self._send(calls.settle_steps(outcomes))
         except _UNKEPT as error:
-            if len(said) > 1:  # one of them cannot be stored; it must not cost the others
-                return [row for one in said for row in await self._make([one])]
-            self._log.error("step.outcome_refused", error=str(error), **said[0].named())
-        one = said[0]
-        one.outcome = Fail({"type": "OutcomeRefused", "message": f"the outcome of {one.step.kind} cannot be stored"})
-        return await self._send(calls.settle_steps([one.settlement(one.outcome)]))
+            if len(unsettled) > 1:  # one of them cannot be stored; it must not cost the others
+                return [row for attempt in unsettled for row in await self._make([attempt])]
+            self._log.error("step.outcome_refused", error=str(error), **unsettled[0].named())
+        attempt = unsettled[0]
+        message = f"the outcome of {attempt.step.kind} cannot be stored"
+        attempt.outcome = Fail({"type": "OutcomeRefused", "message": message})
+        return await self._send(calls.settle_steps([attempt.settlement(attempt.outcome)]))
 
     async def _send(self, call: Call[SettledStep]) -> list[SettledStep]:
         if not self._queries:
@@ -137,65 +146,68 @@ class Settler:
         settled, self._answers = await self._connection.make_and_query(call, self._queries)
         return settled
 
-    async def _learn_failures(self, said: list[Attempt], settled: list[SettledStep]) -> None:
+    async def _learn_failures(self, unsettled: list[Attempt], settled: list[SettledStep]) -> None:
         """Turn the outcome of steps into the failure that the database made of it: what they gave was too large."""
         failed = {row.step_id for row in settled if row.event == "failed"}
         overruled = [
-            one for one in said if failed and one.step.step_id in failed and isinstance(one.outcome, (Done, Continue))
+            attempt
+            for attempt in unsettled
+            if failed and attempt.step.step_id in failed and isinstance(attempt.outcome, (Done, Continue))
         ]
         if not overruled:
             return
         results: list[StepResult] | None = None
         with suppress(HoldfastError, psycopg.Error, OSError):  # they are settled; the next call finds the outage
-            results = await self._connection.query(calls.step_results([one.step.step_id for one in overruled]))
+            results = await self._connection.query(calls.step_results([attempt.step.step_id for attempt in overruled]))
         errors = {result.step_id: result.error for result in results or ()}
-        for one in overruled:
-            one.outcome = Fail(errors.get(one.step.step_id) or TOO_LARGE)
+        for attempt in overruled:
+            attempt.outcome = Fail(errors.get(attempt.step.step_id) or TOO_LARGE)
 
     def _account(self, ended: list[Attempt], settled: list[SettledStep]) -> None:
         rows = {row.step_id: row for row in settled}
-        took: defaultdict[str, list[float]] = defaultdict(list)
+        durations: defaultdict[str, list[float]] = defaultdict(list)
         endings: list[Ending] = []
         accepted: list[tuple[str, str]] = []
         release = self._held.pop
-        for one in ended:
-            step = one.step
+        wants_endings = self._hooks.wants_endings
+        for attempt in ended:
+            step = attempt.step
             kind = step.kind
             row = rows.get(step.step_id)
             release(step.lease_id, None)
-            if one.began_at is not None:
-                took[kind].append(one.ended_at - one.began_at)
+            if attempt.began_at is not None:
+                durations[kind].append(attempt.ended_at - attempt.began_at)
             if row is None:
-                self._refused(one)
+                self._refused(attempt)
                 continue
             accepted.append((kind, row.event))
             if row.event != "succeeded":
-                self._tell(one, row)
-            if self.told is not None:
-                endings.append(_ending(one, row))
+                self._tell(attempt, row)
+            if wants_endings:
+                endings.append(_ending(attempt, row))
         events = Counter(accepted)
         for (kind, event), count in events.items():
-            self._meters.settled(kind, event, count)
-        for kind, times in took.items():
-            self._meters.took(kind, times)
-        if self.told is not None:
-            self.told(endings, self._answers)
-        if any(event in WAKING for _, event in events) or any(one.step.run_id is not None for one in ended):
-            self.woken()  # the same step may be due at once, or one that waited for it
+            self._meters.settled.labels(kind, event).inc(count)
+        for kind, times in durations.items():
+            self._meters.durations.add(kind, times)
+        if endings:
+            self._hooks.ended(endings, self._answers)
+        if any(event in WAKING for _, event in events) or any(attempt.step.run_id is not None for attempt in ended):
+            self._woken()  # the same step may be due at once, or one that waited for it
 
-    def _refused(self, one: Attempt) -> None:
-        self._meters.refused(1)
-        why = one.ctx.stop_reason or "the lease is another's by now"
-        self._log.warning("step.outcome_not_accepted", why=why, **one.named())
+    def _refused(self, attempt: Attempt) -> None:
+        self._meters.refused.inc()
+        why = attempt.ctx.stop_reason or "the lease is another's by now"
+        self._log.warning("step.outcome_not_accepted", why=why, **attempt.named())
 
-    def _tell(self, one: Attempt, row: SettledStep) -> None:
-        fields = one.named()
-        said = one.outcome.error if isinstance(one.outcome, (Fail, Retry)) else None
-        kind_of_error = said.get("type") if isinstance(said, dict) else None
+    def _tell(self, attempt: Attempt, row: SettledStep) -> None:
+        fields = attempt.named()
+        error = attempt.outcome.error if isinstance(attempt.outcome, (Fail, Retry)) else None
+        kind_of_error = error.get("type") if isinstance(error, dict) else None
         match row.event:
             case "failed":
-                if isinstance(one.outcome, Retry):
-                    self._meters.exhausted(one.step.kind, 1)
+                if isinstance(attempt.outcome, Retry):
+                    self._meters.exhausted.labels(attempt.step.kind).inc()
                 self._log.error("step.failed", error=kind_of_error, **fields)
             case "retried":
                 self._log.warning("step.retried", error=kind_of_error, **fields)
@@ -203,10 +215,10 @@ class Settler:
                 self._log.info(f"step.{event}", **fields)
 
 
-def _ending(one: Attempt, row: SettledStep) -> Ending:
-    step = one.step
-    took = None if one.began_at is None else timedelta(seconds=one.ended_at - one.began_at)
-    outcome = one.outcome or Done()
+def _ending(attempt: Attempt, row: SettledStep) -> Ending:
+    step = attempt.step
+    duration = None if attempt.began_at is None else timedelta(seconds=attempt.ended_at - attempt.began_at)
+    outcome = attempt.outcome or Done()
     return Ending(
         step.step_id,
         step.kind,
@@ -215,15 +227,15 @@ def _ending(one: Attempt, row: SettledStep) -> Ending:
         row.state,
         outcome,
         step.run_id,
-        took,
-        one.trace_id,
-        one.handler.face,
+        duration,
+        attempt.trace_id,
+        attempt.handler.face,
     )
 
 
 def released(attempts: list[Attempt]) -> list[Attempt]:
     """Let attempts end as handed back untried."""
-    for one in attempts:
-        one.outcome = Release()
-        one.ended_at = time.monotonic()
+    for attempt in attempts:
+        attempt.outcome = Release()
+        attempt.ended_at = time.monotonic()
     return attempts

@@ -60,7 +60,7 @@ class States:
         self._watch = watch
 
     def enter(self, to: State) -> None:
-        """Move the worker; staying where it is is no move."""
+        """Move the worker; does nothing if it is there."""
         if to == self.worker:
             return
         self._note(self.worker, to, 1)

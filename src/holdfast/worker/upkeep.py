@@ -25,7 +25,7 @@ SHOWN = 80  # characters of a name that is refused
 
 
 class RegistrationRefused(Exception):
-    """The database will not have a definition, now or later; `error` says which, and is what the worker ends with."""
+    """The database refuses a definition for good; `error` names it, and the worker ends with it."""
 
     def __init__(self, error: HoldfastError) -> None:
         super().__init__(str(error))
@@ -80,14 +80,14 @@ class Recovery:
         if self._done_at is not None and now - self._done_at < interval:
             return
         most = MOST_COUNTED if counts_backlog else 0
-        (done,) = await self._connection.make(calls.measured_upkeep(self._options.identity, about=about(), most=most))
-        self._done_at = None if done.rescued or done.moved else now  # more may be left: after the next poll
-        self._meters.rescued(done.rescued)
-        self._meters.waiting(done.backlog)
-        for kind, steps in done.exhausted.items():
-            self._meters.exhausted(kind, steps)
-        if done.rescued or done.moved:
-            self._log.info("worker.recovered", rescued=done.rescued, moved=done.moved)
+        (result,) = await self._connection.make(calls.measured_upkeep(self._options.identity, about=about(), most=most))
+        self._done_at = None if result.rescued or result.moved else now  # more may be left: after the next poll
+        self._meters.rescued.inc(result.rescued)
+        self._meters.waiting(result.backlog)
+        for kind, steps in result.exhausted.items():
+            self._meters.exhausted.labels(kind).inc(steps)
+        if result.rescued or result.moved:
+            self._log.info("worker.recovered", rescued=result.rescued, moved=result.moved)
 
 
 async def _send(connection: WorkerConnection, call: Call[Any]) -> list[Any]:
@@ -101,16 +101,17 @@ async def _send(connection: WorkerConnection, call: Call[Any]) -> list[Any]:
 
 
 def _named(call: Call[Any]) -> str:
-    given = call.arguments
+    arguments = call.arguments
     match call.function:
         case "define_kind":
-            return f"the definition of {_short(given['kind'])}"
+            return f"the definition of {_short(arguments['kind'])}"
         case "define_policy":
-            return f"the retry policy {_short(given['policy'])}"
-        case "define_flow":
-            return f"the definition of flow {_short(given['name'])}, version {_short(given['version'])}"
+            return f"the retry policy {_short(arguments['policy'])}"
+        case _ if {"name", "version"} <= arguments.keys():
+            definition = f"{_short(arguments['name'])}, version {_short(arguments['version'])}"
+            return f"the definition of {call.schema} {definition}"
         case _:
-            return f"the worker {_short(given['worker'])}"
+            return f"the worker {_short(arguments['worker'])}"
 
 
 def _short(name: str) -> str:

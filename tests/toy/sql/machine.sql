@@ -21,5 +21,7 @@ insert into holdfast.machine_moves (machine, from_state, event, to_state, actors
   ('toy.wish', 'heard', 'succeeded',      'granted', '{worker}'),
   ('toy.wish', 'heard', 'failed',         'denied',  '{worker,system}'),
   ('toy.wish', 'heard', 'released',       'hoped',   '{worker}'),
-  ('toy.wish', 'heard', 'expired',        'hoped',   '{system}')
+  ('toy.wish', 'heard', 'expired',        'hoped',   '{system}'),
+  ('toy.list', 'denied', 'reopened',      'heard',   '{user}'),
+  ('toy.wish', 'denied', 'reopened',      'hoped',   '{user}')
 on conflict (machine, from_state, event) do update set to_state = excluded.to_state, actors = excluded.actors;

@@ -1,1 +1,20 @@
-"""Flows as YAML documents."""
+"""Flows in YAML. What they need beside the core is an extra, imported on use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast.errors import BadTask
+
+
+@contextmanager
+def needs_extra() -> Iterator[None]:
+    """Raise an error that names the missing package and how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise BadTask(
+            f"flows by YAML and contexts by JSON Schema need {error.name}",
+            next="install it: pip install 'holdfast[yaml]'",
+        ) from error

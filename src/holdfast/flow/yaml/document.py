@@ -11,8 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from holdfast.config import Seconds
 from holdfast.errors import BadTask
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
-from holdfast.flow.node import did_you_mean
-from holdfast.flow.options import NAMESPACE, VERSION
+from holdfast.flow.step import NAMESPACE, VERSION, did_you_mean
 
 Name = Annotated[str, Field(min_length=1)]
 

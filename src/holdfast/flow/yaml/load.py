@@ -1,4 +1,4 @@
-"""Flows out of documents: the functions found, the steps put in order, and each added as `@flow.step` would."""
+"""Loads flows from documents: finds the functions, sorts the steps, and adds each as `@flow.step` does."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import BadTask
 from holdfast.flow import graph
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
 from holdfast.flow.define import Flow
-from holdfast.flow.flows import Flows
-from holdfast.flow.node import did_you_mean
+from holdfast.flow.step import did_you_mean
 from holdfast.flow.yaml import document, parse
 from holdfast.flow.yaml.document import StepPart
+
+if TYPE_CHECKING:
+    from holdfast.flow.api import Flows
 
 Handlers = Mapping[str, Callable[..., Any]]
 Source = str | Path | Mapping[str, Any]
@@ -25,22 +27,11 @@ _OPTIONS = ("after", "each", "retry", "retryable", "skippable", "queue", "timeou
             "description", "config")  # fmt: skip
 
 
-class Definer(Protocol):
-    """The app, as a document sees it."""
-
-    flows: Flows
-
-    def flow(
-        self, name: str, *, namespace: str, version: str, context: Any, backoff: Backoff | None, description: str | None
-    ) -> Flow:
-        """Define a flow."""
-
-
 @dataclass(frozen=True)
 class Loading:
-    """One document on its way to a flow."""
+    """The loading of one document."""
 
-    app: Definer
+    flows: Flows
     handlers: Handlers
     environment: str | None
     where: str = "the document"
@@ -48,7 +39,7 @@ class Loading:
     above: tuple[Path, ...] = ()  # documents whose sub-flows led here
 
     def load(self, source: Source) -> Flow:
-        """Define the flow that a source tells of."""
+        """Define the flow of a document."""
         if isinstance(source, Mapping):
             return self._define(source)
         if isinstance(source, str) and "\n" in source:
@@ -64,8 +55,8 @@ class Loading:
                 where=str(path),
                 next="take one of these steps away",
             )
-        told = (whole, self.environment, tuple(self.handlers.items()))
-        if (known := self.app.flows.from_file(told)) is not None:
+        key = (whole, self.environment, tuple(self.handlers.items()))
+        if (known := self.flows.from_document(key)) is not None:
             return known
         try:
             text = path.read_text("utf-8")
@@ -75,24 +66,24 @@ class Loading:
             ) from None
         inside = replace(self, where=str(path), folder=path.parent, above=(*self.above, whole))
         flow = inside._define(parse.read(text, str(path)))
-        self.app.flows.remember_file(told, flow)
+        self.flows.remember_document(key, flow)
         return flow
 
     def _define(self, values: Any) -> Flow:
-        told = document.check(values, self.where, self.environment)
-        steps = {step.name: step for step in told.steps}
+        checked = document.check(values, self.where, self.environment)
+        steps = {step.name: step for step in checked.steps}
         try:
-            order = graph.order(told.name, {step.name: _awaited(step) for step in told.steps})
-            functions = {step.name: self._function(place, step) for place, step in enumerate(told.steps)}
+            order = graph.order(checked.name, {step.name: _awaited(step) for step in checked.steps})
+            functions = {step.name: self._function(place, step) for place, step in enumerate(checked.steps)}
             conditions = {
                 step.name: self._named(f"steps[{place}].when", step.when)
-                for place, step in enumerate(told.steps)
+                for place, step in enumerate(checked.steps)
                 if step.when is not None
             }
-            inner = {step.name: self._inner(step.flow) for step in told.steps if step.flow is not None}
-            flow = self.app.flow(
-                told.name, namespace=told.namespace, version=told.version, context=told.context,
-                backoff=_backoff(told.backoff), description=told.description,
+            inner = {step.name: self._inner(step.flow) for step in checked.steps if step.flow is not None}
+            flow = self.flows(
+                checked.name, namespace=checked.namespace, version=checked.version, context=checked.context,
+                backoff=_backoff(checked.backoff), description=checked.description,
             )  # fmt: skip
             for name in order:
                 _add(flow, steps[name], functions[name], conditions.get(name), inner.get(name))
@@ -104,7 +95,7 @@ class Loading:
     def _inner(self, named: str) -> Flow:
         if named.endswith(_SUFFIXES):
             return self._from_file(self.folder / named)
-        return self.app.flows.find(named)
+        return self.flows.find(named)
 
     def _function(self, place: int, step: StepPart) -> Callable[..., Any]:
         if step.cpu and (step.when or step.flow):
@@ -122,12 +113,12 @@ class Loading:
         if not name:
             raise BadTask(f"{place}: there is no handler {named}", where=place, next=_known(named, list(self.handlers)))
         try:
-            found = reduce(getattr, name.split("."), importlib.import_module(module))
+            target = reduce(getattr, name.split("."), importlib.import_module(module))
         except (ImportError, AttributeError) as error:
             raise BadTask(f"{place}: {named} cannot be imported: {error}", where=place) from error
-        if not callable(found):
-            raise BadTask(f"{place}: {named} is a {type(found).__name__}", where=place, next="name a function")
-        return found
+        if not callable(target):
+            raise BadTask(f"{place}: {named} is a {type(target).__name__}", where=place, next="name a function")
+        return target
 
 
 def _known(named: str, handlers: Sequence[str]) -> str:
@@ -148,14 +139,14 @@ def _add(
     condition: Callable[..., Any] | None,
     inner: Flow | None,
 ) -> None:
-    said = {name: value for name in _OPTIONS if (value := getattr(step, name)) is not None}
-    options = {**said, "name": step.name, "when": condition}
+    values = {name: value for name in _OPTIONS if (value := getattr(step, name)) is not None}
+    options = {**values, "name": step.name, "when": condition}
     (flow.step(**options) if inner is None else flow.subflow(inner, **options))(function)
 
 
 def _backoff(part: Any) -> Backoff | None:
     if part is None:
         return None
-    given = part.model_dump(exclude_none=True)
-    delays = ReenqueueDelays(**given.pop("reenqueue_delays", {}))
-    return Backoff(**given, reenqueue_delays=delays)
+    values = part.model_dump(exclude_none=True)
+    delays = ReenqueueDelays(**values.pop("reenqueue_delays", {}))
+    return Backoff(**values, reenqueue_delays=delays)

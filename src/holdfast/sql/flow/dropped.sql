@@ -3,3 +3,4 @@
 drop function if exists flow.policy_with_tries(text, int);
 drop function if exists flow.adjusted_tries(int, int, boolean);
 drop function if exists flow.safe_transition_to(bigint, text, text);
+drop function if exists flow.safe_transition_to(anycompatible, text, text);

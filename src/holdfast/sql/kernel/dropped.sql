@@ -14,4 +14,10 @@ drop function if exists holdfast.greet_worker(text, text, text[], text[], timest
 drop function if exists holdfast.pick_served(text, int, text[], text[], int, timestamptz, holdfast.due_position);
 drop function if exists holdfast.pick_steps(text, text, int, text[], text[], int, timestamptz);
 drop function if exists holdfast.unpark_served(text, text[], text[]);
+drop function if exists holdfast.cancel(text, text);
+drop function if exists holdfast.retry(text, text);
+drop function if exists holdfast.resolve(text, text, jsonb);
+drop function if exists holdfast.wish(text, text, text, jsonb);
+drop function if exists holdfast.pause_queue(text, text);
+drop function if exists holdfast.resume_queue(text);
 drop function if exists holdfast.refuse(text, text, text);

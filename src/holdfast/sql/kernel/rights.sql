@@ -52,6 +52,6 @@ $$;
 grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
 grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal, holdfast.notes, holdfast.note_keys,
-  holdfast.queues, holdfast.workers,
+  holdfast.queues, holdfast.queue_pauses, holdfast.workers,
   holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves, holdfast.migrations, holdfast.installed
   to hf_producer, hf_worker, hf_reader, hf_operator;

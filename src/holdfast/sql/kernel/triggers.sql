@@ -1,4 +1,4 @@
--- One statement-level trigger for UPDATE and one for INSERT on each stateful table; append-only for journal and notes.
+-- One statement-level trigger for UPDATE and one for INSERT on each stateful table; append-only for journal, notes and pauses.
 create or replace trigger journaled after update on holdfast.steps
   referencing old table as o new table as n for each statement execute function holdfast.journal_step_moves();
 create or replace trigger begins after insert on holdfast.steps
@@ -22,4 +22,8 @@ create or replace trigger stays before update or delete on holdfast.notes
 create or replace trigger stays_whole before truncate on holdfast.journal
   for each statement execute function holdfast.refuse_change();
 create or replace trigger stays_whole before truncate on holdfast.notes
+  for each statement execute function holdfast.refuse_change();
+create or replace trigger stays before update or delete on holdfast.queue_pauses
+  for each row execute function holdfast.refuse_change();
+create or replace trigger stays_whole before truncate on holdfast.queue_pauses
   for each statement execute function holdfast.refuse_change();

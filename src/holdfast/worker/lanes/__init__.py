@@ -1,4 +1,8 @@
-"""Which lane a handler's steps run in, and whether the loop of the async ones still turns."""
+"""Where handlers run: plain ones in threads, `cpu=True` ones in processes, async ones on a loop of their own.
+
+A lane takes attempts and gives each back, with its outcome, to `ended`. None of them runs on the loop that claims and
+settles, so a handler that blocks holds up no other's outcome.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,15 @@ import traceback
 
 from holdfast import log
 from holdfast.handlers.registry import Handler, Registry
-from holdfast.worker.attempt import Attempt
+from holdfast.worker.attempt import Attempt, Ended
 from holdfast.worker.lanes.loop import Loop
 from holdfast.worker.lanes.processes import run_in_child
 from holdfast.worker.lanes.threads import Threads
-from holdfast.worker.lanes.waiting import Ended, Lane
 from holdfast.worker.metrics import Meters
 
 LOOK_EACH = 0.5
 BLOCKED_AFTER = 1.0
+Lane = Threads | Loop
 
 
 class Lanes:
@@ -42,7 +46,7 @@ class Lanes:
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
         """Give back what was not begun, or of it what was claimed before a time."""
         lanes = (self._threads, self._processes, self._loop)
-        return [one for lane in lanes for one in lane.withdraw(claimed_before)]
+        return [attempt for lane in lanes for attempt in lane.withdraw(claimed_before)]
 
     def close(self) -> None:
         """Let them end."""
@@ -68,7 +72,7 @@ class Lanes:
                 is_warned = False
             elif not is_warned:
                 is_warned = True
-                meters.blocked()
+                meters.blocked.inc()
                 self._log.warning("loop.blocked", seconds=round(silent, 1), at=self._where())
 
     def _where(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,9 +12,8 @@ from holdfast import log
 from holdfast.failpoints import failpoint
 from holdfast.models import Retry
 from holdfast.worker import forks
-from holdfast.worker.attempt import Attempt
-from holdfast.worker.execute import aattempt, described
-from holdfast.worker.lanes.waiting import Ended, taken_back
+from holdfast.worker.attempt import Attempt, Ended, Waiting
+from holdfast.worker.execute import arun_handler, described
 
 
 class Loop:
@@ -24,7 +22,7 @@ class Loop:
     def __init__(self, size: int, ended: Ended) -> None:
         self._size = size
         self._ended = ended
-        self._waiting: deque[Attempt] = deque()
+        self._waiting = Waiting()
         self._under_way: dict[asyncio.Task[None], Attempt] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
@@ -39,7 +37,7 @@ class Loop:
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
         """Give back those that were not begun, or of them those that were claimed before a time."""
-        return taken_back(self._waiting, claimed_before)
+        return self._waiting.withdraw(claimed_before)
 
     def close(self) -> None:
         """End the loop."""
@@ -48,7 +46,7 @@ class Loop:
             _call_soon(loop, loop.stop)
 
     def ping(self, answered: Callable[[], None]) -> None:
-        """Have something called on the loop: a loop that is blocked does not answer."""
+        """Call `answered` on the loop; a loop that is blocked does not."""
         if (loop := self._loop) is not None:
             _call_soon(loop, answered)
 
@@ -76,7 +74,7 @@ class Loop:
                 error = raised
             if self._is_closing:
                 return
-            kinds = sorted({one.step.kind for one in self._under_way.values()})
+            kinds = sorted({attempt.step.kind for attempt in self._under_way.values()})
             if error is not None and not isinstance(error, (SystemExit, KeyboardInterrupt)):
                 self._log.error("loop.broken", error=repr(error), kinds=kinds, then="a new loop takes its place")
                 self._replace(loop, error)
@@ -89,12 +87,12 @@ class Loop:
         with self._lock:
             self._loop = None
         lost, self._under_way = self._under_way, {}
-        for one in lost.values():
-            one.interrupt = None
-            if one.ctx.transaction_open is not None:
-                one.ctx.transaction_open.cut()
-            one.conclude(Retry(described(error) | {"type": "LoopBroken"}))
-            self._ended(one)
+        for attempt in lost.values():
+            attempt.interrupt = None
+            if attempt.ctx.transaction_open is not None:
+                attempt.ctx.transaction_open.cut()
+            attempt.conclude(Retry(described(error) | {"type": "LoopBroken"}))
+            self._ended(attempt)
         with suppress(Exception):  # broken as it is
             loop.close()
         if self._waiting:
@@ -103,29 +101,29 @@ class Loop:
     def _pump(self) -> None:
         while self._waiting and len(self._under_way) < self._size:
             try:
-                one = self._waiting.popleft()
+                attempt = self._waiting.popleft()
             except IndexError:  # withdrawn by another thread
                 return
-            task = asyncio.get_running_loop().create_task(self._run(one))
-            self._under_way[task] = one
+            task = asyncio.get_running_loop().create_task(self._run(attempt))
+            self._under_way[task] = attempt
             task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._under_way.pop(task, None)
         self._pump()
 
-    async def _run(self, one: Attempt) -> None:
+    async def _run(self, attempt: Attempt) -> None:
         failpoint("before_handler")
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is not None:
-            one.interrupt = lambda _one: _call_soon(loop, task.cancel)
-        outcome = await aattempt(one)
+            attempt.interrupt = lambda _attempt: _call_soon(loop, task.cancel)
+        outcome = await arun_handler(attempt)
         if task not in self._under_way:  # its loop was given up, and so was its attempt
             return
-        one.conclude(outcome)
-        one.interrupt = None
+        attempt.conclude(outcome)
+        attempt.interrupt = None
         failpoint("after_handler")
-        self._ended(one)
+        self._ended(attempt)
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:

@@ -45,9 +45,9 @@ from holdfast.models import (
 )
 from holdfast.worker import forks
 from holdfast.worker.attempt import Attempt, Batch
-from holdfast.worker.execute import Interrupted, Unfit, attempt, outcome_of
+from holdfast.worker.execute import Interrupted, Unfit, outcome_of, run_handler
 from holdfast.worker.exit_codes import STOPS
-from holdfast.worker.lanes.waiting import Run
+from holdfast.worker.lanes.threads import Run
 
 SPAWN = multiprocessing.get_context("spawn")  # not fork: the worker has threads
 NAME = "holdfast-cpu"
@@ -55,13 +55,13 @@ NAME = "holdfast-cpu"
 
 def run_in_child(dsn: str) -> Run:
     """Give a way to run attempts, with one child for each thread that uses it."""
-    mine = threading.local()
+    local = threading.local()
 
-    def run(one: Attempt) -> Outcome | None:
-        child: Child | None = getattr(mine, "child", None)
+    def run(attempt: Attempt) -> Outcome | None:
+        child: Child | None = getattr(local, "child", None)
         if child is None or not child.process.is_alive():
-            child = mine.child = Child(dsn)
-        return child.run(one)
+            child = local.child = Child(dsn)
+        return child.run(attempt)
 
     return run
 
@@ -70,42 +70,42 @@ class Child:
     """One process that runs attempts."""
 
     def __init__(self, dsn: str) -> None:
-        self._pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=_serve, args=(theirs, dsn), daemon=True, name=NAME)
+        self._pipe, child_end = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=_serve, args=(child_end, dsn), daemon=True, name=NAME)
         self.process.start()
-        theirs.close()
+        child_end.close()
         forks.own(self._pipe)
         self._death = _death_of(self.process)
         self._lock = threading.Lock()
         self._current: Attempt | None = None
 
-    def interrupt(self, one: Attempt) -> None:
+    def interrupt(self, attempt: Attempt) -> None:
         """Kill the process, if it still runs that attempt: the one after it must not be hit."""
         with self._lock:
-            if self._current is one:
+            if self._current is attempt:
                 self.process.kill()
 
-    def run(self, one: Attempt) -> Outcome | None:
-        """Have an attempt run, and wait for what came of it."""
-        if isinstance(one.step.cursor, Unreadable):
-            raise Unfit(f"the cursor cannot be read: {one.step.cursor.reason}")
-        one.begin()
-        self._current = one
-        one.interrupt = self.interrupt
-        while (answer := self._ask(one)) == _late(one):
-            one.check_lease()  # it may have been renewed meanwhile
+    def run(self, attempt: Attempt) -> Outcome | None:
+        """Run an attempt in the process, and return its outcome."""
+        if isinstance(attempt.step.cursor, Unreadable):
+            raise Unfit(f"the cursor cannot be read: {attempt.step.cursor.reason}")
+        attempt.begin()
+        self._current = attempt
+        attempt.interrupt = self.interrupt
+        while (answer := self._ask(attempt)) == _late(attempt):
+            attempt.check_lease()  # it may have been renewed meanwhile
         with self._lock:
             self._current = None
         if answer is None:
-            return self._ended(one, "its process died")
-        if answer.get("of") != _numbers(one):
-            return self._ended(one, "its process answered for another attempt")
-        one.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
+            return self._ended(attempt, "its process died")
+        if answer.get("of") != _numbers(attempt):
+            return self._ended(attempt, "its process answered for another attempt")
+        attempt.settled = SettledStep(*answer["settled"]) if answer["settled"] else None
         return _outcome(answer["outcome"])
 
-    def _ask(self, one: Attempt) -> dict[str, Any] | None:
+    def _ask(self, attempt: Attempt) -> dict[str, Any] | None:
         try:
-            return self._answer(_packed(one))
+            return self._answer(_packed(attempt))
         except BaseException:  # else its answer would be taken for that of the next
             self.process.kill()
             raise
@@ -121,12 +121,12 @@ class Child:
             return {}
         return answer if isinstance(answer, dict) else None
 
-    def _ended(self, one: Attempt, why: str) -> Outcome | None:
+    def _ended(self, attempt: Attempt, why: str) -> Outcome | None:
         """End the process, which may live and have closed its pipe; waited for alone, it would hold up the attempt."""
         self.process.kill()
         self.process.join()
-        if one.ctx.cancelled:
-            return outcome_of(one, Interrupted())
+        if attempt.ctx.cancelled:
+            return outcome_of(attempt, Interrupted())
         return Retry({"type": "ProcessDied", "message": f"{why}; its exit code was {self.process.exitcode}"})
 
 
@@ -150,14 +150,14 @@ def _pidfd(pid: int) -> int | None:
 
 @atexit.register  # later than multiprocessing's own, and so before it
 def _end_children() -> None:
-    """Kill what waits for work: asked by SIGTERM, which they leave to us, they would be waited for without end."""
+    """Kill children that wait for work: they leave SIGTERM to us, so ending them by it would never end."""
     for process in multiprocessing.active_children():
         if process.name == NAME:
             process.kill()
 
 
-def _packed(one: Attempt) -> bytes:
-    handler, step = one.handler, one.step
+def _packed(attempt: Attempt) -> bytes:
+    handler, step = attempt.handler, attempt.step
     span = None if handler.timeout is None else handler.timeout.total_seconds()
     work = {
         "module": handler.function.__module__,
@@ -165,9 +165,9 @@ def _packed(one: Attempt) -> bytes:
         "kind": handler.kind,
         "is_retried": handler.retry is not None,
         "timeout": span,
-        "worker": one.ctx.worker,
-        "lease": one.lease,
-        "renewed_at": one.renewed_at,
+        "worker": attempt.ctx.worker,
+        "lease": attempt.lease,
+        "renewed_at": attempt.renewed_at,
         "step": [step.step_id, None if step.run_id is None else str(step.run_id), step.attempt, step.lease_id],
         "input": step.input,
         "cursor": step.cursor,
@@ -194,24 +194,24 @@ def _serve(pipe: Connection, dsn: str) -> None:
             failpoint("after_answer_apart")
 
 
-def _answer(one: Attempt) -> dict[str, Any]:
-    """Run an attempt, and give what came of it."""
+def _answer(attempt: Attempt) -> dict[str, Any]:
+    """Run an attempt, and return what to send back."""
     failpoint("before_attempt_apart")
-    outcome = attempt(one)
+    outcome = run_handler(attempt)
     failpoint("after_attempt_apart")
     if isinstance(outcome, Release):
-        return _late(one)
-    said = None if outcome is None else as_json(one.settlement(outcome))
-    return {"of": _numbers(one), "outcome": said, "settled": one.settled}
+        return _late(attempt)
+    settlement = None if outcome is None else as_json(attempt.settlement(outcome))
+    return {"of": _numbers(attempt), "outcome": settlement, "settled": attempt.settled}
 
 
-def _late(one: Attempt) -> dict[str, Any]:
+def _late(attempt: Attempt) -> dict[str, Any]:
     """Give the answer of a child in which the lease had run out before the handler began."""
-    return {"of": _numbers(one), "is_late": True}
+    return {"of": _numbers(attempt), "is_late": True}
 
 
-def _numbers(one: Attempt) -> list[int]:
-    return [one.step.step_id, one.step.lease_id]
+def _numbers(attempt: Attempt) -> list[int]:
+    return [attempt.step.step_id, attempt.step.lease_id]
 
 
 def _end_with(parent: BaseProcess) -> None:
@@ -246,8 +246,8 @@ class Work:
 
 @lru_cache
 def _handler(work: Work) -> Handler:
-    found: Any = reduce(getattr, work.name.split("."), importlib.import_module(work.module))
-    function = found.handler.function if hasattr(found, "handler") else found
+    target: Any = reduce(getattr, work.name.split("."), importlib.import_module(work.module))
+    function = target.handler.function if hasattr(target, "handler") else target
     return Handler(
         kind=work.kind,
         function=function,
@@ -266,19 +266,19 @@ def _executor(dsn: str, worker: str, lease: float) -> HandlerExecutor:
     return HandlerExecutor(dsn, worker, timedelta(seconds=lease), Config().call_deadline)
 
 
-def _outcome(said: dict[str, Any] | None) -> Outcome | None:
-    if said is None:
+def _outcome(settlement: dict[str, Any] | None) -> Outcome | None:
+    if settlement is None:
         return None
-    after = said.get("retry_after")
+    after = settlement.get("retry_after")
     wait_for = None if after is None else timedelta(seconds=float(after.removesuffix(" s")))
-    match said["outcome"]:
+    match settlement["outcome"]:
         case "done":
-            return Done(Json(json.dumps(said["result"])))
+            return Done(Json(json.dumps(settlement["result"])))
         case "retry":
-            return Retry(said["error"], wait_for)
+            return Retry(settlement["error"], wait_for)
         case "fail":
-            return Fail(said["error"])
+            return Fail(settlement["error"])
         case "snooze":
             return Snooze(wait_for or timedelta(0))
         case _:
-            return Continue(said["cursor"], said["cursor_was"])
+            return Continue(settlement["cursor"], settlement["cursor_was"])

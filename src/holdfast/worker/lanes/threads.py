@@ -1,20 +1,21 @@
-"""The lane of plain handlers, which run in threads; each thread of the `cpu=True` lane has a process (processes.py)."""
+"""The lane of plain handlers, which run in threads. `cpu=True` handlers have threads too, each with a process."""
 
 from __future__ import annotations
 
 import ctypes
 import math
 import threading
-from collections import deque
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Literal
 
 from holdfast.failpoints import failpoint
-from holdfast.worker.attempt import Attempt
-from holdfast.worker.execute import Interrupted, attempt, outcome_of
-from holdfast.worker.lanes.waiting import Ended, Run, emptied, taken_back
+from holdfast.models import Outcome
+from holdfast.worker.attempt import Attempt, Ended, Waiting
+from holdfast.worker.execute import Interrupted, outcome_of, run_handler
 
 Wake = Literal["work", "end"]
+Run = Callable[[Attempt], Outcome | None]
 
 
 class Threads:
@@ -25,12 +26,12 @@ class Threads:
     are quick, a few do the work and do not fight for the interpreter.
     """
 
-    def __init__(self, name: str, size: int, ended: Ended, run: Run = attempt) -> None:
+    def __init__(self, name: str, size: int, ended: Ended, run: Run = run_handler) -> None:
         self._name = name
         self._size = size
         self._ended = ended
         self._run = run
-        self._waiting: deque[Attempt] = deque()
+        self._waiting = Waiting()
         self._wakes: SimpleQueue[Wake] = SimpleQueue()
         self._lock = threading.Lock()
         self._sleeping = 0
@@ -43,7 +44,7 @@ class Threads:
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
         """Give back those that were not begun, or of them those that were claimed before a time."""
-        return taken_back(self._waiting, claimed_before)
+        return self._waiting.withdraw(claimed_before)
 
     def close(self) -> None:
         """Let the threads end; one that is inside a handler ends after it."""
@@ -68,12 +69,12 @@ class Threads:
         slot = Slot(self._run)
         while True:
             is_first = True
-            for one in emptied(self._waiting):
+            for attempt in self._waiting.taken():
                 if is_first and self._waiting:
                     self._summon()
                 is_first = False
-                slot.take(one)
-                self._ended(one)
+                slot.take(attempt)
+                self._ended(attempt)
             with self._lock:
                 if self._waiting:  # came between the last look and the lock
                     continue
@@ -93,26 +94,26 @@ class Slot:
         self._lock = threading.Lock()
         self._current: Attempt | None = None
 
-    def take(self, one: Attempt) -> None:
+    def take(self, attempt: Attempt) -> None:
         """Run an attempt to its outcome."""
-        one.interrupt = self.interrupt
+        attempt.interrupt = self.interrupt
         try:
-            self._current = one
+            self._current = attempt
             failpoint("before_handler")
-            one.conclude(self._run(one))
+            attempt.conclude(self._run(attempt))
             failpoint("after_handler")
             with self._lock:
                 self._current = None
         except BaseException as error:  # noqa: BLE001 - Interrupted when the handler had just ended, or a child lost
             self._current = None
-            one.conclude(outcome_of(one, error))
+            attempt.conclude(outcome_of(attempt, error))
 
-    def interrupt(self, one: Attempt) -> None:
+    def interrupt(self, attempt: Attempt) -> None:
         """Raise Interrupted in the thread, if it still runs that attempt; it comes when C code returns."""
         if not self._lock.acquire(timeout=1):
             return
         try:
-            if self._current is one:
+            if self._current is attempt:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, ctypes.py_object(Interrupted))
         finally:
             self._lock.release()

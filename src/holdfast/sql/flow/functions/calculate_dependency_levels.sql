@@ -13,6 +13,7 @@ begin
   with recursive reached (id, level) as (
     select n.step_id, 0 from holdfast.run_steps n
      where n.run_id = calculate_dependency_levels.task_id
+       and exists (select from holdfast.run_list r where r.id = n.run_id)
        and not exists (select from holdfast.edges e where e.next_id = n.step_id)
     union  -- not all: a step is met once at each level, not once on each way
     select e.next_id, r.level + 1 from reached r join holdfast.edges e on e.step_id = r.id)

@@ -20,7 +20,7 @@ begin
          r.succeeded::bigint, r.failed::bigint, holdfast.clock(), flow.moves_by(r, closed_tasks.worker)
     from holdfast.runs r
    where r.id = any (array(select distinct s.run_id from holdfast.steps s where s.id = any (closed_tasks.step_ids)))
-     and r.machine = 'flow.task' and r.finished_at is not null and (allowed is null or r.tenant = any (allowed))
+     and r.machine = 'flow.task' and r.finished_at is not null and holdfast.matches_any(allowed, r.tenant)
    order by r.id;
 end
 $$;

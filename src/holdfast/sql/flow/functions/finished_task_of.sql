@@ -10,7 +10,7 @@ declare
 begin
   select r.* into task
     from holdfast.steps s join holdfast.runs r on r.id = s.run_id
-   where s.id = finished_task_of.step_id and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed))
+   where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id), 'flow.steps lists them');

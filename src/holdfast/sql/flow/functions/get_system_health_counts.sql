@@ -12,6 +12,7 @@ set enable_seqscan = off  -- not all steps
 set jit = off
 as $$
 declare
+  allowed constant text[] := holdfast.allowed_tenants();
   clock constant timestamptz := holdfast.clock();
   -- Only a cancelled task whose steps are still being moved has due ones.
   ended constant uuid[] := array(select r.id from holdfast.runs r where r.moving = 'cancelled');
@@ -24,18 +25,21 @@ begin
            count(*) filter (where r.state = 'resolved_manually') as resolved, coalesce(sum(r.total), 0)::bigint as steps,
            coalesce(sum(r.succeeded), 0)::bigint as succeeded, coalesce(sum(r.failed), 0)::bigint as failed,
            coalesce(sum(r.cancelled), 0)::bigint as dropped
-      from holdfast.runs r where r.machine = 'flow.task'),
+      from holdfast.runs r where r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)),
   due as (
     select count(*) filter (where s.state = 'error') as retryable,
            count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and s.run_id <> all (ended)) as ready
       from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
-     where s.due_at is not null and s.machine = 'flow.step'),
+     where s.due_at is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)),
   parked as (
     select count(*) filter (where s.state = 'error') as retryable
-      from holdfast.steps s where s.parked_for is not null and s.parked_due_at is not null and s.machine = 'flow.step'),
+      from holdfast.steps s
+     where s.parked_for is not null and s.parked_due_at is not null and s.machine = 'flow.step'
+       and holdfast.matches_any(allowed, s.tenant)),
   held as (
-    select count(*) as total from holdfast.steps s where s.lease_until is not null and s.machine = 'flow.step')
+    select count(*) as total from holdfast.steps s
+     where s.lease_until is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant))
   select t.total, t.pending, t.in_progress, t.complete, t.error, t.cancelled, t.resolved, t.steps,
          t.steps - t.succeeded - t.failed - t.dropped - h.total - d.retryable - p.retryable, h.total, t.succeeded,
          t.failed + d.retryable + p.retryable, t.dropped, d.ready, d.retryable + p.retryable, t.failed, d.in_backoff,

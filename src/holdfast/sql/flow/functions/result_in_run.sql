@@ -13,6 +13,7 @@ begin atomic
               else coalesce(s.result, 'null') end
     from holdfast.run_steps n
     join holdfast.steps s on s.id = n.step_id
-   where n.run_id = result_in_run.run_id and n.name = result_in_run.name;
+   where n.run_id = result_in_run.run_id and n.name = result_in_run.name
+     and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 end;
 grant execute on function flow.result_in_run to hf_producer, hf_worker, hf_reader, hf_operator;

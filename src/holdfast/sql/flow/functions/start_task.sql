@@ -15,7 +15,7 @@ declare
 begin
   select d.* into definition from flow.definitions d
    where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
-     and (start_task.version is null or d.version = start_task.version)
+     and holdfast.matches(start_task.version, d.version)
    order by d.tenant = '*', d.defined_at desc
    limit 1;
   if definition.name is null then

@@ -13,7 +13,7 @@ begin
   end if;
   if state_to_change.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.state into state from holdfast.runs r
-     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and (allowed is null or r.tenant = any (allowed));
+     where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant);
   end if;
   if state is null then
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),

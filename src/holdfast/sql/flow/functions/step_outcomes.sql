@@ -7,6 +7,8 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- the steps of one run, whatever the statistics say
 set jit = off
 as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
@@ -14,7 +16,8 @@ begin
     from holdfast.run_steps n
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where n.run_id = step_outcomes.task_id and (step_outcomes.names is null or n.name = any (step_outcomes.names))
+   where n.run_id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
+     and holdfast.matches_any(allowed, s.tenant)
    order by s.id;
 end
 $$;

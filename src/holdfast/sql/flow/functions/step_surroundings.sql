@@ -13,6 +13,8 @@ set enable_mergejoin = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select w.step_id, min(p.opening ->> 'version'),
@@ -21,7 +23,9 @@ begin
           union all
           select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id, argument, name, source)
    -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
-   cross join lateral (select s.id, s.run_id, s.input as own from holdfast.steps s where s.id = w.step_id offset 0) h
+   cross join lateral (
+     select s.id, s.run_id, s.input as own from holdfast.steps s
+      where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h
    cross join lateral (
      select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
        from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n

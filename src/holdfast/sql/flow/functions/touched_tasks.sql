@@ -23,7 +23,7 @@ begin
       from holdfast.steps s
       join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
       left join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p on true
-     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and (allowed is null or s.tenant = any (allowed))
+     where s.id = any (touched_tasks.step_ids) and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)
      group by s.run_id)
   select r.id, r.name, coalesce(r.input ->> 'namespace', 'default'), coalesce(r.input ->> 'version', '0.1.0'), m.steps,
          flow.moves_by(r, touched_tasks.worker)

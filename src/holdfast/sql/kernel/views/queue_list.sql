@@ -6,6 +6,9 @@ select q.queue, q.paused_at, q.paused_by, q.pause_reason, d.due, d.later, d.olde
        lateral (select count(*) filter (where s.due_at <= holdfast.clock()) as due,
                        count(*) filter (where s.due_at > holdfast.clock()) as later,
                        min(s.due_at) as oldest_due_at
-                  from holdfast.steps s where s.queue = q.queue and s.due_at is not null) d,
-       lateral (select count(*) as parked from holdfast.steps s where s.queue = q.queue and s.parked_for is not null) p;
+                  from holdfast.steps s where s.queue = q.queue and s.due_at is not null
+                   and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true)) d,
+       lateral (select count(*) as parked
+                  from holdfast.steps s where s.queue = q.queue and s.parked_for is not null
+                   and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true)) p;
 grant select on holdfast.queue_list to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -6,5 +6,6 @@ select r.id, r.name, r.machine, r.state, r.tenant, r.total, r.live, r.succeeded,
        case when r.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open' else t.phase end as phase,
        case when r.finished_at is not null then t.outcome end as outcome
   from holdfast.runs r
-  left join holdfast.machine_states t on t.machine = r.machine and t.state = r.state;
+  left join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
+ where coalesce(r.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 grant select on holdfast.run_list to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -15,5 +15,6 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
        case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open' else t.phase end as phase,
        case when s.finished_at is not null then t.outcome end as outcome
   from holdfast.steps s
-  left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state;
+  left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+ where coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 grant select on holdfast.step_list to hf_producer, hf_worker, hf_reader, hf_operator;

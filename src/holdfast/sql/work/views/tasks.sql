@@ -20,6 +20,6 @@ select s.id, s.kind as type, s.state as status, s.input, s.result as output,
        s.queue, s.priority, s.tenant, coalesce(s.due_at, s.parked_due_at) as due_at,
        nullif(split_part(s.input -> '$trace' ->> 'traceparent', '-', 2), '') as trace_id
   from holdfast.steps s
- where s.machine = 'work.task';
+ where s.machine = 'work.task' and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 -- Writes are granted so that they are met by the trigger, which says what to do instead.
 grant select, insert, update, delete on work.tasks to hf_producer, hf_worker, hf_reader, hf_operator;

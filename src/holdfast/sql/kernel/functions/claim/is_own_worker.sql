@@ -7,3 +7,4 @@ begin atomic
   select is_own_worker.allowed is null
       or coalesce(is_own_worker.tenants <@ is_own_worker.allowed and is_own_worker.tenants <> '{}', false);
 end;
+grant execute on function holdfast.is_own_worker to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -12,9 +12,9 @@ begin
   return (
     select count(*)
       from holdfast.workers w
-     where w.queue = live_workers.queue and w.seen_at > clock - interval '150 s'
-       and (live_workers.kind is null or w.kinds is null or live_workers.kind = any (w.kinds))
-       and (live_workers.tenant is null or w.tenants is null or live_workers.tenant = any (w.tenants))
+     where w.queue = live_workers.queue and holdfast.is_live_worker(w.seen_at, clock)
+       and (live_workers.kind is null or holdfast.matches_any(w.kinds, live_workers.kind))
+       and (live_workers.tenant is null or holdfast.matches_any(w.tenants, live_workers.tenant))
        and (allowed is null or w.tenants is null or w.tenants && allowed));
 end
 $$;

@@ -19,7 +19,7 @@ begin
   return query
   select u.lease_id, s.state
     from unnest(lost_leases.step_ids, lost_leases.lease_ids) u (step_id, lease_id)
-    left join holdfast.steps s on s.id = u.step_id and (allowed is null or s.tenant = any (allowed))
+    left join holdfast.steps s on s.id = u.step_id and holdfast.matches_any(allowed, s.tenant)
    where s.id is null or s.lease_id is distinct from u.lease_id;
 end
 $$;

@@ -6,6 +6,7 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  clock constant timestamptz := holdfast.clock();
   allowed constant text[] := holdfast.allowed_tenants();
 begin
   perform holdfast.check_name('worker', namesakes.worker);
@@ -13,7 +14,7 @@ begin
   select distinct w.worker
     from holdfast.workers w
    where regexp_replace(w.worker, '/[^/]*$', '') = regexp_replace(namesakes.worker, '/[^/]*$', '')
-     and w.worker <> namesakes.worker and w.seen_at > holdfast.clock() - interval '45 s'
+     and w.worker <> namesakes.worker and holdfast.worker_standing(w.seen_at, clock) = 'alive'
      and holdfast.is_own_worker(w.tenants, allowed);
 end
 $$;

@@ -15,10 +15,10 @@ begin
             where c.id = any (park_unserved.candidates)
               and c.due_at + interval '0' is not null  -- not `due_at is not null`: the index of due steps would answer it
               and not exists (select from holdfast.workers w
-                               where w.queue = park_unserved.queue and w.seen_at > park_unserved.clock - interval '150 s'
-                                 and (w.kinds is null or c.kind = any (w.kinds))
-                                 and (w.tenants is null or c.tenant = any (w.tenants))
-                                 and (w.machine is null or c.machine = w.machine))
+                               where w.queue = park_unserved.queue and holdfast.is_live_worker(w.seen_at, park_unserved.clock)
+                                 and holdfast.matches_any(w.kinds, c.kind)
+                                 and holdfast.matches_any(w.tenants, c.tenant)
+                                 and holdfast.matches(w.machine, c.machine))
               for update skip locked));
   get diagnostics parked = row_count;
   return parked;

@@ -30,9 +30,9 @@ begin
         from holdfast.steps d
        where d.id = any (seen)
          and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
-         and (pick_served.kinds is null or d.kind = any (pick_served.kinds))
-         and (pick_served.tenants is null or d.tenant = any (pick_served.tenants))
-         and (pick_served.machine is null or d.machine = pick_served.machine)
+         and holdfast.matches_any(pick_served.kinds, d.kind)
+         and holdfast.matches_any(pick_served.tenants, d.tenant)
+         and holdfast.matches(pick_served.machine, d.machine)
        order by d.due_at, d.id
        limit pick_served.wanted - cardinality(picked)
          for update skip locked);

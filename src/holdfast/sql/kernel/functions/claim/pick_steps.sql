@@ -24,9 +24,9 @@ begin
            count(*), max(p.due_at), (array_agg(p.id))[count(*)]
       into pick.ids, passed, pick.run_ids, seen, last.due_at, last.id
       from (select d.id, d.run_id, d.due_at,
-                   (pick_steps.kinds is null or d.kind = any (pick_steps.kinds))
-                   and (pick_steps.tenants is null or d.tenant = any (pick_steps.tenants))
-                   and (pick_steps.machine is null or d.machine = pick_steps.machine) as is_served
+                   holdfast.matches_any(pick_steps.kinds, d.kind)
+                   and holdfast.matches_any(pick_steps.tenants, d.tenant)
+                   and holdfast.matches(pick_steps.machine, d.machine) as is_served
               from holdfast.steps d
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
                and (d.due_at, d.id) > (after.due_at, after.id)

@@ -29,7 +29,7 @@ begin
      where s.id = any (held)
        and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and (allowed is null or s.tenant = any (allowed))
+       and holdfast.matches_any(allowed, s.tenant)
        for no key update skip locked);
   return query
   update holdfast.steps s
@@ -43,7 +43,7 @@ begin
     select s.lease_id from holdfast.steps s
      where s.id = any (held) and s.id <> all (free) and s.lease_owner = renew_leases.worker
        and s.lease_id = any (renew_leases.lease_ids)
-       and (s.tenant = any (allowed) or allowed is null);
+       and holdfast.matches_any(allowed, s.tenant);
   end if;
   perform holdfast.act();
 end

@@ -31,9 +31,9 @@ declare
         where p.queue = unpark_served.queue and p.parked_for = 'handler' and p.kind = b.kind and p.tenant = b.tenant
         limit 5000
           for update skip locked) s
-     where (unpark_served.kinds is null or b.kind = any (unpark_served.kinds))
-       and (unpark_served.tenants is null or b.tenant = any (unpark_served.tenants))
-       and (unpark_served.machine is null or b.machine = unpark_served.machine)
+     where holdfast.matches_any(unpark_served.kinds, b.kind)
+       and holdfast.matches_any(unpark_served.tenants, b.tenant)
+       and holdfast.matches(unpark_served.machine, b.machine)
      limit 5000);
 begin
   if served <> '{}' then

@@ -1,11 +1,13 @@
 -- The tenants that the login may act for; null means all. It goes by session_user, which neither a SET ROLE nor a
--- SECURITY DEFINER function changes, and by a table that only the owner writes.
+-- SECURITY DEFINER function changes, and by a table that only the owner writes. A transaction may narrow them, and never
+-- widen them, by the setting holdfast.tenants.
 create or replace function holdfast.allowed_tenants()
 returns text[]
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  narrowed constant text := current_setting('holdfast.tenants', true);
   tenants text[] := array(select t.tenant from holdfast.role_tenants t where t.role_name = session_user);
 begin
   if tenants = '{}' then
@@ -13,7 +15,10 @@ begin
                       where pg_has_role(session_user, to_regrole(quote_ident(t.role_name)), 'member'));
   end if;
   if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
-    return null;
+    tenants := null;
+  end if;
+  if narrowed <> '' then  -- '' is what a transaction that had it leaves behind
+    return holdfast.narrow_to_setting(tenants, narrowed);
   end if;
   return tenants;
 end

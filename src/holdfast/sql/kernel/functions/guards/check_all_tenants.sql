@@ -8,7 +8,8 @@ begin
   if holdfast.allowed_tenants() is not null then
     perform holdfast.refuse('RN009', format('%s needs a login for all tenants, and %s has some', check_all_tenants.what,
                                             session_user),
-                            'an owner of the database can add tenant * to holdfast.role_tenants');
+                            'an owner of the database can add tenant * to holdfast.role_tenants; the setting '
+                            'holdfast.tenants narrows a transaction');
   end if;
 end
 $$;

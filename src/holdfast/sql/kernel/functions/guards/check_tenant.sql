@@ -11,9 +11,10 @@ begin
     perform holdfast.check_name('tenant', check_tenant.tenant);
     perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
-  if allowed is not null and check_tenant.tenant <> all (allowed) then
+  if not holdfast.matches_any(allowed, check_tenant.tenant) then
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
-                            'an owner of the database can add it to holdfast.role_tenants');
+                            'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
+                            'narrows a transaction');
   end if;
 end
 $$;

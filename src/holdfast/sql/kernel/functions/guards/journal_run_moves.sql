@@ -14,16 +14,17 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
 begin
   if announced is null then
     perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false, n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason)
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
-         coalesce(announced, 'user'), actor, n.id, reason
+         coalesce(announced, 'user'), actor, n.id, reason, login
     from o
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event

@@ -17,13 +17,14 @@ declare
   announced constant text := nullif(current_setting('holdfast.actor_kind', true), '');
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
+  login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null, n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
-                                step_id, run_id, attempt, lease_id, reason, error)
+                                step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: what is not found is not equal.
          case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
@@ -33,7 +34,8 @@ begin
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
          -- Each failed attempt has its error, also one that failed as the attempt before it did.
          case when n.error is distinct from o.error
-                or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end
+                or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end,
+         login
     from o
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event

@@ -1,4 +1,4 @@
--- The trigger of journal and notes, and of each of their partitions: what is written there stays.
+-- The trigger of what is append-only, and of each partition of it: what is written there stays.
 create or replace function holdfast.refuse_change()
 returns trigger
 language plpgsql

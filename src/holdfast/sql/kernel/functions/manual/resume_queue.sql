@@ -1,17 +1,27 @@
--- Lets claims from a paused queue go on.
-create or replace function holdfast.resume_queue(queue text)
+-- Lets claims from a paused queue go on. `actor` names the person that the login acts for.
+create or replace function holdfast.resume_queue(queue text, reason text default null, actor text default null)
 returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  was_paused boolean;
 begin
   perform holdfast.check_name('queue', resume_queue.queue);
+  perform holdfast.check_reason(resume_queue.reason);
+  perform holdfast.check_name('actor', resume_queue.actor);
   perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
-  update holdfast.queues q
-     set paused_at = null, paused_by = null, pause_reason = null
-   where q.queue = resume_queue.queue;
-  if not found then
+  select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
+  if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue), 'a queue is made on first use');
+  end if;
+  if was_paused then
+    update holdfast.queues q
+       set paused_at = null, paused_by = null, pause_reason = null
+     where q.queue = resume_queue.queue;
+    insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
+    values (holdfast.clock(), resume_queue.queue, 'resumed', coalesce(resume_queue.actor, session_user),
+            case when resume_queue.actor <> session_user then session_user end, resume_queue.reason);
   end if;
   perform holdfast.wake(array[resume_queue.queue]);
 end

@@ -11,7 +11,7 @@ declare
       from unnest(check_policies.policies) u (policy)
      where not exists (select from holdfast.policies p
                         where (p.policy = u.policy or p.policy = holdfast.policy_name(u.policy, p.tenant))
-                          and (p.tenant = '*' or allowed is null or p.tenant = any (allowed))));
+                          and (p.tenant = '*' or holdfast.matches_any(allowed, p.tenant))));
 begin
   if unknown is not null then
     perform holdfast.refuse('RN005', format('there is no policy %s', unknown),

@@ -5,7 +5,7 @@ language sql stable
 begin atomic
   select count(*)::int,
          (count(*) filter (where holdfast.is_live(s)))::int,
-         (count(*) filter (where s.finished_at is not null and t.outcome = 'succeeded'))::int,
+         (count(*) filter (where s.finished_at is not null and holdfast.is_success(t.outcome)))::int,
          (count(*) filter (where s.finished_at is not null and t.outcome = 'failed'))::int,
          (count(*) filter (where s.finished_at is not null and t.outcome = 'cancelled'))::int
     from holdfast.run_steps r

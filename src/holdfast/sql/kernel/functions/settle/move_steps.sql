@@ -51,9 +51,11 @@ begin
      where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
     returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
-         array_agg(a.id) filter (where a.is_over and a.outcome = 'succeeded' and a.run_id is not null),
+         array_agg(a.id) filter (
+           where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
+             and a.run_id is not null),
          array_agg((a.run_id, 0, a.is_live::int - a.was_live::int,
-                    (a.is_over and a.outcome = 'succeeded')::int - coalesce(a.was_outcome = 'succeeded', false)::int,
+                    (a.is_over and holdfast.is_success(a.outcome))::int - coalesce(holdfast.is_success(a.was_outcome), false)::int,
                     (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
                     (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
                    )::holdfast.run_delta) filter (where a.run_id is not null)

@@ -34,7 +34,7 @@ begin
                when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
-   where (settle_others.allowed is null or s.tenant = any (settle_others.allowed))
+   where holdfast.matches_any(settle_others.allowed, s.tenant)
      -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
   if moves is null then

@@ -27,7 +27,7 @@ begin
          moves m
    where s.id = any (succeed_steps.step_ids) and s.id = o.step_id and s.lease_id = o.lease_id
      and coalesce(pg_column_size(o.result), 0) <= 1048576
-     and (succeed_steps.allowed is null or s.tenant = any (succeed_steps.allowed))
+     and holdfast.matches_any(succeed_steps.allowed, s.tenant)
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
 end

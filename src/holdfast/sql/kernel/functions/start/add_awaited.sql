@@ -12,7 +12,7 @@ declare
   ids bigint[];
 begin
   select s.* into step from holdfast.steps s where s.id = add_awaited.step_id and s.lease_id = add_awaited.lease_id for update;
-  if step.id is null or step.run_id is null or (allowed is not null and step.tenant <> all (allowed)) then
+  if step.id is null or step.run_id is null or not holdfast.matches_any(allowed, step.tenant) then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', add_awaited.step_id, add_awaited.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;

@@ -27,7 +27,7 @@ begin
   known as (
     select p.id, p.name, false as is_done from planned p
     union all
-    select s.id, u.name, t.outcome = 'succeeded' and s.finished_at is not null
+    select s.id, u.name, holdfast.is_success(t.outcome) and s.finished_at is not null
       from unnest(outside, outside_ids) u (name, id)
      cross join lateral (select h.* from holdfast.steps h where h.id = u.id offset 0) s
       join holdfast.machine_states t on t.machine = s.machine and t.state = s.state)

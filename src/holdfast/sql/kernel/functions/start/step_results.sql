@@ -6,12 +6,14 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off  -- by primary key, whatever the statistics say
 set jit = off
 as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
 begin
   return query
   select s.id, s.state, case when s.finished_at is not null then t.outcome end, s.result, s.error
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where s.id = any (step_results.step_ids);
+   where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant);
 end
 $$;
 grant execute on function holdfast.step_results to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -30,7 +30,7 @@ begin
       from pg_temp.staged_edges e
       left join holdfast.steps p on p.id = e.step_id and p.finished_at is not null
       left join holdfast.machine_states t on t.machine = p.machine and t.state = p.state
-     where t.outcome is distinct from 'succeeded'
+     where holdfast.is_success(t.outcome) is not true
      group by e.next_id),
   started as (
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,

@@ -10,6 +10,6 @@ declare
 begin
   perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
      from holdfast.workers s
-    where s.is_asleep and s.queue = any (wake.queues) and s.seen_at > clock - interval '150 s';
+    where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
 end
 $$;

@@ -17,7 +17,7 @@ declare
   own bigint;
 begin
   for level in 0 .. 9 loop
-    select count(*), count(*) filter (where allowed is null or d.tenant = any (allowed)) into seen, own
+    select count(*), count(*) filter (where holdfast.matches_any(allowed, d.tenant)) into seen, own
       from (select s.tenant
               from holdfast.steps s
              where s.queue = backlog.queue and s.priority = level and s.due_at <= clock

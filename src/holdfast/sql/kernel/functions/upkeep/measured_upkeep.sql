@@ -40,7 +40,7 @@ begin
     (select jsonb_object_agg(k.kind, k.steps)
        from (select s.kind, count(*) as steps
                from holdfast.steps s
-              where s.id = any (given_up) and (allowed is null or s.tenant = any (allowed))
+              where s.id = any (given_up) and holdfast.matches_any(allowed, s.tenant)
               group by s.kind) k), '{}');
   measured_upkeep.backlog := coalesce(
     (select jsonb_object_agg(w.queue, holdfast.backlog(w.queue, measured_upkeep.most))

@@ -36,7 +36,7 @@ as $$
   union all
   select 'waits_for_parents', 'step ' || s.id, format('waits is %s, parents not done %s', s.waits, p.open)
     from known s,
-         lateral (select count(*) filter (where q.finished_at is null or q.outcome <> 'succeeded') as open
+         lateral (select count(*) filter (where q.finished_at is null or not holdfast.is_success(q.outcome)) as open
                     from holdfast.edges e join known q on q.id = e.step_id where e.next_id = s.id) p
    where s.run_id is not null and s.waits <> p.open
   union all

@@ -1,7 +1,8 @@
-"""What is to become of a task after some of its steps were settled: told, not done. Pure, but for strategies.
+"""Decides how a task goes on after some of its steps were settled. Pure, except for strategies.
 
-The rows are the queue: the settle that freed a step or let it wait has written when it is due, in its own transaction,
-and any worker goes on from there. So a decision says what the database holds, and when the next pass is due by it.
+A decision carries nothing out: the rows are the queue. The settle that freed a step or delayed it has written when
+it is due, in its own transaction, and any worker continues from there. A decision reports that, and when the next pass
+is due.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ OVER = {"complete", "resolved_manually", "error", "cancelled"}
 
 
 class Standing(Protocol):
-    """Where a task stands, as flow.get_task_execution_context says."""
+    """The state of a task, as flow.get_task_execution_context returns it."""
 
     @property
     def task_id(self) -> UUID: ...
@@ -32,7 +33,7 @@ class Standing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to become of a task; `delay` until its next pass, None when there is none."""
+    """How a task goes on; `delay` is the time until its next pass, None if there is none."""
 
     task_id: UUID
     status: str
@@ -42,21 +43,21 @@ class Decision:
 
 
 class Strategy(Protocol):
-    """What is done with the decision that a task goes on."""
+    """Receives each decision that a task goes on."""
 
     def reenqueue(self, decision: Decision) -> None:
-        """Take note that the task is due again, after `decision.delay`."""
+        """Note that the task is due again after `decision.delay`."""
 
 
 class Durable:
-    """Does nothing, and nothing is lost by it: the rows are due by themselves, and workers sleep until they are."""
+    """Does nothing, and loses nothing: the rows have their due times, and workers wake for them."""
 
     def reenqueue(self, decision: Decision) -> None:
-        """Leave it to the rows."""
+        """Do nothing."""
 
 
 def decide(task: Standing, backoff: Backoff, now: datetime) -> Decision:
-    """Say what is to become of a task that stands so."""
+    """Decide how a task in this state goes on."""
     status = task.execution_status
     match status:
         case _ if task.state == "cancelled":

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
-from holdfast.flow.finalize import decide
+from holdfast.flow.decisions import decide
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TASK = UUID(int=1)

@@ -1,0 +1,231 @@
+"""The parts of a flow's definition: its title, its steps, and the options of a step."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from holdfast.errors import BadTask
+from holdfast.flow.backoff import StepRetry
+from holdfast.handlers.registry import Handler, RetryPolicy, check_name
+from holdfast.models import span
+
+if TYPE_CHECKING:
+    from holdfast.flow.define import Flow
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_SHAPE = ("name", "after", "each")  # the options that place a step in its flow
+LIMIT = 3  # executions of a step, the first included
+NAMESPACE = "default"
+VERSION = "0.1.0"
+_TAKEN = {"item": "so a mapped step calls its own", "config": "so a step calls what its definition configures"}
+_NAME = re.compile(r"[^\W\d][\w-]*")  # letters of any script, as Python has them in its own names
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """The name, namespace and version of a flow."""
+
+    name: str
+    namespace: str = NAMESPACE
+    version: str = VERSION
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        for what, name in (("flow", self.name), ("namespace", self.namespace)):
+            _check_form(name, f"a {what}")
+            if not _NAME.fullmatch(name):
+                raise BadTask(
+                    f"{name!r} cannot name a {what}", where=what, next="take letters, digits, _ and -, a letter first"
+                )
+            check_name(what, name)
+        if not self.version or not self.version.isprintable():
+            raise BadTask(
+                f"flow {self.name}: {self.version!r} is no version", where="version", next="take one such as 1.0.0"
+            )
+        check_name(f"flow {self.name}: version", self.version)
+
+    def kind(self, step: str) -> str:
+        """Return the kind of a step. It has no version: handlers of a flow also serve its older runs."""
+        prefix = "" if self.namespace == NAMESPACE else f"{self.namespace}."
+        return f"{prefix}{self.name}.{step}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepOptions:
+    """The options of a step beside its place in the flow."""
+
+    retry: int | RetryPolicy | StepRetry | None = None
+    retryable: bool = True
+    skippable: bool = False
+    queue: str = "default"
+    when: Callable[..., Any] | None = None
+    timeout: timedelta | None = None
+    lease: timedelta | None = None
+    cpu: bool = False
+    priority: int = 0
+    description: str | None = None
+    config: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not is_count(self.priority, most=9):
+            raise BadTask(
+                f"a priority of {self.priority!r} is none",
+                where="priority",
+                next="take a whole number from 0 to 9, 9 goes first",
+            )
+        queue: Any = self.queue
+        if not isinstance(queue, str) or not queue:
+            raise BadTask(f"{queue!r} names no queue", where="queue", next="take a name such as mail")
+        _check_config(self.config)
+
+
+_OPTIONS = tuple(each.name for each in fields(StepOptions))
+
+
+class Step(Generic[P, R]):
+    """A step of a flow. Calling it runs its function here and now."""
+
+    def __init__(self, name: str, handler: Handler, function: Callable[P, R]) -> None:
+        self.name = name
+        self.handler = handler
+        self._function = function  # as it was written
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run it here, without the database."""
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<step {self.handler.kind}>"
+
+
+After = Step[Any, Any] | str | Sequence[Step[Any, Any] | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step in the graph of its flow."""
+
+    name: str
+    after: tuple[str, ...]
+    options: StepOptions
+    limit: int
+    kind: str  # of the row that is planned
+    each: str | None = None
+    inner: Flow | None = None
+
+    def planned(self) -> dict[str, Any]:
+        """Return the step as an entry of a plan."""
+        options = self.options
+        entry = {
+            "name": self.name,
+            "kind": self.kind,
+            "after": list(self.after),
+            "queue": options.queue,
+            "retry_limit": self.limit,
+            "retryable": options.retryable,
+        }
+        optional = {
+            "priority": options.priority or None,
+            "skippable": options.skippable or None,
+            "description": options.description,
+            "config": options.config,
+            "each": self.each,
+            "flow": None if self.inner is None else self.inner.title.name,
+            "input": None if self.inner is None else self.inner.pinned(),
+        }
+        return entry | {name: value for name, value in optional.items() if value is not None}
+
+    @property
+    def may_be_skipped(self) -> bool:
+        """Whether steps that wait for it may receive None instead of its result."""
+        return self.options.skippable or self.options.when is not None
+
+
+def read_options(name: str, options: dict[str, Any]) -> StepOptions:
+    """Check the options of a step."""
+    spans = {name: span(options[name]) for name in ("timeout", "lease") if options.get(name) is not None}
+    known = {name: value for name, value in options.items() if value is not None}
+    for option in known.keys() - _OPTIONS:
+        raise BadTask(
+            f"step {name} has no option {option}", where=option, next=did_you_mean(option, [*_OPTIONS, *_SHAPE])
+        )
+    try:
+        return StepOptions(**{**known, **spans})
+    except BadTask as error:
+        raise BadTask(f"step {name}: {error.what}", where=error.where, next=error.next) from None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest the closest known name, or list all."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
+
+
+def limit_of(name: str, options: StepOptions) -> int:
+    limit = options.retry.limit if isinstance(options.retry, (RetryPolicy, StepRetry)) else options.retry
+    if limit is not None and not is_count(limit):
+        raise BadTask(
+            f"step {name}: {limit!r} is no number of executions",
+            where="retry",
+            next="take at least 1, the first included",
+        )
+    return LIMIT if limit is None else max(1, limit)
+
+
+def name_of(step: Step[Any, Any] | str) -> str:
+    return step if isinstance(step, str) else step.name
+
+
+def names_of(after: After) -> list[str]:
+    return [name_of(after)] if isinstance(after, (str, Step)) else [name_of(each) for each in after]
+
+
+def is_count(value: Any, *, most: int = 2**31 - 1) -> bool:
+    """Whether it is a whole number from 0 to `most`."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def check_step_name(flow: str, name: str) -> None:
+    """Reject a name that no parameter can have: steps receive results by the names of their parents."""
+    _check_form(name, f"a step of flow {flow}")
+    if not name.isidentifier() or iskeyword(name):
+        raise BadTask(
+            f"{name!r} cannot name a step of flow {flow}", where=name, next="take a name that a parameter could have"
+        )
+    if name in _TAKEN or name.startswith("holdfast_"):
+        meaning = _TAKEN.get(name, "names that begin so are ours")
+        raise BadTask(f"a step of flow {flow} cannot be called {name}: {meaning}", where=name, next="take another name")
+
+
+def _check_form(name: str, what: str) -> None:
+    """Reject a name that is not in NFKC, the form in which Python reads the names of parameters."""
+    plain = unicodedata.normalize("NFKC", name)
+    if name != plain:
+        raise BadTask(
+            f"{name!r} cannot name {what}: its letters are not in the form that Python reads",
+            where=name,
+            next=f"write {plain!r}",
+        )
+
+
+def _check_config(config: Any) -> None:
+    if config is None:
+        return
+    if not isinstance(config, Mapping):
+        raise BadTask(f"a config that is a {type(config).__name__} has no names", where="config", next="take a dict")
+    try:
+        json.dumps(config, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadTask(f"a config has to be JSON, to be kept with the definition: {error}", where="config") from None

@@ -1,0 +1,67 @@
+"""The list of faces is the only one: the app, its annotations and the import contracts follow it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from holdfast import Holdfast, faces
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = [faces.face(name) for name in faces.FACES]
+LOADED = """
+import sys
+from holdfast import Holdfast
+hf = Holdfast("dbname=none")
+print(*sorted(name for name in sys.modules if name.startswith(("holdfast.flow", "holdfast.work.", "holdfast.ops"))))
+"""
+
+
+def test_the_app_is_annotated_with_the_apis_of_the_shipped_faces() -> None:
+    apis = {face.name: face.api.partition(":")[2] for face in SHIPPED if face.api is not None}
+
+    assert {name: hint for name, hint in Holdfast.__annotations__.items() if not name.startswith("_")} == apis
+
+
+def test_an_app_loads_no_face_before_it_is_used() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == []
+
+
+def test_a_face_is_reached_by_its_name_and_only_where_it_has_an_api() -> None:
+    hf = Holdfast("dbname=none")
+
+    assert hf.flow is hf.face("flow") is hf.flows
+    assert hf.work is hf.face("work")
+    with pytest.raises(AttributeError, match="ops"):
+        hf.ops  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_import_contracts_name_every_shipped_face() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    packages = {f"holdfast.{face.name}" for face in SHIPPED}
+    independent, forbidden = (
+        next(
+            c
+            for c in contracts
+            if c["type"] == kind and packages & {*c.get("modules", ()), *c.get("forbidden_modules", ())}
+        )
+        for kind in ("independence", "forbidden")
+    )
+
+    assert set(independent["modules"]) == packages | {"holdfast.worker"}
+    assert set(forbidden["forbidden_modules"]) == packages
+
+
+@pytest.mark.one_server
+def test_each_machine_is_brought_by_one_face(db: Connection[Any]) -> None:
+    installed = [machine for (machine,) in db.execute("select machine from holdfast.machines")]
+
+    assert sorted(installed) == sorted(machine for face in SHIPPED for machine in face.machines)
