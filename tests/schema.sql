@@ -378,7 +378,8 @@ CREATE FUNCTION flow.checked_object(field text, content jsonb) RETURNS jsonb
     AS $$
 begin
   if jsonb_typeof(checked_object.content) <> 'object' then
-    perform holdfast.refuse('RN005', format('%s must be a JSON object, got %s', checked_object.field, jsonb_typeof(checked_object.content)),
+    perform holdfast.refuse('RN005', format('%s must be a JSON object, got %s', checked_object.field,
+                                            jsonb_typeof(checked_object.content)),
                             'pass fields by name, such as {"order_id": 123}', checked_object.field);
   end if;
   return coalesce(checked_object.content, '{}');
@@ -432,7 +433,8 @@ begin
     perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
   end if;
   insert into flow.definitions as d (namespace, name, version, tenant, description, steps, context_schema, defined_at)
-  select define_flow.namespace, define_flow.name, define_flow.version, t.tenant, define_flow.description, define_flow.steps,
+  select define_flow.namespace, define_flow.name, define_flow.version, t.tenant,
+    define_flow.description, define_flow.steps,
          define_flow.context_schema, holdfast.clock()
     from unnest(tenants) t (tenant)
    order by t.tenant
@@ -494,7 +496,8 @@ begin
    where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
-    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id), 'flow.steps lists them');
+    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
+                            'flow.steps lists them');
   end if;
   if task.finished_at is null then
     perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
@@ -516,7 +519,8 @@ CREATE FUNCTION flow.get_step_readiness_status(task_id uuid, step_ids bigint[] D
 begin
   return query
   select b.*
-    from flow.get_step_readiness_status_batch(array[get_step_readiness_status.task_id], get_step_readiness_status.step_ids) b;
+    from flow.get_step_readiness_status_batch(array[get_step_readiness_status.task_id],
+                                              get_step_readiness_status.step_ids) b;
 end
 $$;
 
@@ -591,16 +595,20 @@ begin
   return query
   with tasks as (
     select count(*) as total, count(*) filter (where r.state = 'pending') as pending,
-           count(*) filter (where r.state = 'in_progress') as in_progress, count(*) filter (where r.state = 'complete') as complete,
-           count(*) filter (where r.state = 'error') as error, count(*) filter (where r.state = 'cancelled') as cancelled,
-           count(*) filter (where r.state = 'resolved_manually') as resolved, coalesce(sum(r.total), 0)::bigint as steps,
+           count(*) filter (where r.state = 'in_progress') as in_progress,
+             count(*) filter (where r.state = 'complete') as complete,
+           count(*) filter (where r.state = 'error') as error,
+             count(*) filter (where r.state = 'cancelled') as cancelled,
+           count(*) filter (where r.state = 'resolved_manually') as resolved,
+             coalesce(sum(r.total), 0)::bigint as steps,
            coalesce(sum(r.succeeded), 0)::bigint as succeeded, coalesce(sum(r.failed), 0)::bigint as failed,
            coalesce(sum(r.cancelled), 0)::bigint as dropped
       from holdfast.runs r where r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)),
   due as (
     select count(*) filter (where s.state = 'error') as retryable,
            count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
-           count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and s.run_id <> all (ended)) as ready
+           count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null
+                            and s.run_id <> all (ended)) as ready
       from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
      where s.due_at is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)),
   parked as (
@@ -648,17 +656,22 @@ begin
   return query
   with counted as (
     select t.task_id, t.name, t.namespace, t.version, t.state, count(b.step_id) as total,
-           count(*) filter (where b.current_state = 'pending') as pending, count(*) filter (where b.in_process) as in_progress,
-           count(*) filter (where b.processed) as completed, count(*) filter (where b.current_state = 'error') as failed,
+           count(*) filter (where b.current_state = 'pending') as pending,
+             count(*) filter (where b.in_process) as in_progress,
+           count(*) filter (where b.processed) as completed,
+             count(*) filter (where b.current_state = 'error') as failed,
            count(*) filter (where b.ready_for_execution) as ready,
-           count(*) filter (where b.current_state = 'cancelled' or (b.current_state = 'error' and b.next_retry_at is null)) as blocked,
+           count(*) filter (where b.current_state = 'cancelled'
+                            or (b.current_state = 'error' and b.next_retry_at is null)) as blocked,
            min(b.next_retry_at) as earliest_retry_at
       from unnest(get_task_execution_context_batch.task_ids) u (id)
       join flow.tasks t on t.task_id = u.id
       left join flow.get_step_readiness_status_batch(get_task_execution_context_batch.task_ids) b on b.task_id = t.task_id
      group by t.task_id, t.name, t.namespace, t.version, t.state)
-  select c.task_id, c.name, c.namespace, c.version, c.state, c.total, c.pending, c.in_progress, c.completed, c.failed, c.ready,
-         c.blocked, j.execution_status, j.recommended_action, j.completion_percentage, j.health_status, c.earliest_retry_at
+  select c.task_id, c.name, c.namespace, c.version, c.state, c.total, c.pending, c.in_progress,
+    c.completed, c.failed, c.ready,
+         c.blocked, j.execution_status, j.recommended_action, j.completion_percentage,
+           j.health_status, c.earliest_retry_at
     from counted c
    cross join lateral flow.judge_counts(c.state, c.total, c.completed, c.failed, c.ready, c.in_progress, c.blocked) j
    order by c.task_id;
@@ -677,7 +690,8 @@ CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAU
 declare
   checked_context constant jsonb := flow.checked_object('context', initialize_task.context);
   checked_about constant jsonb := flow.checked_object('about', initialize_task.about);
-  skipped constant jsonb := case when initialize_task.skip <> '{}' then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
+  skipped constant jsonb := case when initialize_task.skip <> '{}'
+    then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
   task_id uuid;
 begin
   if initialize_task.steps = '[]' then
@@ -745,11 +759,13 @@ CREATE FUNCTION flow.moves_by(task holdfast.runs, worker text) RETURNS jsonb
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  earliest constant timestamptz := task.created_at - interval '1 day';   -- the bounds rule out the partitions of other months;
+  -- the bounds rule out the partitions of other months;
+  earliest constant timestamptz := task.created_at - interval '1 day';
   latest constant timestamptz := holdfast.clock() + interval '1 day';    -- a day more, because clocks are set back
 begin
   return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id), '[]')
+    select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state',
+                                                 j.to_state) order by j.id), '[]')
       from holdfast.journal j
      where j.run_id = task.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = moves_by.worker
        and j.at between earliest and latest);
@@ -937,7 +953,8 @@ begin
     return false;
   end if;
   if event is null then
-    perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before, safe_transition_to.state),
+    perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before,
+                                            safe_transition_to.state),
                             'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
   end if;
   perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
@@ -964,14 +981,16 @@ declare
 begin
   return query
   select t.task_id, t.name, t.namespace, t.version, r.state, r.total::bigint,
-         r.total - r.succeeded - r.failed - r.cancelled - a.retrying - a.in_progress, a.in_progress, r.succeeded::bigint,
+         r.total - r.succeeded - r.failed - r.cancelled - a.retrying - a.in_progress,
+           a.in_progress, r.succeeded::bigint,
          r.failed + a.retrying, a.ready, (r.failed + r.cancelled)::bigint, j.execution_status, j.recommended_action,
          j.completion_percentage, j.health_status, a.earliest_retry_at, clock, t.steps, t.moves
     from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t
     join holdfast.runs r on r.id = t.task_id
    cross join lateral (
      select count(*) filter (where s.lease_id is not null) as in_progress,
-            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and r.finished_at is null) as ready,
+            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null
+                             and r.finished_at is null) as ready,
             count(*) filter (where s.state = 'error' and s.finished_at is null) as retrying,
             count(*) filter (where holdfast.is_live(s)) as live,
             min(case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end) as earliest_retry_at
@@ -979,7 +998,8 @@ begin
        join holdfast.steps s on s.id = n.id
        left join holdfast.queues q on q.queue = s.queue) a
    cross join lateral flow.judge_counts(
-     r.state, r.total, r.succeeded, r.failed + a.retrying, a.ready, greatest(a.in_progress, r.live - a.live), r.failed + r.cancelled) j
+     r.state, r.total, r.succeeded, r.failed + a.retrying, a.ready, greatest(a.in_progress, r.live - a.live),
+       r.failed + r.cancelled) j
    order by t.task_id;
 end
 $$;
@@ -1005,7 +1025,8 @@ begin
    limit 1;
   if definition.name is null then
     perform holdfast.refuse(
-      'RN004', format('there is no flow %s%s in namespace %s', start_task.name, ' of version ' || start_task.version, start_task.namespace),
+      'RN004', format('there is no flow %s%s in namespace %s', start_task.name,
+                      ' of version ' || start_task.version, start_task.namespace),
       coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
                                      from flow.definitions d where d.tenant in (start_task.tenant, '*')),
                'none is defined: start a worker that serves it'));
@@ -1070,7 +1091,8 @@ begin
    cross join lateral (
      select count(*) as moves, max(j.id) as id from holdfast.journal j where j.run_id = t.id and j.step_id is null) h
     left join lateral (
-     select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null and j.id = h.id) last on true
+     select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null
+       and j.id = h.id) last on true
    where t.id = states_from_history.task_id and t.machine = 'flow.task' and holdfast.matches_any(allowed, t.tenant)
   union all
   select s.id, n.name, coalesce(last.to_state, case when s.last_event is null then b.state end), h.moves, last.at
@@ -1078,7 +1100,8 @@ begin
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states b on b.machine = s.machine and b.is_initial
    cross join lateral (select count(*) as moves, max(j.id) as id from holdfast.journal j where j.step_id = s.id) h
-    left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id and j.id = h.id) last on true
+    left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id
+                       and j.id = h.id) last on true
    where n.run_id = states_from_history.task_id and holdfast.matches_any(allowed, s.tenant);
 end
 $$;
@@ -1128,10 +1151,13 @@ declare
 begin
   return query
   select w.step_id, min(p.opening ->> 'version'),
-         coalesce(jsonb_object_agg(w.argument, v.value) filter (where w.argument is not null and v.value is not null), '{}')
-    from (select * from unnest(step_surroundings.of_steps, step_surroundings.arguments, step_surroundings.names, step_surroundings.sources)
+         coalesce(jsonb_object_agg(w.argument, v.value) filter (where w.argument is not null
+                                                                and v.value is not null), '{}')
+    from (select * from unnest(step_surroundings.of_steps, step_surroundings.arguments, step_surroundings.names,
+                               step_surroundings.sources)
           union all
-          select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id, argument, name, source)
+          select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id,
+            argument, name, source)
    -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
@@ -1156,7 +1182,8 @@ begin
                   from holdfast.edges e
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
-              when 'parent' then (  -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
+              -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
+              when 'parent' then (
                 select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
                             else coalesce(o.result, 'null') end  -- guard: parent
                   from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
@@ -1179,9 +1206,11 @@ declare
   step holdfast.steps;
 begin
   select s.* into step from holdfast.steps s
-   where s.id = step_to_change.step_id and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant) for update;
+   where s.id = step_to_change.step_id and s.machine = 'flow.step'
+     and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
-    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id), 'flow.steps lists them');
+    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
+                            'flow.steps lists them');
   end if;
   return step;
 end
@@ -1357,7 +1386,8 @@ begin
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
-    perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id), 'a step is a number, a run a UUID');
+    perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
+                            'a step is a number, a run a UUID');
   end if;
   perform holdfast.set_actor();
   return answer;
@@ -1453,9 +1483,11 @@ declare
   step holdfast.steps;
   ids bigint[];
 begin
-  select s.* into step from holdfast.steps s where s.id = add_awaited.step_id and s.lease_id = add_awaited.lease_id for update;
+  select s.* into step from holdfast.steps s where s.id = add_awaited.step_id
+    and s.lease_id = add_awaited.lease_id for update;
   if step.id is null or step.run_id is null or not holdfast.matches_any(allowed, step.tenant) then
-    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', add_awaited.step_id, add_awaited.lease_id),
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s',
+                                            add_awaited.step_id, add_awaited.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
   perform holdfast.check_open_run(step.run_id, step.tenant);
@@ -1495,7 +1527,8 @@ begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
   outside := holdfast.outside_names(add_steps.steps);
   outside_ids := array(  -- by name, one by one: a join may read the whole run
-    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name) from unnest(outside) u (name));
+    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name)
+      from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
   -- A parent that is being settled comes to its end first: it would not see the edge.
   perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
@@ -1512,9 +1545,11 @@ begin
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
     from planned p, lateral (
-           select distinct n.name from jsonb_array_elements_text(coalesce(nullif(p.plan -> 'after', 'null'), '[]')) n (name)) a
+           select distinct n.name from jsonb_array_elements_text(coalesce(nullif(p.plan -> 'after',
+             'null'), '[]')) n (name)) a
     join known k on k.name = a.name and not k.is_done;
-  insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
+  insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits,
+                              due_at, created_at, input)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
          coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant,
          coalesce((select p.policy from holdfast.policies p
@@ -1527,9 +1562,11 @@ begin
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
     left join lateral holdfast.kinds_of(r.tenant) k on k.kind = u.plan ->> 'kind'
-    left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
+    left join (select e.child, count(*)::int as waits from unnest(children) e (child)
+               group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
-  select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
+  select add_steps.run_id, ids[p.no], p.plan ->> 'name'
+    from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
   insert into holdfast.edges select * from unnest(parents, children);
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
@@ -1760,7 +1797,8 @@ begin
            where r.id = any (catch_up_by_hand.run_ids)), clock);
   perform holdfast.move_runs(
     array(select r.id from holdfast.runs r
-           where r.id = any (catch_up_by_hand.run_ids) and r.live > 0 and r.finished_at is not null and r.moving is null),
+           where r.id = any (catch_up_by_hand.run_ids) and r.live > 0
+             and r.finished_at is not null and r.moving is null),
     'reopened', clock);
   perform holdfast.set_actor();
 end
@@ -1820,14 +1858,16 @@ begin
          and not exists (select from holdfast.machine_moves m  -- guard: move
                           where m.machine = check_by_hand.machine and m.from_state = check_by_hand.from_state
                             and m.to_state = check_by_hand.to_state)) then
-    perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand', check_by_hand.to_state, 'user',
+    perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand',
+                                 check_by_hand.to_state, 'user',
                                  check_by_hand.id);
   end if;
   if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
      or (phase = 'over' and not check_by_hand.has_ended)  -- guard: end
      or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
     perform holdfast.refuse(
-      'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id, check_by_hand.to_state),
+      'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id,
+                      check_by_hand.to_state),
       'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
   end if;
 end
@@ -1855,7 +1895,8 @@ begin
                             'take a second or more', 'lease');
   end if;
   if check_claim.lease > '365 days' then
-    perform holdfast.refuse('RN005', format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
+    perform holdfast.refuse('RN005',
+                            format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
                             'take minutes, and renew it', 'lease');
   end if;
 end
@@ -1908,7 +1949,8 @@ CREATE FUNCTION holdfast.check_names(what text, names text[], longest integer DE
     AS $$
 declare
   odd constant text := (
-    select u.name from unnest(check_names.names) u (name) where not holdfast.is_name(u.name, check_names.longest) limit 1);
+    select u.name from unnest(check_names.names) u (name)
+      where not holdfast.is_name(u.name, check_names.longest) limit 1);
 begin
   perform holdfast.check_name(check_names.what, odd, check_names.longest);
 end
@@ -2027,10 +2069,12 @@ begin
   select r.* into run from holdfast.runs r
    where r.id = check_open_run.run_id and r.tenant = check_open_run.tenant for update;
   if run.id is null then
-    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', check_open_run.run_id, check_open_run.tenant));
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', check_open_run.run_id,
+                                            check_open_run.tenant));
   end if;
   if run.finished_at is not null then
-    perform holdfast.refuse('RN010', format('run %s is %s and takes no more steps', run.id, run.state), 'start another run');
+    perform holdfast.refuse('RN010', format('run %s is %s and takes no more steps', run.id,
+                                            run.state), 'start another run');
   end if;
 end
 $$;
@@ -2048,7 +2092,8 @@ declare
   odd jsonb;
 begin
   if jsonb_typeof(check_outcomes.outcomes) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'outcomes are an array of objects', '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
+    perform holdfast.refuse('RN005', 'outcomes are an array of objects',
+                            '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
   end if;
   select o into odd
     from jsonb_array_elements(check_outcomes.outcomes) o
@@ -2102,7 +2147,8 @@ begin
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p
     where holdfast.is_name(p ->> 'kind') is not true or (p ->> 'priority')::int not between 0 and 9
-       or pg_column_size(p -> 'input') > 1048576;  -- the odd ones alone: a call for each step would cost as much as the rest
+       -- the odd ones alone: a call for each step would cost as much as the rest
+       or pg_column_size(p -> 'input') > 1048576;
   select min(p ->> 'name') filter (where not holdfast.is_name(p ->> 'name', 400)) as name,
          min(p ->> 'queue') filter (where not holdfast.is_name(p ->> 'queue')) as queue,
          min((p ->> 'due_at')::timestamptz) as first_due, max((p ->> 'due_at')::timestamptz) as last_due,
@@ -2122,11 +2168,14 @@ begin
     from jsonb_array_elements(check_plan.steps) p
    where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
      -- One by one and by name, here and below: a join may read the whole run.
-     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = p ->> 'name') is not null;
+     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id
+          and r.name = p ->> 'name') is not null;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
+    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd),
+                            'a name stands once in a run');
   end if;
-  select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p where p -> 'after' ? (p ->> 'name') limit 1;
+  select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
+    where p -> 'after' ? (p ->> 'name') limit 1;
   if odd is not null then
     perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
   end if;
@@ -2135,7 +2184,8 @@ begin
    where (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = u.name) is null
    limit 1;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
+    perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd),
+                            'name only steps of the same run');
   end if;
 end
 $$;
@@ -2195,7 +2245,8 @@ declare
   stray bigint;
 begin
   if exists (select from holdfast.reserved_ids r
-              where r.login = session_user and r.first_id <= check_reserved.first_id and r.last_id >= check_reserved.last_id) then
+              where r.login = session_user and r.first_id <= check_reserved.first_id
+                and r.last_id >= check_reserved.last_id) then
     return;
   end if;
   select min(g.id) into stray
@@ -2221,7 +2272,8 @@ CREATE FUNCTION holdfast.check_size(what text, value jsonb) RETURNS void
     AS $$
 begin
   if pg_column_size(check_size.value) > 1048576 then
-    perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what, pg_column_size(check_size.value)),
+    perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what,
+                                            pg_column_size(check_size.value)),
                             'keep it elsewhere and pass where it is', check_size.what);
   end if;
 end
@@ -2260,15 +2312,18 @@ begin
   perform holdfast.check_name('the name of a step', seen.odd_name, 400);
   perform holdfast.check_name('unique_key', seen.odd_key, 400);
   perform holdfast.check_names('the name of a handler', array(select distinct g.kind from pg_temp.staged_steps g));
-  perform holdfast.check_names('queue', array(select distinct g.queue from pg_temp.staged_steps g where g.queue is not null));
+  perform holdfast.check_names('queue',
+                               array(select distinct g.queue from pg_temp.staged_steps g where g.queue is not null));
   if seen.first_id is not null then
     perform holdfast.check_reserved(seen.first_id, seen.last_id);
   end if;
-  perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g where g.policy is not null));
+  perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g
+                                        where g.policy is not null));
   select min(e.next_id) into stray
     from pg_temp.staged_edges e left join pg_temp.staged_steps g on g.id = e.next_id where g.id is null;
   if stray is not null then
-    perform holdfast.refuse('RN005', format('step %s is not staged and cannot be made to wait', stray), 'an edge leads to a staged step');
+    perform holdfast.refuse('RN005', format('step %s is not staged and cannot be made to wait', stray),
+                            'an edge leads to a staged step');
   end if;
 end
 $$;
@@ -2289,10 +2344,12 @@ begin
     from pg_class c
    where c.relnamespace = pg_my_temp_schema() and c.relname in ('staged_steps', 'staged_edges')
      and (c.relname = 'staged_edges' or exists (
-           select from pg_attribute a where a.attrelid = c.oid and a.attname = 'own_id'))  -- else made by an older release
+           -- else made by an older release
+           select from pg_attribute a where a.attrelid = c.oid and a.attname = 'own_id'))
      and c.relkind = 'r' and c.relowner = (select r.oid from pg_roles r where r.rolname = current_user);
   if ours <> 2 then
-    perform holdfast.refuse('RN005', 'nothing is staged in this transaction', 'call holdfast.stage_steps() first, then COPY');
+    perform holdfast.refuse('RN005', 'nothing is staged in this transaction',
+                            'call holdfast.stage_steps() first, then COPY');
   end if;
 end
 $$;
@@ -2382,7 +2439,8 @@ begin
     claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
   select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
-         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
+         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker
+          and w.queue = claim_steps.queue)
     into top, is_asleep;
   for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
     pick := holdfast.pick_steps(
@@ -2412,7 +2470,8 @@ begin
       get diagnostics claimed = row_count;
       rest := rest - claimed;
       if is_asleep and claimed > 0 then
-        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker
+          and w.queue = claim_steps.queue;
         is_asleep := false;
       end if;
       exit when rest = 0;
@@ -2525,7 +2584,8 @@ begin
            where s.id = any (count_new_steps.ids) group by s.queue) q;
   perform holdfast.remember_queues(queues, priorities);
   perform holdfast.tally_runs(
-    array(select (count_new_steps.run_id, count(*)::int, (count(*) filter (where s.due_at is not null))::int, 0, 0, 0)::holdfast.run_delta
+    array(select (count_new_steps.run_id, count(*)::int, (count(*) filter (where s.due_at is not null))::int, 0,
+                  0, 0)::holdfast.run_delta
             from holdfast.steps s where s.id = any (count_new_steps.ids)),
     count_new_steps.clock);
   perform holdfast.wake(queues);
@@ -2617,7 +2677,8 @@ begin
   on conflict on constraint kinds_pkey do update
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
     -- Each worker defines it at its start; only what is new is written.
-    where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+    where (k.policy, k.lease, k.timeout, k.queue) is distinct
+      from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then
   perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
                           'holdfast.policies lists them', 'policy');
@@ -2654,15 +2715,18 @@ begin
     perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'take another name');
   end if;
   insert into holdfast.policies as p
-    (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, retryable)
+    (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds,
+     longest_retry_after, retryable)
   select holdfast.policy_name(define_policy.policy, t.tenant), t.tenant,
          define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth, define_policy.law,
-         define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds, define_policy.longest_retry_after,
+         define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds,
+           define_policy.longest_retry_after,
          coalesce(define_policy.retryable, true)
     from unnest(tenants) t (tenant)
    order by t.tenant
   on conflict on constraint policies_pkey do update
-    set tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
+    set tries = excluded.tries, waits = excluded.waits, base = excluded.base,
+      growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after, retryable = excluded.retryable
     where p is distinct from excluded;  -- each worker defines it at its start; only what is new is written
@@ -2715,7 +2779,8 @@ begin
          coalesce(enlist_worker.about, '{}'), clock, clock
     from unnest(queues) q (queue)
   on conflict on constraint workers_pkey do update
-    set kinds = excluded.kinds, tenants = excluded.tenants, machine = null, state = excluded.state, about = excluded.about,
+    set kinds = excluded.kinds, tenants = excluded.tenants, machine = null, state = excluded.state,
+      about = excluded.about,
         is_asleep = false, seen_at = excluded.seen_at
     where holdfast.is_own_worker(w.tenants, allowed);
   get diagnostics written = row_count;
@@ -2859,7 +2924,8 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
-                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled in ('O', 'A'))
+                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
+                        and t.tgenabled in ('O', 'A'))
   union all
   select 'row_security_is_forced', c.relname, 'row-level security is off or not forced'
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant'
@@ -2906,7 +2972,8 @@ declare
      where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial);
 begin
   if state is null then
-    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine, initial_state.subject),
+    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine,
+                                            initial_state.subject),
                             'holdfast.machines lists them; a face brings its own', 'machine');
   end if;
   return state;
@@ -3001,7 +3068,8 @@ begin
      left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
     where s.is_initial is not true  -- guard: initial
        or n.finished_at is not null;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind,
+                                actor, run_id, reason, login)
   select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;
   if listening <> '{}' then
@@ -3042,7 +3110,8 @@ begin
                                    n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind,
+                                actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          case when announced is null or (
                 m.to_state = n.state  -- guard: move
@@ -3225,7 +3294,8 @@ begin
   return (
     select coalesce(jsonb_agg(jsonb_build_object(
              'step_id', u.step_id, 'lease_id', u.lease_id, 'outcome', 'done', 'result', u.result)), '[]')
-      from unnest(left_unsettled.step_ids, left_unsettled.lease_ids, left_unsettled.results) u (step_id, lease_id, result)
+      from unnest(left_unsettled.step_ids, left_unsettled.lease_ids,
+                  left_unsettled.results) u (step_id, lease_id, result)
      cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
        select from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s);
 end
@@ -3327,7 +3397,8 @@ CREATE FUNCTION holdfast.make_run(id uuid, machine text, name text, step_machine
     AS $$
 begin
   insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
-  values (make_run.id, make_run.machine, make_run.name, holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
+  values (make_run.id, make_run.machine, make_run.name,
+          holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
           make_run.of_run, holdfast.clock(), coalesce(make_run.input, '{}'));
   if make_run.steps is distinct from '[]' then  -- a null plan goes on to add_steps, which refuses it
     perform holdfast.add_steps(make_run.id, make_run.step_machine, make_run.steps);
@@ -3566,12 +3637,14 @@ begin
                            else s.failures end,
            failed_at = case when b.event in ('retried', 'failed', 'expired') then move_steps.clock else s.failed_at end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
-           result = case when b.event = 'succeeded' or (b.event = 'resolved' and b.result is not null) then b.result else s.result end,
+           result = case when b.event = 'succeeded' or (b.event = 'resolved' and b.result is not null)
+             then b.result else s.result end,
            error = case when b.event in ('retried', 'failed', 'expired') then b.error
                         when b.event <> 'succeeded' then s.error end
       from before b
      where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
-    returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
+    returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome,
+      holdfast.is_live(s) as is_live)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
          array_agg(a.id) filter (
            where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
@@ -3655,7 +3728,8 @@ begin
   if array_ndims(named) > 1
      or exists (select from unnest(named) n (name) where holdfast.is_name(n.name) is not true or n.name = '*') then
     perform holdfast.refuse(
-      'RN005', format('holdfast.tenants must be an array of tenants, got %s', to_json(left(narrow_to_setting.setting, 50))),
+      'RN005', format('holdfast.tenants must be an array of tenants, got %s',
+                      to_json(left(narrow_to_setting.setting, 50))),
       'write it as in {a,b}: select set_config(''holdfast.tenants'', array[''a'', ''b'']::text, true)');
   end if;
   if narrow_to_setting.tenants is null then
@@ -3706,7 +3780,8 @@ begin
   perform holdfast.set_actor();
   if note.key is not null then
     written := nextval('holdfast.stream_ids');
-    insert into holdfast.note_keys values (step.id, note.key, written, clock + interval '30 days') on conflict do nothing;
+    insert into holdfast.note_keys values (step.id, note.key, written,
+                                           clock + interval '30 days') on conflict do nothing;
     if not found then
       return (select k.note_id from holdfast.note_keys k where k.step_id = step.id and k.key = note.key);
     end if;
@@ -3864,9 +3939,11 @@ begin
    where s.id = any (array(
            select c.id from holdfast.steps c
             where c.id = any (park_unserved.candidates)
-              and c.due_at + interval '0' is not null  -- not `due_at is not null`: the index of due steps would answer it
+              -- not `due_at is not null`: the index of due steps would answer it
+              and c.due_at + interval '0' is not null
               and not exists (select from holdfast.workers w
-                               where w.queue = park_unserved.queue and holdfast.is_live_worker(w.seen_at, park_unserved.clock)
+                               where w.queue = park_unserved.queue
+                                 and holdfast.is_live_worker(w.seen_at, park_unserved.clock)
                                  and holdfast.matches_any(w.kinds, c.kind)
                                  and holdfast.matches_any(w.tenants, c.tenant)
                                  and holdfast.matches(w.machine, c.machine))
@@ -4007,7 +4084,8 @@ begin
     if seen = pick_steps.wanted then
       select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
         from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
-                                  pick_steps.machine, pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
+                                  pick_steps.machine, pick_steps.wanted - cardinality(pick.ids),
+                                    pick_steps.clock, last) s;
       pick.run_ids := array(select distinct s.run_id from holdfast.steps s
                              where s.id = any (pick.ids) and s.run_id is not null);
     end if;
@@ -4241,7 +4319,8 @@ begin
     perform holdfast.check_names('kind', record_worker.kinds);
     perform holdfast.check_names('tenant', record_worker.tenants);
     insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
-    values (record_worker.worker, record_worker.queue, record_worker.kinds, record_worker.tenants, record_worker.machine,
+    values (record_worker.worker, record_worker.queue, record_worker.kinds,
+            record_worker.tenants, record_worker.machine,
             record_worker.clock, record_worker.clock)
     on conflict on constraint workers_pkey do update
       set kinds = excluded.kinds, tenants = excluded.tenants, machine = excluded.machine, seen_at = excluded.seen_at
@@ -4251,7 +4330,8 @@ begin
     end if;
   end if;
   if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = record_worker.queue) then
-    perform holdfast.unpark_served(record_worker.queue, record_worker.kinds, record_worker.tenants, record_worker.machine);
+    perform holdfast.unpark_served(record_worker.queue, record_worker.kinds, record_worker.tenants,
+                                   record_worker.machine);
   end if;
 end
 $$;
@@ -4310,7 +4390,8 @@ begin
    where m.machine = refuse_move.machine and m.from_state = refuse_move.from_state;
   perform holdfast.refuse(
     'RN001',
-    format('%s %s: %s may not move it from %s to %s (%s)', refuse_move.machine, refuse_move.subject, refuse_move.actor_kind,
+    format('%s %s: %s may not move it from %s to %s (%s)', refuse_move.machine, refuse_move.subject,
+           refuse_move.actor_kind,
            refuse_move.from_state, refuse_move.to_state, refuse_move.event),
     format('from %s it may become: %s', refuse_move.from_state, coalesce(ways, 'nothing, it is final')));
   return null;
@@ -4406,7 +4487,8 @@ declare
   allowed constant text[] := holdfast.allowed_tenants();
   held constant bigint[] := coalesce(renew_leases.step_ids, array(
     select s.id from holdfast.steps s
-     where s.lease_until is not null and s.lease_owner = renew_leases.worker and s.lease_id = any (renew_leases.lease_ids)));
+     where s.lease_until is not null and s.lease_owner = renew_leases.worker
+       and s.lease_id = any (renew_leases.lease_ids)));
   free bigint[];
 begin
   perform holdfast.check_claim(renew_leases.worker, 1, renew_leases.lease);
@@ -4520,7 +4602,8 @@ begin
     return query
     select e.* from holdfast.expire_steps(
       array(select s.id from holdfast.steps s
-             where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock  -- it may be renewed by now
+             -- it may be renewed by now
+             where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock
                for update skip locked),
       clock) e
      where allowed is null
@@ -4548,7 +4631,8 @@ begin
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
   insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)
   select session_user, min(u.id), max(u.id), holdfast.clock()
-    from (select i.id, i.id - i.no as before from unnest(ids) with ordinality i (id, no)) u  -- others may take ids in between
+    -- others may take ids in between
+    from (select i.id, i.id - i.no as before from unnest(ids) with ordinality i (id, no)) u
    group by u.before;
   return query select unnest(ids);
 end
@@ -4586,7 +4670,8 @@ begin
   perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
   select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
   if was_paused is null then
-    perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue), 'a queue is made on first use');
+    perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue),
+                            'a queue is made on first use');
   end if;
   if was_paused then
     update holdfast.queues q
@@ -4844,7 +4929,8 @@ begin
     from (select array_agg(o.step_id) filter (where o.outcome = 'done') as step_ids,
                  array_agg(o.lease_id) filter (where o.outcome = 'done') as lease_ids,
                  array_agg(coalesce(o.result, 'null')) filter (where o.outcome = 'done') as results
-            from jsonb_to_recordset(settle_steps.outcomes) o (step_id bigint, lease_id bigint, outcome text, result jsonb)) d,
+            from jsonb_to_recordset(settle_steps.outcomes) o (step_id bigint, lease_id bigint,
+                                                              outcome text, result jsonb)) d,
          lateral holdfast.settle_batch(
            coalesce(d.step_ids, '{}'), coalesce(d.lease_ids, '{}'), coalesce(d.results, '{}'),
            jsonb_path_query_array(settle_steps.outcomes, '$[*] ? (@.outcome != "done")')) b;
@@ -4875,7 +4961,8 @@ begin
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
   perform holdfast.check_staging();
-  alter table pg_temp.staged_steps alter column input set storage external;  -- uncompressed, so that its size can be told
+  -- uncompressed, so that its size can be told
+  alter table pg_temp.staged_steps alter column input set storage external;
   -- Not of own_id: by whom an id was chosen is told by the column that it is in.
   execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) on pg_temp.staged_steps to %I',
                  session_user);
@@ -4904,14 +4991,16 @@ begin
     perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
   end if;
   if start_run.key is not null then
-    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input, start_run.steps), 'UTF8'));
+    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input,
+                                     start_run.steps), 'UTF8'));
     insert into holdfast.keys values (start_run.tenant, start_run.key, run_id::text, hash) on conflict do nothing;
     if not found then
       return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
     end if;
   end if;
   perform holdfast.set_actor('api', session_user::text);
-  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine, start_run.steps, start_run.input,
+  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine,
+                            start_run.steps, start_run.input,
                             start_run.tenant, start_run.of_run);
   perform holdfast.set_actor();
   return run_id;
@@ -5105,7 +5194,8 @@ begin
     select * from jsonb_to_recordset(start_tasks.tasks) o (
       name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text)
   loop
-    ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key, task.unique_key, task.due_at,
+    ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key,
+                                      task.unique_key, task.due_at,
                                       coalesce(task.priority, 0), coalesce(task.tenant, 'default'));
   end loop;
   return query select unnest(ids);
@@ -5207,9 +5297,11 @@ begin
      where holdfast.is_success(t.outcome) is not true
      group by e.next_id),
   started as (
-    insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
+    insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key,
+                                priority, waits, due_at,
                                 created_at, input)
-    select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
+    select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind,
+      coalesce(g.queue, k.queue, 'default'),
            take_staged.tenant,
            coalesce(case when g.policy is not null then (
                       select p.policy from holdfast.policies p
@@ -5226,12 +5318,14 @@ begin
                             'copy its steps into pg_temp.staged_steps first');
   end if;
   if take_staged.run_id is not null then
-    insert into holdfast.run_steps select take_staged.run_id, coalesce(g.id, g.own_id), g.name from pg_temp.staged_steps g;
+    insert into holdfast.run_steps select take_staged.run_id, coalesce(g.id, g.own_id), g.name
+      from pg_temp.staged_steps g;
   end if;
   insert into holdfast.edges select distinct e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
   select array_agg(q.queue), array_agg(q.priority) into queues, priorities
     from (select coalesce(g.queue, k.queue, 'default') as queue, max(g.priority)::int as priority
-            from pg_temp.staged_steps g left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
+            from pg_temp.staged_steps g left
+              join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
     perform holdfast.set_actor('api', session_user::text);
@@ -5316,7 +5410,8 @@ CREATE FUNCTION holdfast.too_large(what text, value jsonb) RETURNS jsonb
 begin
   return case when pg_column_size(too_large.value) > 1048576 then jsonb_build_object(
     'type', 'TooLarge',
-    'message', format('the %s has %s bytes; 1048576 is the limit', too_large.what, pg_column_size(too_large.value))) end;
+    'message', format('the %s has %s bytes; 1048576 is the limit', too_large.what,
+                      pg_column_size(too_large.value))) end;
 end
 $$;
 
@@ -5452,7 +5547,8 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
     from known s where (s.phase = 'held') <> (s.lease_id is not null)
   union all
   select 'over_is_finished', 'step ' || s.id, format('%s, finished_at %s', s.state, s.finished_at)
-    from known s where (s.phase = 'over' and s.finished_at is null) or (s.phase in ('open', 'shut') and s.finished_at is not null)
+    from known s where (s.phase = 'over' and s.finished_at is null)
+      or (s.phase in ('open', 'shut') and s.finished_at is not null)
   union all
   select 'open_is_reachable', 'step ' || s.id, format('%s, but neither due, parked, held nor waiting', s.state)
     from known s
@@ -5462,7 +5558,8 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   select 'machine_has_the_move', 'step ' || s.id, format('set aside: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
   union all
-  select 'priority_is_looked_at', 'step ' || s.id, format('priority %s, but claims from %s look up to %s', s.priority, s.queue, q.top_priority)
+  select 'priority_is_looked_at', 'step ' || s.id,
+    format('priority %s, but claims from %s look up to %s', s.priority, s.queue, q.top_priority)
     from known s join holdfast.queues q on q.queue = s.queue
    where s.finished_at is null and s.priority > q.top_priority
   union all
@@ -5484,23 +5581,29 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
      and not exists (select from holdfast.run_steps n where n.run_id = s.run_id and n.step_id = s.id)
   union all
   select 'run_counts_its_steps', 'run ' || r.id,
-         format('total %s live %s succeeded %s failed %s cancelled %s, counted %s', r.total, r.live, r.succeeded, r.failed, r.cancelled, c)
+         format('total %s live %s succeeded %s failed %s cancelled %s, counted %s', r.total, r.live, r.succeeded,
+                r.failed, r.cancelled, c)
     from holdfast.runs r, lateral holdfast.count_steps(r.id) c
-   where (r.total, r.live, r.succeeded, r.failed, r.cancelled) is distinct from (c.total, c.live, c.succeeded, c.failed, c.cancelled)
+   where (r.total, r.live, r.succeeded, r.failed, r.cancelled) is distinct
+     from (c.total, c.live, c.succeeded, c.failed, c.cancelled)
   union all
   select 'run_without_live_steps_is_over', 'run ' || r.id, format('%s with %s steps', r.state, r.total)
     from holdfast.runs r where r.live = 0 and r.total > 0 and r.finished_at is null and r.moving is null
-     and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
+     and not exists (select from holdfast.machine_states t where t.machine = r.machine
+                     and t.state = r.state and t.phase = 'shut')
   union all
   -- A plan is staged in the transaction that starts the run, or soon after it.
   select 'run_has_steps', 'run ' || r.id, format('%s without steps since %s; cancel it', r.state, r.created_at)
-    from holdfast.runs r where r.total = 0 and r.finished_at is null and r.created_at < holdfast.clock() - interval '1 hour'
-     and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
+    from holdfast.runs r where r.total = 0 and r.finished_at is null
+      and r.created_at < holdfast.clock() - interval '1 hour'
+     and not exists (select from holdfast.machine_states t where t.machine = r.machine
+                     and t.state = r.state and t.phase = 'shut')
   union all
   select 'run_that_is_over_has_no_live_steps', 'run ' || r.id, format('%s with %s live steps', r.state, r.live)
     from holdfast.runs r where r.live > 0 and r.finished_at is not null and r.moving is null
   union all
-  select 'journal_is_a_chain', 'journal ' || j.id, format('%s came from %s, the last move led to %s', j.event, j.from_state, j.came_from)
+  select 'journal_is_a_chain', 'journal ' || j.id,
+    format('%s came from %s, the last move led to %s', j.event, j.from_state, j.came_from)
     from moved j where j.came_from <> j.from_state
   union all
   select 'journal_ends_where_the_row_is', 'step ' || s.id, format('it is %s, the journal says %s', s.state, j.to_state)

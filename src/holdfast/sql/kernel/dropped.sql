@@ -8,7 +8,8 @@ drop function if exists holdfast.resolve(text, text);
 drop function if exists holdfast.wish(text, text, text);
 drop function if exists holdfast.wish_for_step(holdfast.steps, text);
 drop function if exists holdfast.move_steps(holdfast.step_move[]);
-drop function if exists holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric, interval, text, boolean);
+drop function if exists holdfast.define_policy(text, int, interval[], interval, numeric, interval, numeric,
+                                               interval, text, boolean);
 drop function if exists holdfast.claim_steps(text, text, text[], int, interval, text[]);
 drop function if exists holdfast.greet_worker(text, text, text[], text[], timestamptz);
 drop function if exists holdfast.pick_served(text, int, text[], text[], int, timestamptz, holdfast.due_position);

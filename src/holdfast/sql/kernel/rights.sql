@@ -29,8 +29,8 @@ begin
 end
 $$;
 
--- Definitions are seen by their tenant, and those for all tenants ('*') by everybody. A worker is seen by who may act for each
--- tenant that it serves; one that serves all of them (null), or none, by logins for all.
+-- Definitions are seen by their tenant, and those for all tenants ('*') by everybody. A worker is seen by who may act
+-- for each tenant that it serves; one that serves all of them (null), or none, by logins for all.
 do $$
 declare
   item text;
@@ -51,7 +51,9 @@ $$;
 
 grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
-grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal, holdfast.notes, holdfast.note_keys,
+grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal,
+  holdfast.notes, holdfast.note_keys,
   holdfast.queues, holdfast.queue_pauses, holdfast.workers,
-  holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves, holdfast.migrations, holdfast.installed
+  holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves,
+    holdfast.migrations, holdfast.installed
   to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -24,7 +24,8 @@ begin
   end if;
   if not pg_catalog.has_database_privilege('hf_owner', current_database(), 'create') then
     -- Who may not grant it is only warned.
-    raise insufficient_privilege using message = format('%s does not own the database %s', session_user, current_database());
+    raise insufficient_privilege using message = format('%s does not own the database %s',
+                                                        session_user, current_database());
   end if;
 end
 $$;

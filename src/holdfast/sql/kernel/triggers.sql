@@ -1,4 +1,5 @@
--- One statement-level trigger for UPDATE and one for INSERT on each stateful table; append-only for journal, notes and pauses.
+-- One statement-level trigger for UPDATE and one for INSERT on each stateful table; append-only for journal, notes and
+-- pauses.
 create or replace trigger journaled after update on holdfast.steps
   referencing old table as o new table as n for each statement execute function holdfast.journal_step_moves();
 create or replace trigger begins after insert on holdfast.steps
@@ -14,7 +15,8 @@ create or replace trigger keeps_its_id before update of id on holdfast.runs
 create or replace trigger acyclic after insert on holdfast.edges
   referencing new table as n for each statement execute function holdfast.check_new_edges();
 
--- Row triggers of a partitioned table stand on its partitions too; a truncate trigger is made with each (make_partitions).
+-- Row triggers of a partitioned table stand on its partitions too; a truncate trigger is made with each
+-- (make_partitions).
 create or replace trigger stays before update or delete on holdfast.journal
   for each row execute function holdfast.refuse_change();
 create or replace trigger stays before update or delete on holdfast.notes

@@ -1,5 +1,6 @@
--- Defines a flow: its steps as a plan (holdfast.start_run) and whatever else they say of themselves. A login for all tenants
--- defines it for everybody, one for some tenants for those. A new definition replaces the last; runs keep their shape.
+-- Defines a flow: its steps as a plan (holdfast.start_run) and whatever else they say of themselves. A login for all
+-- tenants defines it for everybody, one for some tenants for those. A new definition replaces the last; runs keep their
+-- shape.
 create or replace function flow.define_flow(
   name text, steps jsonb, namespace text default 'default', version text default '0.1.0', description text default null,
   context_schema jsonb default null)
@@ -18,7 +19,8 @@ begin
     perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
   end if;
   insert into flow.definitions as d (namespace, name, version, tenant, description, steps, context_schema, defined_at)
-  select define_flow.namespace, define_flow.name, define_flow.version, t.tenant, define_flow.description, define_flow.steps,
+  select define_flow.namespace, define_flow.name, define_flow.version, t.tenant,
+    define_flow.description, define_flow.steps,
          define_flow.context_schema, holdfast.clock()
     from unnest(tenants) t (tenant)
    order by t.tenant

@@ -13,7 +13,8 @@ begin
    where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
-    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id), 'flow.steps lists them');
+    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
+                            'flow.steps lists them');
   end if;
   if task.finished_at is null then
     perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),

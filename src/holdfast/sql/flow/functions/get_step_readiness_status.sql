@@ -7,7 +7,8 @@ as $$
 begin
   return query
   select b.*
-    from flow.get_step_readiness_status_batch(array[get_step_readiness_status.task_id], get_step_readiness_status.step_ids) b;
+    from flow.get_step_readiness_status_batch(array[get_step_readiness_status.task_id],
+                                              get_step_readiness_status.step_ids) b;
 end
 $$;
 grant execute on function flow.get_step_readiness_status to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,5 +1,5 @@
--- How all tasks and steps that the caller may see stand, in one row: from the runs' own counts and the indexes of what is due, held,
--- parked and dead; finished steps are not read.
+-- How all tasks and steps that the caller may see stand, in one row: from the runs' own counts and the indexes of what
+-- is due, held, parked and dead; finished steps are not read.
 create or replace function flow.get_system_health_counts()
 returns table (
   total_tasks bigint, pending_tasks bigint, in_progress_tasks bigint, complete_tasks bigint, error_tasks bigint,
@@ -20,16 +20,20 @@ begin
   return query
   with tasks as (
     select count(*) as total, count(*) filter (where r.state = 'pending') as pending,
-           count(*) filter (where r.state = 'in_progress') as in_progress, count(*) filter (where r.state = 'complete') as complete,
-           count(*) filter (where r.state = 'error') as error, count(*) filter (where r.state = 'cancelled') as cancelled,
-           count(*) filter (where r.state = 'resolved_manually') as resolved, coalesce(sum(r.total), 0)::bigint as steps,
+           count(*) filter (where r.state = 'in_progress') as in_progress,
+             count(*) filter (where r.state = 'complete') as complete,
+           count(*) filter (where r.state = 'error') as error,
+             count(*) filter (where r.state = 'cancelled') as cancelled,
+           count(*) filter (where r.state = 'resolved_manually') as resolved,
+             coalesce(sum(r.total), 0)::bigint as steps,
            coalesce(sum(r.succeeded), 0)::bigint as succeeded, coalesce(sum(r.failed), 0)::bigint as failed,
            coalesce(sum(r.cancelled), 0)::bigint as dropped
       from holdfast.runs r where r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)),
   due as (
     select count(*) filter (where s.state = 'error') as retryable,
            count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
-           count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and s.run_id <> all (ended)) as ready
+           count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null
+                            and s.run_id <> all (ended)) as ready
       from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
      where s.due_at is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)),
   parked as (

@@ -1,4 +1,5 @@
--- Where a task stands: its steps counted, what that comes to and what is to be done. One row, or none for a task that is not there.
+-- Where a task stands: its steps counted, what that comes to and what is to be done. One row, or none for a task that
+-- is not there.
 create or replace function flow.get_task_execution_context(task_id uuid)
 returns setof flow.task_execution_context
 language plpgsql stable

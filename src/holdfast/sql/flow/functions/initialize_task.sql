@@ -1,6 +1,6 @@
--- Starts a task of a flow with its steps, all or nothing, and gives its id. `steps` is the plan (holdfast.start_run), `skip` names
--- steps that are not to be done, of those that say they may be; `about` may say tags, initiator, source_system and reason. A context or
--- an `about` that is null is empty.
+-- Starts a task of a flow with its steps, all or nothing, and gives its id. `steps` is the plan (holdfast.start_run),
+-- `skip` names steps that are not to be done, of those that say they may be; `about` may say tags, initiator,
+-- source_system and reason. A context or an `about` that is null is empty.
 create or replace function flow.initialize_task(
   name text, steps jsonb, context jsonb default '{}', namespace text default 'default', version text default '0.1.0',
   key text default null, tenant text default 'default', skip text[] default '{}', about jsonb default '{}')
@@ -11,7 +11,8 @@ as $$
 declare
   checked_context constant jsonb := flow.checked_object('context', initialize_task.context);
   checked_about constant jsonb := flow.checked_object('about', initialize_task.about);
-  skipped constant jsonb := case when initialize_task.skip <> '{}' then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
+  skipped constant jsonb := case when initialize_task.skip <> '{}'
+    then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
   task_id uuid;
 begin
   if initialize_task.steps = '[]' then

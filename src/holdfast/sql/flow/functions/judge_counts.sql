@@ -1,5 +1,5 @@
--- Says what a task's counts come to: ready steps count first, then steps in progress, then those given up (blocked), then completion;
--- otherwise it waits. A task that a person resolved is complete whatever its steps are.
+-- Says what a task's counts come to: ready steps count first, then steps in progress, then those given up (blocked),
+-- then completion; otherwise it waits. A task that a person resolved is complete whatever its steps are.
 create or replace function flow.judge_counts(
   state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint)
 returns table (execution_status text, recommended_action text, completion_percentage numeric, health_status text)
@@ -19,7 +19,8 @@ begin atomic
             when judge_counts.ready > 0 then 'has_ready_steps'
             when judge_counts.in_progress > 0 then 'processing'
             when judge_counts.blocked > 0 and judge_counts.state <> 'resolved_manually' then 'blocked_by_failures'
-            when judge_counts.completed = judge_counts.total or judge_counts.state = 'resolved_manually' then 'all_complete'
+            when judge_counts.completed = judge_counts.total
+              or judge_counts.state = 'resolved_manually' then 'all_complete'
             else 'waiting_for_dependencies' end as status) e;
 end;
 grant execute on function flow.judge_counts to hf_producer, hf_worker, hf_reader, hf_operator;

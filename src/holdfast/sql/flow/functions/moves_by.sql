@@ -5,11 +5,13 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  earliest constant timestamptz := task.created_at - interval '1 day';   -- the bounds rule out the partitions of other months;
+  -- the bounds rule out the partitions of other months;
+  earliest constant timestamptz := task.created_at - interval '1 day';
   latest constant timestamptz := holdfast.clock() + interval '1 day';    -- a day more, because clocks are set back
 begin
   return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state', j.to_state) order by j.id), '[]')
+    select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state',
+                                                 j.to_state) order by j.id), '[]')
       from holdfast.journal j
      where j.run_id = task.id and j.step_id is null and j.actor_kind = 'worker' and j.actor = moves_by.worker
        and j.at between earliest and latest);

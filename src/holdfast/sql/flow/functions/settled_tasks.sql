@@ -1,8 +1,9 @@
--- Says where the tasks of steps stand that `worker` has just settled: the context of each task, the time it was read, and what
--- flow.touched_tasks says of it. Asked in the settle's transaction, it is what that settle decided.
--- Its cost does not grow with the task. Totals, completed and given-up steps come from the task's own row. What is ready, in progress
--- or backing off is counted among the steps around those settled (flow.steps_around): all steps of a task of up to 300, and at
--- least those counts of a larger one. Live steps that were not looked at count as in progress for the status, and nowhere else.
+-- Says where the tasks of steps stand that `worker` has just settled: the context of each task, the time it was read,
+-- and what flow.touched_tasks says of it. Asked in the settle's transaction, it is what that settle decided. Its cost
+-- does not grow with the task. Totals, completed and given-up steps come from the task's own row. What is ready, in
+-- progress or backing off is counted among the steps around those settled (flow.steps_around): all steps of a task of
+-- up to 300, and at least those counts of a larger one. Live steps that were not looked at count as in progress for the
+-- status, and nowhere else.
 create or replace function flow.settled_tasks(worker text, step_ids bigint[])
 returns table (
   task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint,
@@ -22,14 +23,16 @@ declare
 begin
   return query
   select t.task_id, t.name, t.namespace, t.version, r.state, r.total::bigint,
-         r.total - r.succeeded - r.failed - r.cancelled - a.retrying - a.in_progress, a.in_progress, r.succeeded::bigint,
+         r.total - r.succeeded - r.failed - r.cancelled - a.retrying - a.in_progress,
+           a.in_progress, r.succeeded::bigint,
          r.failed + a.retrying, a.ready, (r.failed + r.cancelled)::bigint, j.execution_status, j.recommended_action,
          j.completion_percentage, j.health_status, a.earliest_retry_at, clock, t.steps, t.moves
     from flow.touched_tasks(settled_tasks.worker, settled_tasks.step_ids) t
     join holdfast.runs r on r.id = t.task_id
    cross join lateral (
      select count(*) filter (where s.lease_id is not null) as in_progress,
-            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null and r.finished_at is null) as ready,
+            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null
+                             and r.finished_at is null) as ready,
             count(*) filter (where s.state = 'error' and s.finished_at is null) as retrying,
             count(*) filter (where holdfast.is_live(s)) as live,
             min(case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end) as earliest_retry_at
@@ -37,7 +40,8 @@ begin
        join holdfast.steps s on s.id = n.id
        left join holdfast.queues q on q.queue = s.queue) a
    cross join lateral flow.judge_counts(
-     r.state, r.total, r.succeeded, r.failed + a.retrying, a.ready, greatest(a.in_progress, r.live - a.live), r.failed + r.cancelled) j
+     r.state, r.total, r.succeeded, r.failed + a.retrying, a.ready, greatest(a.in_progress, r.live - a.live),
+       r.failed + r.cancelled) j
    order by t.task_id;
 end
 $$;

@@ -1,8 +1,9 @@
--- Starts a task of a flow by its definition, as a worker that serves it said last: for plain SQL and for the command line. A
--- version that is not named is the one that was defined last. A tenant's own definitions go before everybody's. Gives the
--- task's id.
+-- Starts a task of a flow by its definition, as a worker that serves it said last: for plain SQL and for the command
+-- line. A version that is not named is the one that was defined last. A tenant's own definitions go before everybody's.
+-- Gives the task's id.
 create or replace function flow.start_task(
-  name text, context jsonb default '{}', namespace text default 'default', version text default null, key text default null,
+  name text, context jsonb default '{}', namespace text default 'default',
+    version text default null, key text default null,
   tenant text default 'default', skip text[] default '{}', about jsonb default '{}')
 returns uuid
 language plpgsql security definer
@@ -20,7 +21,8 @@ begin
    limit 1;
   if definition.name is null then
     perform holdfast.refuse(
-      'RN004', format('there is no flow %s%s in namespace %s', start_task.name, ' of version ' || start_task.version, start_task.namespace),
+      'RN004', format('there is no flow %s%s in namespace %s', start_task.name,
+                      ' of version ' || start_task.version, start_task.namespace),
       coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
                                      from flow.definitions d where d.tenant in (start_task.tenant, '*')),
                'none is defined: start a worker that serves it'));

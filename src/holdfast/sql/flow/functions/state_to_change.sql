@@ -1,4 +1,5 @@
--- The state of a flow's step or task that the caller may act for. A step stays locked; a task is locked by what moves it, after its steps.
+-- The state of a flow's step or task that the caller may act for. A step stays locked; a task is locked by what moves
+-- it, after its steps.
 create or replace function flow.state_to_change(id text)
 returns text
 language plpgsql

@@ -1,5 +1,5 @@
--- The states of a task (no step_id) and its steps as the journal alone tells them, for comparison with the rows: the last move's, or
--- the state that its machine begins with. Null where the journal of a row that has moved is pruned.
+-- The states of a task (no step_id) and its steps as the journal alone tells them, for comparison with the rows: the
+-- last move's, or the state that its machine begins with. Null where the journal of a row that has moved is pruned.
 create or replace function flow.states_from_history(task_id uuid)
 returns table (step_id bigint, name text, state text, moves bigint, last_moved_at timestamptz)
 language plpgsql stable
@@ -16,7 +16,8 @@ begin
    cross join lateral (
      select count(*) as moves, max(j.id) as id from holdfast.journal j where j.run_id = t.id and j.step_id is null) h
     left join lateral (
-     select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null and j.id = h.id) last on true
+     select j.to_state, j.at from holdfast.journal j where j.run_id = t.id and j.step_id is null
+       and j.id = h.id) last on true
    where t.id = states_from_history.task_id and t.machine = 'flow.task' and holdfast.matches_any(allowed, t.tenant)
   union all
   select s.id, n.name, coalesce(last.to_state, case when s.last_event is null then b.state end), h.moves, last.at
@@ -24,7 +25,8 @@ begin
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states b on b.machine = s.machine and b.is_initial
    cross join lateral (select count(*) as moves, max(j.id) as id from holdfast.journal j where j.step_id = s.id) h
-    left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id and j.id = h.id) last on true
+    left join lateral (select j.to_state, j.at from holdfast.journal j where j.step_id = s.id
+                       and j.id = h.id) last on true
    where n.run_id = states_from_history.task_id and holdfast.matches_any(allowed, s.tenant);
 end
 $$;

@@ -1,7 +1,7 @@
--- What handlers want beside a step's own input, for a batch of claimed steps: each wish names a step, an argument, and what it is
--- under which name: a field of the `context`, the `whole` of it, the result of a `parent` (of a mapped one the list of its items'), by
--- name those of the `inner` steps that the step planned and waited for, a field of its `own` input, its `name` or the `trace`. What is not
--- there is left out.
+-- What handlers want beside a step's own input, for a batch of claimed steps: each wish names a step, an argument, and
+-- what it is under which name: a field of the `context`, the `whole` of it, the result of a `parent` (of a mapped one
+-- the list of its items'), by name those of the `inner` steps that the step planned and waited for, a field of its
+-- `own` input, its `name` or the `trace`. What is not there is left out.
 create or replace function flow.step_surroundings(
   step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[])
 returns table (step_id bigint, version text, input jsonb)
@@ -18,10 +18,13 @@ declare
 begin
   return query
   select w.step_id, min(p.opening ->> 'version'),
-         coalesce(jsonb_object_agg(w.argument, v.value) filter (where w.argument is not null and v.value is not null), '{}')
-    from (select * from unnest(step_surroundings.of_steps, step_surroundings.arguments, step_surroundings.names, step_surroundings.sources)
+         coalesce(jsonb_object_agg(w.argument, v.value) filter (where w.argument is not null
+                                                                and v.value is not null), '{}')
+    from (select * from unnest(step_surroundings.of_steps, step_surroundings.arguments, step_surroundings.names,
+                               step_surroundings.sources)
           union all
-          select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id, argument, name, source)
+          select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id,
+            argument, name, source)
    -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
@@ -46,7 +49,8 @@ begin
                   from holdfast.edges e
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
-              when 'parent' then (  -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
+              -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
+              when 'parent' then (
                 select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
                             else coalesce(o.result, 'null') end  -- guard: parent
                   from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id

@@ -9,9 +9,11 @@ declare
   step holdfast.steps;
 begin
   select s.* into step from holdfast.steps s
-   where s.id = step_to_change.step_id and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant) for update;
+   where s.id = step_to_change.step_id and s.machine = 'flow.step'
+     and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
-    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id), 'flow.steps lists them');
+    perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
+                            'flow.steps lists them');
   end if;
   return step;
 end

@@ -1,5 +1,6 @@
--- The update trigger of flow.steps: carries out a change of retry_limit, retryable and backoff_request_seconds, for who may adjust
--- steps; all else is refused. A limit or a flag set to null is the default's, a backoff set to null is 2 ^ attempts seconds, at most 30.
+-- The update trigger of flow.steps: carries out a change of retry_limit, retryable and backoff_request_seconds, for who
+-- may adjust steps; all else is refused. A limit or a flag set to null is the default's, a backoff set to null is 2 ^
+-- attempts seconds, at most 30.
 create or replace function flow.take_adjustment()
 returns trigger
 language plpgsql

@@ -1,5 +1,5 @@
--- A step and all that waits for it, near and far. Afresh: not one that a step of its own brought back (a mapped step whose item is
--- done again).
+-- A step and all that waits for it, near and far. Afresh: not one that a step of its own brought back (a mapped step
+-- whose item is done again).
 create or replace function flow.waiting_for(step_id bigint)
 returns table (id bigint, is_afresh boolean)
 language sql stable

@@ -1,6 +1,7 @@
 -- The steps of each definition, as their flows say them.
 create or replace view flow.step_templates with (security_invoker = true) as
-select d.namespace, d.name as flow, d.version, t.no::int as place, t.step ->> 'name' as name, t.step ->> 'kind' as handler,
+select d.namespace, d.name as flow, d.version, t.no::int as place, t.step ->> 'name' as name,
+  t.step ->> 'kind' as handler,
        array(select a.name from jsonb_array_elements_text(coalesce(t.step -> 'after', '[]')) a (name)) as depends_on,
        (t.step ->> 'retry_limit')::int as retry_limit, coalesce((t.step ->> 'retryable')::boolean, true) as retryable,
        coalesce((t.step ->> 'skippable')::boolean, false) as skippable, t.step ->> 'queue' as queue,

@@ -1,6 +1,6 @@
--- Steps in the words of the DAG engine. What it reads beside the step's rows is read only where it is asked for. `attempts` counts
--- failures since the last fresh start. `retryable` is what its policy says; a step that was given up with tries left has failed for
--- good, so it is not retryable either.
+-- Steps in the words of the DAG engine. What it reads beside the step's rows is read only where it is asked for.
+-- `attempts` counts failures since the last fresh start. `retryable` is what its policy says; a step that was given up
+-- with tries left has failed for good, so it is not retryable either.
 create or replace view flow.steps with (security_invoker = true) as
 select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
        s.state in ('complete', 'resolved_manually') as processed,
@@ -11,7 +11,8 @@ select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
        exists (select from holdfast.runs r,
                       lateral (select d.steps from flow.definitions d
                                 where d.name = r.name and d.namespace = coalesce(r.input ->> 'namespace', 'default')
-                                  and d.version = coalesce(r.input ->> 'version', '0.1.0') and d.tenant in (r.tenant, '*')
+                                  and d.version = coalesce(r.input ->> 'version', '0.1.0')
+                                    and d.tenant in (r.tenant, '*')
                                 order by d.tenant = '*' limit 1) d,
                       jsonb_array_elements(d.steps) t
                 where r.id = n.run_id and t ->> 'name' = n.name and (t ->> 'skippable')::boolean) as skippable,
@@ -20,9 +21,11 @@ select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
               or exists (select from holdfast.note_keys k where k.step_id = s.id and k.key = 'skipped')) as skipped,
        case when s.state = 'error' then coalesce(s.failed_at, s.claimed_at) else s.claimed_at end as last_attempted_at,
        s.failed_at as last_failure_at,
-       case when w.next_retry_at is not null then trim_scale(extract(epoch from w.next_retry_at - s.failed_at)) end as backoff_request_seconds,
+       case when w.next_retry_at is not null
+         then trim_scale(extract(epoch from w.next_retry_at - s.failed_at)) end as backoff_request_seconds,
        w.next_retry_at, s.input as inputs, s.result as results, s.error,
-       array(select m.name from holdfast.edges e join holdfast.run_steps m on m.run_id = n.run_id and m.step_id = e.step_id
+       array(select m.name from holdfast.edges e join holdfast.run_steps m on m.run_id = n.run_id
+             and m.step_id = e.step_id
               where e.next_id = s.id order by e.step_id) as depends_on,
        s.queue, s.priority, s.attempt as executions, s.lease_owner as worker, s.lease_id, s.lease_until,
        s.created_at, s.finished_at, s.tenant

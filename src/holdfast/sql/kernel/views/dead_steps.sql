@@ -1,6 +1,7 @@
 -- The dead letter: steps that failed for good.
 create or replace view holdfast.dead_steps with (security_invoker = true) as
-select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.attempt, s.failures, s.finished_at, s.error, s.input
+select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.attempt, s.failures,
+  s.finished_at, s.error, s.input
   from holdfast.steps s
   join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
  where s.finished_at is not null and t.outcome = 'failed'

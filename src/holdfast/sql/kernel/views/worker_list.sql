@@ -1,14 +1,16 @@
--- Workers as people look at them, one row each: what it serves, how it is, what it holds. `standing` says whether it is seen:
--- alive, late (its leases may still stand) or gone.
+-- Workers as people look at them, one row each: what it serves, how it is, what it holds. `standing` says whether it is
+-- seen: alive, late (its leases may still stand) or gone.
 create or replace view holdfast.worker_list with (security_invoker = true) as
 select w.worker, w.queues,
        case when not w.takes_any_kind then array(
          select distinct u.kind from holdfast.workers o, unnest(o.kinds) u (kind)
-          where o.worker = w.worker and holdfast.is_own_worker(o.tenants, (select holdfast.allowed_tenants())) order by u.kind)
+          where o.worker = w.worker and holdfast.is_own_worker(o.tenants,
+                                                               (select holdfast.allowed_tenants())) order by u.kind)
        end as kinds,
        case when not w.takes_any_tenant then array(
          select distinct u.tenant from holdfast.workers o, unnest(o.tenants) u (tenant)
-          where o.worker = w.worker and holdfast.is_own_worker(o.tenants, (select holdfast.allowed_tenants())) order by u.tenant)
+          where o.worker = w.worker and holdfast.is_own_worker(o.tenants,
+                                                               (select holdfast.allowed_tenants())) order by u.tenant)
        end as tenants,
        -- What it said last may be from before a claim: who holds steps is at work.
        case when h.held > 0 and w.state in ('connecting', 'recovery', 'polling', 'idle') then 'processing'
@@ -26,6 +28,7 @@ select w.worker, w.queues,
          group by o.worker) w
   left join (select s.lease_owner, count(*) as held, min(s.claimed_at) as oldest_claimed_at
                from holdfast.steps s
-              where s.lease_until is not null and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true)
+              where s.lease_until is not null
+                and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true)
               group by s.lease_owner) h on h.lease_owner = w.worker;
 grant select on holdfast.worker_list to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,7 +1,8 @@
--- Takes the next due task of `queue` for `worker`, under a lease, and gives its row; nothing when there is none. `types` are
--- those it has handlers for (null: any). Steps of runs that stand in the queue are passed over.
+-- Takes the next due task of `queue` for `worker`, under a lease, and gives its row; nothing when there is none.
+-- `types` are those it has handlers for (null: any). Steps of runs that stand in the queue are passed over.
 create or replace function work.claim_next_task(
-  worker text default format('%s:%s', session_user, pg_backend_pid()), types text[] default null, queue text default 'default',
+  worker text default format('%s:%s', session_user, pg_backend_pid()), types text[] default null,
+    queue text default 'default',
   lease interval default null)
 returns setof work.tasks
 language plpgsql

@@ -2,7 +2,8 @@
 create or replace view work.tasks with (security_invoker = true) as
 select s.id, s.kind as type, s.state as status, s.input, s.result as output,
        case when s.error is not null then jsonb_build_object('type', null, 'message', null, 'trace', null)
-              || case jsonb_typeof(s.error) when 'object' then s.error else jsonb_build_object('message', s.error #>> '{}') end
+              || case jsonb_typeof(s.error) when 'object' then s.error
+                else jsonb_build_object('message', s.error #>> '{}') end
        end as error,
        s.lease_until as lease_timeout, s.lease_owner, s.lease_id,
        case when s.lease_id is not null then s.claimed_at end as locked_at,

@@ -1,10 +1,11 @@
--- Hands up to `batch` due steps of `queue` to `worker`, each under a lease of its own. `kinds` names the handlers it has
--- (null: any), `lease` how long it may be silent (null: as the step's kind says, else 300 s). Steps of a run that is over are
--- cancelled instead, a step in an error state is reopened first, one whose machine has no such move is parked and reported.
--- A worker that sleeps is woken by what it gets, and sleeps on when it gets nothing. `machine` limits a claim to the steps of
--- one machine (null: any).
+-- Hands up to `batch` due steps of `queue` to `worker`, each under a lease of its own. `kinds` names the handlers it
+-- has (null: any), `lease` how long it may be silent (null: as the step's kind says, else 300 s). Steps of a run that
+-- is over are cancelled instead, a step in an error state is reopened first, one whose machine has no such move is
+-- parked and reported. A worker that sleeps is woken by what it gets, and sleeps on when it gets nothing. `machine`
+-- limits a claim to the steps of one machine (null: any).
 create or replace function holdfast.claim_steps(
-  worker text, queue text default 'default', kinds text[] default null, batch int default 1, lease interval default null,
+  worker text, queue text default 'default', kinds text[] default null, batch int default 1,
+    lease interval default null,
   tenants text[] default null, machine text default null)
 returns setof holdfast.claimed_step
 language plpgsql security definer
@@ -39,7 +40,8 @@ begin
     claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
   select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
-         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
+         (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker
+          and w.queue = claim_steps.queue)
     into top, is_asleep;
   for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
     pick := holdfast.pick_steps(
@@ -69,7 +71,8 @@ begin
       get diagnostics claimed = row_count;
       rest := rest - claimed;
       if is_asleep and claimed > 0 then
-        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker and w.queue = claim_steps.queue;
+        update holdfast.workers w set is_asleep = false where w.worker = claim_steps.worker
+          and w.queue = claim_steps.queue;
         is_asleep := false;
       end if;
       exit when rest = 0;

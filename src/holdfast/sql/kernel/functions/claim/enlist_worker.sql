@@ -1,5 +1,6 @@
--- A worker that has connected says which queues it serves, for which kinds and tenants (null: any), and what it is: `about`
--- holds free facts, of which `state` is its own state. It is awake; what was parked until somebody serves it comes back.
+-- A worker that has connected says which queues it serves, for which kinds and tenants (null: any), and what it is:
+-- `about` holds free facts, of which `state` is its own state. It is awake; what was parked until somebody serves it
+-- comes back.
 create or replace function holdfast.enlist_worker(
   worker text, queues text[], kinds text[] default null, tenants text[] default null, about jsonb default '{}')
 returns void
@@ -40,7 +41,8 @@ begin
          coalesce(enlist_worker.about, '{}'), clock, clock
     from unnest(queues) q (queue)
   on conflict on constraint workers_pkey do update
-    set kinds = excluded.kinds, tenants = excluded.tenants, machine = null, state = excluded.state, about = excluded.about,
+    set kinds = excluded.kinds, tenants = excluded.tenants, machine = null, state = excluded.state,
+      about = excluded.about,
         is_asleep = false, seen_at = excluded.seen_at
     where holdfast.is_own_worker(w.tenants, allowed);
   get diagnostics written = row_count;

@@ -1,4 +1,5 @@
--- Whether a worker that was last seen at `seen_at` counts as live. The one definition; it is put into a query as it stands.
+-- Whether a worker that was last seen at `seen_at` counts as live. The one definition; it is put into a query as it
+-- stands.
 create or replace function holdfast.is_live_worker(seen_at timestamptz, clock timestamptz)
 returns boolean
 language sql stable

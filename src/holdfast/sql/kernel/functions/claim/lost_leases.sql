@@ -1,5 +1,5 @@
--- Of steps and the leases they were held under, in the same order: the leases that are lost, each with the state that its step
--- is in now; null when it is gone, or not the login's to see. Reads only.
+-- Of steps and the leases they were held under, in the same order: the leases that are lost, each with the state that
+-- its step is in now; null when it is gone, or not the login's to see. Reads only.
 create or replace function holdfast.lost_leases(step_ids bigint[], lease_ids bigint[])
 returns table (lease_id bigint, state text)
 language plpgsql stable security definer

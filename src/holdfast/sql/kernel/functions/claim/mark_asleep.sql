@@ -1,5 +1,5 @@
--- A worker that listens says that it goes to sleep on a queue, and learns how long until the next step there is due by time
--- alone (null: none is). It must look for work once more after this has committed: what was started before sent no
+-- A worker that listens says that it goes to sleep on a queue, and learns how long until the next step there is due by
+-- time alone (null: none is). It must look for work once more after this has committed: what was started before sent no
 -- hint. The next claim that brings it something wakes it.
 create or replace function holdfast.mark_asleep(worker text, queue text default 'default')
 returns interval

@@ -1,5 +1,6 @@
--- Live workers that bear the name of `worker`: an identity is a name, a slash, and what is new with each start. They do not
--- disturb each other; who gave two processes one name by mistake wants to hear of it. Of the workers that the login may see.
+-- Live workers that bear the name of `worker`: an identity is a name, a slash, and what is new with each start. They do
+-- not disturb each other; who gave two processes one name by mistake wants to hear of it. Of the workers that the login
+-- may see.
 create or replace function holdfast.namesakes(worker text)
 returns setof text
 language plpgsql stable security definer

@@ -1,5 +1,5 @@
--- Parks those of the steps that are free and due although their machine has no move for the event, with a note that says
--- so: a row that cannot move never fails its batch, and is not met again at each claim.
+-- Parks those of the steps that are free and due although their machine has no move for the event, with a note that
+-- says so: a row that cannot move never fails its batch, and is not met again at each claim.
 create or replace function holdfast.park_unmovable_due(candidates bigint[], event text, clock timestamptz)
 returns void
 language plpgsql

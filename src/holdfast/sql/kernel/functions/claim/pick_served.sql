@@ -1,6 +1,7 @@
--- Up to `wanted` due steps after a position that a worker limited to some kinds, tenants or a machine may take, locked, and the
--- position it came to. It reads a window of due steps at a time, parks what nobody serves and passes over what others
--- serve, for a bounded number of windows: a claim never walks past an unbounded number of steps that it may not take.
+-- Up to `wanted` due steps after a position that a worker limited to some kinds, tenants or a machine may take, locked,
+-- and the position it came to. It reads a window of due steps at a time, parks what nobody serves and passes over what
+-- others serve, for a bounded number of windows: a claim never walks past an unbounded number of steps that it may not
+-- take.
 create or replace function holdfast.pick_served(
   queue text, priority int, kinds text[], tenants text[], machine text, wanted int, clock timestamptz,
   after holdfast.due_position,

@@ -1,7 +1,8 @@
--- The first `wanted` due steps of one priority that the worker may take, locked, and the runs they are of. It goes on from
--- where the worker's last full batch ended: under a held snapshot the dead entries before that cannot be removed from the
--- index, and walking over them again with each claim is what makes a long drain slow. It looks from the beginning when it
--- comes to the end, and at least each second. What it may not take, it passes over by windows (pick_served).
+-- The first `wanted` due steps of one priority that the worker may take, locked, and the runs they are of. It goes on
+-- from where the worker's last full batch ended: under a held snapshot the dead entries before that cannot be removed
+-- from the index, and walking over them again with each claim is what makes a long drain slow. It looks from the
+-- beginning when it comes to the end, and at least each second. What it may not take, it passes over by windows
+-- (pick_served).
 create or replace function holdfast.pick_steps(
   worker text, queue text, priority int, kinds text[], tenants text[], machine text, wanted int,
   clock timestamptz)
@@ -43,7 +44,8 @@ begin
     if seen = pick_steps.wanted then
       select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
         from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
-                                  pick_steps.machine, pick_steps.wanted - cardinality(pick.ids), pick_steps.clock, last) s;
+                                  pick_steps.machine, pick_steps.wanted - cardinality(pick.ids),
+                                    pick_steps.clock, last) s;
       pick.run_ids := array(select distinct s.run_id from holdfast.steps s
                              where s.id = any (pick.ids) and s.run_id is not null);
     end if;

@@ -1,5 +1,5 @@
--- Starts the runs of picked steps that have not started, and gives back the steps that may be claimed: those of a run that
--- is over are cancelled, because a cancelled run's million steps are moved in chunks and must not run meanwhile.
+-- Starts the runs of picked steps that have not started, and gives back the steps that may be claimed: those of a run
+-- that is over are cancelled, because a cancelled run's million steps are moved in chunks and must not run meanwhile.
 create or replace function holdfast.prepare_runs(pick holdfast.pick, clock timestamptz)
 returns bigint[]
 language plpgsql

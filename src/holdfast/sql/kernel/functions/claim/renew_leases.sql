@@ -1,7 +1,7 @@
 -- Lengthens leases that `worker` still holds, counted from now, and answers with those: what is missing is lost. A step
 -- that another transaction has locked just now is not waited for, as all other leases would run out meanwhile: it is
--- still held, and lengthened the next time. With `step_ids` (in the order of `lease_ids`) they are found by primary key,
--- without them among all held steps.
+-- still held, and lengthened the next time. With `step_ids` (in the order of `lease_ids`) they are found by primary
+-- key, without them among all held steps.
 create or replace function holdfast.renew_leases(
   worker text, lease_ids bigint[], lease interval default null, step_ids bigint[] default null)
 returns setof bigint
@@ -15,7 +15,8 @@ declare
   allowed constant text[] := holdfast.allowed_tenants();
   held constant bigint[] := coalesce(renew_leases.step_ids, array(
     select s.id from holdfast.steps s
-     where s.lease_until is not null and s.lease_owner = renew_leases.worker and s.lease_id = any (renew_leases.lease_ids)));
+     where s.lease_until is not null and s.lease_owner = renew_leases.worker
+       and s.lease_id = any (renew_leases.lease_ids)));
   free bigint[];
 begin
   perform holdfast.check_claim(renew_leases.worker, 1, renew_leases.lease);

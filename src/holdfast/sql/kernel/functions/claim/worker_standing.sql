@@ -1,4 +1,5 @@
--- Says in one word how a worker stands that was last seen at `seen_at`: alive, late (its leases may still stand) or gone.
+-- Says in one word how a worker stands that was last seen at `seen_at`: alive, late (its leases may still stand) or
+-- gone.
 create or replace function holdfast.worker_standing(seen_at timestamptz, clock timestamptz)
 returns text
 language sql stable

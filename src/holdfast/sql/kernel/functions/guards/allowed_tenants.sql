@@ -1,6 +1,6 @@
 -- The tenants that the login may act for; null means all. It goes by session_user, which neither a SET ROLE nor a
--- SECURITY DEFINER function changes, and by a table that only the owner writes. A transaction may narrow them, and never
--- widen them, by the setting holdfast.tenants.
+-- SECURITY DEFINER function changes, and by a table that only the owner writes. A transaction may narrow them, and
+-- never widen them, by the setting holdfast.tenants.
 create or replace function holdfast.allowed_tenants()
 returns text[]
 language plpgsql stable security definer

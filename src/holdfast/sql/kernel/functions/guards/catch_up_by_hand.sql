@@ -1,5 +1,5 @@
--- After a change by hand: children of steps that became finished are let in, runs are counted anew, closed where nothing is
--- live and opened again where something is. Slow and thorough; the kernel's own functions count as they go.
+-- After a change by hand: children of steps that became finished are let in, runs are counted anew, closed where
+-- nothing is live and opened again where something is. Slow and thorough; the kernel's own functions count as they go.
 create or replace function holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[])
 returns void
 language plpgsql
@@ -23,7 +23,8 @@ begin
            where r.id = any (catch_up_by_hand.run_ids)), clock);
   perform holdfast.move_runs(
     array(select r.id from holdfast.runs r
-           where r.id = any (catch_up_by_hand.run_ids) and r.live > 0 and r.finished_at is not null and r.moving is null),
+           where r.id = any (catch_up_by_hand.run_ids) and r.live > 0
+             and r.finished_at is not null and r.moving is null),
     'reopened', clock);
   perform holdfast.set_actor();
 end

@@ -1,7 +1,8 @@
--- Refuses a change by hand that leads a row where its machine does not, or leaves it with columns that do not go with its
--- state: a held step has a lease, what is over has an end.
+-- Refuses a change by hand that leads a row where its machine does not, or leaves it with columns that do not go with
+-- its state: a held step has a lease, what is over has an end.
 create or replace function holdfast.check_by_hand(
-  subject text, machine text, id text, was_machine text, from_state text, to_state text, has_lease boolean, has_ended boolean)
+  subject text, machine text, id text, was_machine text, from_state text, to_state text,
+    has_lease boolean, has_ended boolean)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -15,14 +16,16 @@ begin
          and not exists (select from holdfast.machine_moves m  -- guard: move
                           where m.machine = check_by_hand.machine and m.from_state = check_by_hand.from_state
                             and m.to_state = check_by_hand.to_state)) then
-    perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand', check_by_hand.to_state, 'user',
+    perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand',
+                                 check_by_hand.to_state, 'user',
                                  check_by_hand.id);
   end if;
   if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
      or (phase = 'over' and not check_by_hand.has_ended)  -- guard: end
      or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
     perform holdfast.refuse(
-      'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id, check_by_hand.to_state),
+      'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id,
+                      check_by_hand.to_state),
       'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
   end if;
 end

@@ -1,12 +1,14 @@
--- The edges' INSERT trigger: an edge joins two steps of one run, and no cycle is made. Ids are given out in the order of the plan, so
--- an edge normally leads to a higher id; each cycle has an edge that does not, and only from those it is looked for. What the
--- kernel inserts has a new step at one end at least, so a new cycle turns back at one of the new edges. By hand it may turn back
--- at an old one, which then comes after a new edge: the rest of the run is not read.
+-- The edges' INSERT trigger: an edge joins two steps of one run, and no cycle is made. Ids are given out in the order
+-- of the plan, so an edge normally leads to a higher id; each cycle has an edge that does not, and only from those it
+-- is looked for. What the kernel inserts has a new step at one end at least, so a new cycle turns back at one of the
+-- new edges. By hand it may turn back at an old one, which then comes after a new edge: the rest of the run is not
+-- read.
 create or replace function holdfast.check_new_edges()
 returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_hashjoin = off   -- step by step and by key, whatever the statistics say: linear in what comes after the new edges
+-- step by step and by key, whatever the statistics say: linear in what comes after the new edges
+set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_seqscan = off
 set jit = off

@@ -17,7 +17,8 @@ begin
      left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
     where s.is_initial is not true  -- guard: initial
        or n.finished_at is not null;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind,
+                                actor, run_id, reason, login)
   select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;
   if listening <> '{}' then

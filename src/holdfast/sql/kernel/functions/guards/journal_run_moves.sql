@@ -22,7 +22,8 @@ begin
                                    n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
-  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind,
+                                actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          case when announced is null or (
                 m.to_state = n.state  -- guard: move

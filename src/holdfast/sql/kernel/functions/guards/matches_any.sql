@@ -1,5 +1,5 @@
--- Whether a value is among those wanted; null wants any. It is put into a query as it stands, so the plan is that of the
--- expression.
+-- Whether a value is among those wanted; null wants any. It is put into a query as it stands, so the plan is that of
+-- the expression.
 create or replace function holdfast.matches_any(wanted text[], value text)
 returns boolean
 language sql immutable

@@ -1,5 +1,5 @@
--- Those of the tenants (null: all) that the setting holdfast.tenants names, which is an array of names as PostgreSQL writes
--- it: '{a,b}'. A setting that cannot be read is refused: it must not be taken for none.
+-- Those of the tenants (null: all) that the setting holdfast.tenants names, which is an array of names as PostgreSQL
+-- writes it: '{a,b}'. A setting that cannot be read is refused: it must not be taken for none.
 create or replace function holdfast.narrow_to_setting(tenants text[], setting text)
 returns text[]
 language plpgsql stable
@@ -16,7 +16,8 @@ begin
   if array_ndims(named) > 1
      or exists (select from unnest(named) n (name) where holdfast.is_name(n.name) is not true or n.name = '*') then
     perform holdfast.refuse(
-      'RN005', format('holdfast.tenants must be an array of tenants, got %s', to_json(left(narrow_to_setting.setting, 50))),
+      'RN005', format('holdfast.tenants must be an array of tenants, got %s',
+                      to_json(left(narrow_to_setting.setting, 50))),
       'write it as in {a,b}: select set_config(''holdfast.tenants'', array[''a'', ''b'']::text, true)');
   end if;
   if narrow_to_setting.tenants is null then

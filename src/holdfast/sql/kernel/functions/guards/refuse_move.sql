@@ -14,7 +14,8 @@ begin
    where m.machine = refuse_move.machine and m.from_state = refuse_move.from_state;
   perform holdfast.refuse(
     'RN001',
-    format('%s %s: %s may not move it from %s to %s (%s)', refuse_move.machine, refuse_move.subject, refuse_move.actor_kind,
+    format('%s %s: %s may not move it from %s to %s (%s)', refuse_move.machine, refuse_move.subject,
+           refuse_move.actor_kind,
            refuse_move.from_state, refuse_move.to_state, refuse_move.event),
     format('from %s it may become: %s', refuse_move.from_state, coalesce(ways, 'nothing, it is final')));
   return null;

@@ -35,7 +35,8 @@ begin
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
-    perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id), 'a step is a number, a run a UUID');
+    perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
+                            'a step is a number, a run a UUID');
   end if;
   perform holdfast.set_actor();
   return answer;

@@ -1,4 +1,5 @@
--- Stops claims from a queue until it is resumed; what is held goes on. `actor` names the person that the login acts for.
+-- Stops claims from a queue until it is resumed; what is held goes on. `actor` names the person that the login acts
+-- for.
 create or replace function holdfast.pause_queue(queue text, reason text default null, actor text default null)
 returns void
 language plpgsql security definer

@@ -1,5 +1,5 @@
--- Retries a failed step, or all failed steps of a run, with a fresh budget. `actor` names the person that the login acts
--- for. Returns the new state.
+-- Retries a failed step, or all failed steps of a run, with a fresh budget. `actor` names the person that the login
+-- acts for. Returns the new state.
 create or replace function holdfast.retry(id text, reason text default null, actor text default null)
 returns text
 language plpgsql security definer

@@ -2,7 +2,8 @@
 -- all tenants defines it for everybody, one for some tenants for those: their own definition goes before everybody's. A
 -- new definition replaces the last; steps that are started keep their queue, and their policy if they got one.
 create or replace function holdfast.define_kind(
-  kind text, queue text default null, policy text default null, lease interval default null, timeout interval default null)
+  kind text, queue text default null, policy text default null, lease interval default null,
+    timeout interval default null)
 returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -25,7 +26,8 @@ begin
   on conflict on constraint kinds_pkey do update
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
     -- Each worker defines it at its start; only what is new is written.
-    where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+    where (k.policy, k.lease, k.timeout, k.queue) is distinct
+      from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then
   perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
                           'holdfast.policies lists them', 'policy');

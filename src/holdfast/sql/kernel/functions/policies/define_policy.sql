@@ -1,9 +1,10 @@
--- Says how steps of a policy are retried: `tries` executions in all, after failure n the nth of `waits`, beyond them base,
--- base × growth, … up to `longest` (law 'power': n ^ growth whole seconds), each spread by `jitter` (with
--- `jitter_in_seconds` whole waits stay whole). If not `retryable`, the first failure is final, whatever `tries` says. The
--- presets that machines name stay as they are. A login for some tenants defines it for those, beside everybody's.
+-- Says how steps of a policy are retried: `tries` executions in all, after failure n the nth of `waits`, beyond them
+-- base, base × growth, … up to `longest` (law 'power': n ^ growth whole seconds), each spread by `jitter` (with
+-- `jitter_in_seconds` whole waits stay whole). If not `retryable`, the first failure is final, whatever `tries` says.
+-- The presets that machines name stay as they are. A login for some tenants defines it for those, beside everybody's.
 create or replace function holdfast.define_policy(
-  policy text, tries int default 3, waits interval[] default '{}', base interval default '1 s', growth numeric default 2,
+  policy text, tries int default 3, waits interval[] default '{}', base interval default '1 s',
+    growth numeric default 2,
   longest interval default '1 hour', jitter numeric default 0.1, longest_retry_after interval default '1 hour',
   law text default 'exponential', jitter_in_seconds boolean default false, retryable boolean default true)
 returns void
@@ -31,15 +32,18 @@ begin
     perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'take another name');
   end if;
   insert into holdfast.policies as p
-    (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after, retryable)
+    (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds,
+     longest_retry_after, retryable)
   select holdfast.policy_name(define_policy.policy, t.tenant), t.tenant,
          define_policy.tries, define_policy.waits, define_policy.base, define_policy.growth, define_policy.law,
-         define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds, define_policy.longest_retry_after,
+         define_policy.longest, define_policy.jitter, define_policy.jitter_in_seconds,
+           define_policy.longest_retry_after,
          coalesce(define_policy.retryable, true)
     from unnest(tenants) t (tenant)
    order by t.tenant
   on conflict on constraint policies_pkey do update
-    set tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
+    set tries = excluded.tries, waits = excluded.waits, base = excluded.base,
+      growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after, retryable = excluded.retryable
     where p is distinct from excluded;  -- each worker defines it at its start; only what is new is written

@@ -1,5 +1,6 @@
--- Looks at the next `batch` steps of a run that is being cancelled or reopened, takes those that can through the same event,
--- and tells how many. When the last has been seen the run is no longer `moving`, and is closed if nothing in it is live.
+-- Looks at the next `batch` steps of a run that is being cancelled or reopened, takes those that can through the same
+-- event, and tells how many. When the last has been seen the run is no longer `moving`, and is closed if nothing in it
+-- is live.
 create or replace function holdfast.move_run_steps(run_id uuid, batch int)
 returns int
 language plpgsql

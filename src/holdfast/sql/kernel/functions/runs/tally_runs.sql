@@ -1,5 +1,6 @@
--- Adds what became of steps to their runs' counts, and closes a run that has no live step left: by its counts, or as its
--- face's closing rule says. Runs are locked last and in the order of their ids, and so only for the end of a transaction.
+-- Adds what became of steps to their runs' counts, and closes a run that has no live step left: by its counts, or as
+-- its face's closing rule says. Runs are locked last and in the order of their ids, and so only for the end of a
+-- transaction.
 create or replace function holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamptz)
 returns void
 language plpgsql

@@ -8,7 +8,8 @@ declare
   odd jsonb;
 begin
   if jsonb_typeof(check_outcomes.outcomes) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'outcomes are an array of objects', '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
+    perform holdfast.refuse('RN005', 'outcomes are an array of objects',
+                            '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
   end if;
   select o into odd
     from jsonb_array_elements(check_outcomes.outcomes) o

@@ -7,7 +7,8 @@ create or replace function holdfast.move_steps(moves holdfast.step_move[], clock
 returns setof holdfast.settled_step
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_hashjoin = on    -- with `any` and `lateral` below: each step once and by primary key, whatever the statistics say
+-- with `any` and `lateral` below: each step once and by primary key, whatever the statistics say
+set enable_hashjoin = on
 set enable_nestloop = off
 set enable_mergejoin = off
 set enable_seqscan = off
@@ -47,12 +48,14 @@ begin
                            else s.failures end,
            failed_at = case when b.event in ('retried', 'failed', 'expired') then move_steps.clock else s.failed_at end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
-           result = case when b.event = 'succeeded' or (b.event = 'resolved' and b.result is not null) then b.result else s.result end,
+           result = case when b.event = 'succeeded' or (b.event = 'resolved' and b.result is not null)
+             then b.result else s.result end,
            error = case when b.event in ('retried', 'failed', 'expired') then b.error
                         when b.event <> 'succeeded' then s.error end
       from before b
      where s.id = b.step_id and s.id = any (array(select b.step_id from before b))
-    returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome, holdfast.is_live(s) as is_live)
+    returning s.id, s.run_id, s.state, b.event, b.was_live, b.was_outcome, b.is_over, b.outcome,
+      holdfast.is_live(s) as is_live)
   select array_agg((a.id, a.event, a.state)::holdfast.settled_step),
          array_agg(a.id) filter (
            where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true

@@ -1,5 +1,6 @@
--- Writes a message on a step that the caller holds, and gives its number. The first word of a worker also fires `started`
--- where the machine tells claimed from running. With a `key` the same note is written once: later calls get its number.
+-- Writes a message on a step that the caller holds, and gives its number. The first word of a worker also fires
+-- `started` where the machine tells claimed from running. With a `key` the same note is written once: later calls get
+-- its number.
 create or replace function holdfast.note(
   step_id bigint, lease_id bigint, level text default 'info', message text default '', payload jsonb default '{}',
   key text default null)
@@ -39,7 +40,8 @@ begin
   perform holdfast.set_actor();
   if note.key is not null then
     written := nextval('holdfast.stream_ids');
-    insert into holdfast.note_keys values (step.id, note.key, written, clock + interval '30 days') on conflict do nothing;
+    insert into holdfast.note_keys values (step.id, note.key, written,
+                                           clock + interval '30 days') on conflict do nothing;
     if not found then
       return (select k.note_id from holdfast.note_keys k where k.step_id = step.id and k.key = note.key);
     end if;

@@ -1,6 +1,6 @@
 -- Settles outcomes of any sort (settle_batch does those that are plainly done by a shorter way): says which event each
--- outcome is, by the step's policy, and takes the steps through them. An outcome whose step has no such move is noted on
--- the step and left out; the lease then runs out as it would have.
+-- outcome is, by the step's policy, and takes the steps through them. An outcome whose step has no such move is noted
+-- on the step and left out; the lease then runs out as it would have.
 create or replace function holdfast.settle_others(outcomes jsonb, allowed text[], clock timestamptz)
 returns setof holdfast.settled_step
 language plpgsql

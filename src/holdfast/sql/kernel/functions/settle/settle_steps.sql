@@ -1,6 +1,6 @@
--- Says what became of claimed steps: an array of objects with step_id, lease_id, outcome (done, retry, fail, snooze, continue,
--- release) and, as they apply, result, error, retry_after, cursor, cursor_was. Answers with what it settled; a step whose
--- lease is no longer the caller's is left out, and nothing of it is written.
+-- Says what became of claimed steps: an array of objects with step_id, lease_id, outcome (done, retry, fail, snooze,
+-- continue, release) and, as they apply, result, error, retry_after, cursor, cursor_was. Answers with what it settled;
+-- a step whose lease is no longer the caller's is left out, and nothing of it is written.
 create or replace function holdfast.settle_steps(outcomes jsonb)
 returns setof holdfast.settled_step
 language plpgsql security definer
@@ -13,7 +13,8 @@ begin
     from (select array_agg(o.step_id) filter (where o.outcome = 'done') as step_ids,
                  array_agg(o.lease_id) filter (where o.outcome = 'done') as lease_ids,
                  array_agg(coalesce(o.result, 'null')) filter (where o.outcome = 'done') as results
-            from jsonb_to_recordset(settle_steps.outcomes) o (step_id bigint, lease_id bigint, outcome text, result jsonb)) d,
+            from jsonb_to_recordset(settle_steps.outcomes) o (step_id bigint, lease_id bigint,
+                                                              outcome text, result jsonb)) d,
          lateral holdfast.settle_batch(
            coalesce(d.step_ids, '{}'), coalesce(d.lease_ids, '{}'), coalesce(d.results, '{}'),
            jsonb_path_query_array(settle_steps.outcomes, '$[*] ? (@.outcome != "done")')) b;

@@ -1,5 +1,6 @@
--- Moves steps that are done, each fenced by its lease, and returns those that moved. It reads the primary key's entries of
--- these steps and joins by hash: by nested loop, a plan made on a table of a few rows would read the whole key per batch.
+-- Moves steps that are done, each fenced by its lease, and returns those that moved. It reads the primary key's entries
+-- of these steps and joins by hash: by nested loop, a plan made on a table of a few rows would read the whole key per
+-- batch.
 create or replace function holdfast.succeed_steps(
   step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamptz)
 returns table (id bigint, run_id uuid, state text)

@@ -7,6 +7,7 @@ as $$
 begin
   return case when pg_column_size(too_large.value) > 1048576 then jsonb_build_object(
     'type', 'TooLarge',
-    'message', format('the %s has %s bytes; 1048576 is the limit', too_large.what, pg_column_size(too_large.value))) end;
+    'message', format('the %s has %s bytes; 1048576 is the limit', too_large.what,
+                      pg_column_size(too_large.value))) end;
 end
 $$;

@@ -1,7 +1,8 @@
--- Adds planned steps to the run of a step that the caller holds, and lets that step wait for those named in `awaited` (null: for
--- all of them): settled as continued, it is due again when they are done. For the transaction that settles it. Tells how many it
--- waits for.
-create or replace function holdfast.add_awaited(step_id bigint, lease_id bigint, steps jsonb, awaited text[] default null)
+-- Adds planned steps to the run of a step that the caller holds, and lets that step wait for those named in `awaited`
+-- (null: for all of them): settled as continued, it is due again when they are done. For the transaction that settles
+-- it. Tells how many it waits for.
+create or replace function holdfast.add_awaited(step_id bigint, lease_id bigint, steps jsonb,
+                                                awaited text[] default null)
 returns int
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -11,9 +12,11 @@ declare
   step holdfast.steps;
   ids bigint[];
 begin
-  select s.* into step from holdfast.steps s where s.id = add_awaited.step_id and s.lease_id = add_awaited.lease_id for update;
+  select s.* into step from holdfast.steps s where s.id = add_awaited.step_id
+    and s.lease_id = add_awaited.lease_id for update;
   if step.id is null or step.run_id is null or not holdfast.matches_any(allowed, step.tenant) then
-    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', add_awaited.step_id, add_awaited.lease_id),
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s',
+                                            add_awaited.step_id, add_awaited.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
   perform holdfast.check_open_run(step.run_id, step.tenant);

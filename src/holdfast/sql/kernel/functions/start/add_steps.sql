@@ -1,5 +1,5 @@
--- Adds planned steps (as in start_run) to a run; they may also wait for steps that are in it already. Gives the new ids, in
--- the plan's order. The caller has announced the actor.
+-- Adds planned steps (as in start_run) to a run; they may also wait for steps that are in it already. Gives the new
+-- ids, in the plan's order. The caller has announced the actor.
 create or replace function holdfast.add_steps(run_id uuid, step_machine text, steps jsonb)
 returns bigint[]
 language plpgsql
@@ -17,7 +17,8 @@ begin
   perform holdfast.check_plan(add_steps.run_id, add_steps.steps);
   outside := holdfast.outside_names(add_steps.steps);
   outside_ids := array(  -- by name, one by one: a join may read the whole run
-    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name) from unnest(outside) u (name));
+    select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name)
+      from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
   -- A parent that is being settled comes to its end first: it would not see the edge.
   perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
@@ -34,9 +35,11 @@ begin
   select array_agg(k.id order by k.id, p.id), array_agg(p.id order by k.id, p.id)
     into parents, children
     from planned p, lateral (
-           select distinct n.name from jsonb_array_elements_text(coalesce(nullif(p.plan -> 'after', 'null'), '[]')) n (name)) a
+           select distinct n.name from jsonb_array_elements_text(coalesce(nullif(p.plan -> 'after',
+             'null'), '[]')) n (name)) a
     join known k on k.name = a.name and not k.is_done;
-  insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits, due_at, created_at, input)
+  insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits,
+                              due_at, created_at, input)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
          coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant,
          coalesce((select p.policy from holdfast.policies p
@@ -49,9 +52,11 @@ begin
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
     left join lateral holdfast.kinds_of(r.tenant) k on k.kind = u.plan ->> 'kind'
-    left join (select e.child, count(*)::int as waits from unnest(children) e (child) group by e.child) w on w.child = u.id;
+    left join (select e.child, count(*)::int as waits from unnest(children) e (child)
+               group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
-  select add_steps.run_id, ids[p.no], p.plan ->> 'name' from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
+  select add_steps.run_id, ids[p.no], p.plan ->> 'name'
+    from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
   insert into holdfast.edges select * from unnest(parents, children);
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;

@@ -6,7 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   odd constant text := (
-    select u.name from unnest(check_names.names) u (name) where not holdfast.is_name(u.name, check_names.longest) limit 1);
+    select u.name from unnest(check_names.names) u (name)
+      where not holdfast.is_name(u.name, check_names.longest) limit 1);
 begin
   perform holdfast.check_name(check_names.what, odd, check_names.longest);
 end

@@ -1,5 +1,5 @@
--- Refuses a plan that cannot be carried out: not an array, a step without a kind, a name twice, a parent that is not there.
--- (A longer cycle is refused by the edges themselves.)
+-- Refuses a plan that cannot be carried out: not an array, a step without a kind, a name twice, a parent that is not
+-- there. (A longer cycle is refused by the edges themselves.)
 create or replace function holdfast.check_plan(run_id uuid, steps jsonb)
 returns void
 language plpgsql stable
@@ -16,7 +16,8 @@ begin
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p
     where holdfast.is_name(p ->> 'kind') is not true or (p ->> 'priority')::int not between 0 and 9
-       or pg_column_size(p -> 'input') > 1048576;  -- the odd ones alone: a call for each step would cost as much as the rest
+       -- the odd ones alone: a call for each step would cost as much as the rest
+       or pg_column_size(p -> 'input') > 1048576;
   select min(p ->> 'name') filter (where not holdfast.is_name(p ->> 'name', 400)) as name,
          min(p ->> 'queue') filter (where not holdfast.is_name(p ->> 'queue')) as queue,
          min((p ->> 'due_at')::timestamptz) as first_due, max((p ->> 'due_at')::timestamptz) as last_due,
@@ -36,11 +37,14 @@ begin
     from jsonb_array_elements(check_plan.steps) p
    where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
      -- One by one and by name, here and below: a join may read the whole run.
-     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = p ->> 'name') is not null;
+     and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id
+          and r.name = p ->> 'name') is not null;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd), 'a name stands once in a run');
+    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd),
+                            'a name stands once in a run');
   end if;
-  select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p where p -> 'after' ? (p ->> 'name') limit 1;
+  select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
+    where p -> 'after' ? (p ->> 'name') limit 1;
   if odd is not null then
     perform holdfast.refuse('RN006', format('step %s would wait for itself', odd), 'take its own name out of `after`');
   end if;
@@ -49,7 +53,8 @@ begin
    where (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id and r.name = u.name) is null
    limit 1;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd), 'name only steps of the same run');
+    perform holdfast.refuse('RN005', format('a step waits for %s, which is not in the plan', odd),
+                            'name only steps of the same run');
   end if;
 end
 $$;

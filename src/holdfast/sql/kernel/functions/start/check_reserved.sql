@@ -8,7 +8,8 @@ declare
   stray bigint;
 begin
   if exists (select from holdfast.reserved_ids r
-              where r.login = session_user and r.first_id <= check_reserved.first_id and r.last_id >= check_reserved.last_id) then
+              where r.login = session_user and r.first_id <= check_reserved.first_id
+                and r.last_id >= check_reserved.last_id) then
     return;
   end if;
   select min(g.id) into stray

@@ -28,15 +28,18 @@ begin
   perform holdfast.check_name('the name of a step', seen.odd_name, 400);
   perform holdfast.check_name('unique_key', seen.odd_key, 400);
   perform holdfast.check_names('the name of a handler', array(select distinct g.kind from pg_temp.staged_steps g));
-  perform holdfast.check_names('queue', array(select distinct g.queue from pg_temp.staged_steps g where g.queue is not null));
+  perform holdfast.check_names('queue',
+                               array(select distinct g.queue from pg_temp.staged_steps g where g.queue is not null));
   if seen.first_id is not null then
     perform holdfast.check_reserved(seen.first_id, seen.last_id);
   end if;
-  perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g where g.policy is not null));
+  perform holdfast.check_policies(array(select distinct g.policy from pg_temp.staged_steps g
+                                        where g.policy is not null));
   select min(e.next_id) into stray
     from pg_temp.staged_edges e left join pg_temp.staged_steps g on g.id = e.next_id where g.id is null;
   if stray is not null then
-    perform holdfast.refuse('RN005', format('step %s is not staged and cannot be made to wait', stray), 'an edge leads to a staged step');
+    perform holdfast.refuse('RN005', format('step %s is not staged and cannot be made to wait', stray),
+                            'an edge leads to a staged step');
   end if;
 end
 $$;

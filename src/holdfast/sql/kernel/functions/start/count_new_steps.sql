@@ -13,7 +13,8 @@ begin
            where s.id = any (count_new_steps.ids) group by s.queue) q;
   perform holdfast.remember_queues(queues, priorities);
   perform holdfast.tally_runs(
-    array(select (count_new_steps.run_id, count(*)::int, (count(*) filter (where s.due_at is not null))::int, 0, 0, 0)::holdfast.run_delta
+    array(select (count_new_steps.run_id, count(*)::int, (count(*) filter (where s.due_at is not null))::int, 0,
+                  0, 0)::holdfast.run_delta
             from holdfast.steps s where s.id = any (count_new_steps.ids)),
     count_new_steps.clock);
   perform holdfast.wake(queues);

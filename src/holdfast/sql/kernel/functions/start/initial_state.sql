@@ -10,7 +10,8 @@ declare
      where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial);
 begin
   if state is null then
-    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine, initial_state.subject),
+    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine,
+                                            initial_state.subject),
                             'holdfast.machines lists them; a face brings its own', 'machine');
   end if;
   return state;

@@ -7,7 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into holdfast.runs (id, machine, name, state, tenant, of_run, created_at, input)
-  values (make_run.id, make_run.machine, make_run.name, holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
+  values (make_run.id, make_run.machine, make_run.name,
+          holdfast.initial_state(make_run.machine, 'run'), make_run.tenant,
           make_run.of_run, holdfast.clock(), coalesce(make_run.input, '{}'));
   if make_run.steps is distinct from '[]' then  -- a null plan goes on to add_steps, which refuses it
     perform holdfast.add_steps(make_run.id, make_run.step_machine, make_run.steps);

@@ -1,5 +1,5 @@
--- Makes the two tables that a bulk start is copied into: pg_temp.staged_steps and pg_temp.staged_edges. They live as long as
--- the transaction. COPY straight into holdfast.steps is refused under row-level security.
+-- Makes the two tables that a bulk start is copied into: pg_temp.staged_steps and pg_temp.staged_edges. They live as
+-- long as the transaction. COPY straight into holdfast.steps is refused under row-level security.
 create or replace function holdfast.stage_steps()
 returns void
 language plpgsql security definer
@@ -20,7 +20,8 @@ begin
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
   perform holdfast.check_staging();
-  alter table pg_temp.staged_steps alter column input set storage external;  -- uncompressed, so that its size can be told
+  -- uncompressed, so that its size can be told
+  alter table pg_temp.staged_steps alter column input set storage external;
   -- Not of own_id: by whom an id was chosen is told by the column that it is in.
   execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) on pg_temp.staged_steps to %I',
                  session_user);

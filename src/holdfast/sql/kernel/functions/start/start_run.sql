@@ -1,6 +1,6 @@
--- Starts a run of `machine` with its plan: an array of steps, each with kind and, as they apply, name, input, after (the names
--- of the steps it waits for), queue, priority, policy and due_at. A large plan is staged instead (stage_steps, take_staged).
--- Steps go by `step_machine`. `key` is as for a task. Gives the run's id.
+-- Starts a run of `machine` with its plan: an array of steps, each with kind and, as they apply, name, input, after
+-- (the names of the steps it waits for), queue, priority, policy and due_at. A large plan is staged instead
+-- (stage_steps, take_staged). Steps go by `step_machine`. `key` is as for a task. Gives the run's id.
 create or replace function holdfast.start_run(
   machine text, name text, step_machine text, steps jsonb default '[]', input jsonb default '{}', key text default null,
   tenant text default 'default', of_run uuid default null)
@@ -20,14 +20,16 @@ begin
     perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
   end if;
   if start_run.key is not null then
-    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input, start_run.steps), 'UTF8'));
+    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input,
+                                     start_run.steps), 'UTF8'));
     insert into holdfast.keys values (start_run.tenant, start_run.key, run_id::text, hash) on conflict do nothing;
     if not found then
       return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
     end if;
   end if;
   perform holdfast.set_actor('api', session_user::text);
-  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine, start_run.steps, start_run.input,
+  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine,
+                            start_run.steps, start_run.input,
                             start_run.tenant, start_run.of_run);
   perform holdfast.set_actor();
   return run_id;

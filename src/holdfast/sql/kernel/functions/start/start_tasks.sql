@@ -1,5 +1,5 @@
--- Starts tasks from an array of objects with the names of start_task's parameters, all or none, and gives their ids in the
--- array's order.
+-- Starts tasks from an array of objects with the names of start_task's parameters, all or none, and gives their ids in
+-- the array's order.
 create or replace function holdfast.start_tasks(tasks jsonb)
 returns setof bigint
 language plpgsql security definer
@@ -27,7 +27,8 @@ begin
     select * from jsonb_to_recordset(start_tasks.tasks) o (
       name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text)
   loop
-    ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key, task.unique_key, task.due_at,
+    ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key,
+                                      task.unique_key, task.due_at,
                                       coalesce(task.priority, 0), coalesce(task.tenant, 'default'));
   end loop;
   return query select unnest(ids);

@@ -1,4 +1,5 @@
--- What became of steps, for who waits for them: the outcome is null while a step is not over. Sees what its caller may see.
+-- What became of steps, for who waits for them: the outcome is null while a step is not over. Sees what its caller may
+-- see.
 create or replace function holdfast.step_results(step_ids bigint[])
 returns table (step_id bigint, state text, outcome text, result jsonb, error jsonb)
 language plpgsql stable

@@ -1,5 +1,5 @@
--- Takes over what was copied into the staging tables: as tasks, or as steps of `run_id` with their edges. All or none. Tells
--- how many steps there are now.
+-- Takes over what was copied into the staging tables: as tasks, or as steps of `run_id` with their edges. All or none.
+-- Tells how many steps there are now.
 create or replace function holdfast.take_staged(
   machine text default 'work.task', run_id uuid default null, tenant text default 'default')
 returns bigint
@@ -33,9 +33,11 @@ begin
      where holdfast.is_success(t.outcome) is not true
      group by e.next_id),
   started as (
-    insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key, priority, waits, due_at,
+    insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key,
+                                priority, waits, due_at,
                                 created_at, input)
-    select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind, coalesce(g.queue, k.queue, 'default'),
+    select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind,
+      coalesce(g.queue, k.queue, 'default'),
            take_staged.tenant,
            coalesce(case when g.policy is not null then (
                       select p.policy from holdfast.policies p
@@ -52,12 +54,14 @@ begin
                             'copy its steps into pg_temp.staged_steps first');
   end if;
   if take_staged.run_id is not null then
-    insert into holdfast.run_steps select take_staged.run_id, coalesce(g.id, g.own_id), g.name from pg_temp.staged_steps g;
+    insert into holdfast.run_steps select take_staged.run_id, coalesce(g.id, g.own_id), g.name
+      from pg_temp.staged_steps g;
   end if;
   insert into holdfast.edges select distinct e.step_id, e.next_id from pg_temp.staged_edges e order by 1, 2;
   select array_agg(q.queue), array_agg(q.priority) into queues, priorities
     from (select coalesce(g.queue, k.queue, 'default') as queue, max(g.priority)::int as priority
-            from pg_temp.staged_steps g left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
+            from pg_temp.staged_steps g left
+              join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
     perform holdfast.set_actor('api', session_user::text);

@@ -1,5 +1,5 @@
--- Tells workers that sleep on one of the queues that something is due there. A hint: polling finds it anyway. Where nobody
--- sleeps nothing is sent, so a busy system sends none.
+-- Tells workers that sleep on one of the queues that something is due there. A hint: polling finds it anyway. Where
+-- nobody sleeps nothing is sent, so a busy system sends none.
 create or replace function holdfast.wake(queues text[])
 returns void
 language plpgsql

@@ -10,7 +10,8 @@ as $$
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
-                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name and t.tgenabled in ('O', 'A'))
+                      where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
+                        and t.tgenabled in ('O', 'A'))
   union all
   select 'row_security_is_forced', c.relname, 'row-level security is off or not forced'
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant'

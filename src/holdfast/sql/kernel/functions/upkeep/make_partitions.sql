@@ -1,6 +1,6 @@
--- Makes the partitions of journal and notes for this month and the `ahead` months after it, and tells how many were new.
--- Made apart and then attached, which does not block readers or writers. One of the two places where a statement is
--- built from strings: a partition has a name and bounds of its own.
+-- Makes the partitions of journal and notes for this month and the `ahead` months after it, and tells how many were
+-- new. Made apart and then attached, which does not block readers or writers. One of the two places where a statement
+-- is built from strings: a partition has a name and bounds of its own.
 create or replace function holdfast.make_partitions(ahead int default 13)
 returns int
 language plpgsql

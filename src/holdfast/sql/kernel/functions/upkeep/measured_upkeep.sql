@@ -1,6 +1,6 @@
--- Upkeep, and with it the figures of a worker's metrics, so that they cost an idle worker no statement of their own: the
--- steps that upkeep gave up because their tries were used up, by kind, and the steps that are due now in each queue of
--- `worker`. At most `most` steps are counted in a queue; with 0 none are.
+-- Upkeep, and with it the figures of a worker's metrics, so that they cost an idle worker no statement of their own:
+-- the steps that upkeep gave up because their tries were used up, by kind, and the steps that are due now in each queue
+-- of `worker`. At most `most` steps are counted in a queue; with 0 none are.
 create or replace function holdfast.measured_upkeep(
   worker text, about jsonb default null, batch int default 1000, most int default 0)
 returns table (rescued bigint, moved bigint, partitions int, exhausted jsonb, backlog jsonb)

@@ -1,5 +1,5 @@
--- Sets held steps aside whose lease ran out but whose machine has no move for that, with a note: otherwise each sweep would
--- meet them again, and a batch of them would hide the rest. A person moves them on by hand.
+-- Sets held steps aside whose lease ran out but whose machine has no move for that, with a note: otherwise each sweep
+-- would meet them again, and a batch of them would hide the rest. A person moves them on by hand.
 create or replace function holdfast.park_unmovable_held(moves holdfast.step_move[], clock timestamptz)
 returns void
 language plpgsql

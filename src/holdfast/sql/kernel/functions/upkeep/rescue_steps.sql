@@ -1,6 +1,6 @@
 -- Takes up to `batch` steps back from workers that were silent past their lease, the longest silent first: to be tried
--- again, or over when the policy's tries are used up or it does not retry. Null takes all of them, in one transaction. Any
--- worker may call it, at any time: it rescues the steps of all tenants, and answers with those of its own.
+-- again, or over when the policy's tries are used up or it does not retry. Null takes all of them, in one transaction.
+-- Any worker may call it, at any time: it rescues the steps of all tenants, and answers with those of its own.
 create or replace function holdfast.rescue_steps(batch int default 100)
 returns setof holdfast.settled_step
 language plpgsql security definer
@@ -29,7 +29,8 @@ begin
     return query
     select e.* from holdfast.expire_steps(
       array(select s.id from holdfast.steps s
-             where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock  -- it may be renewed by now
+             -- it may be renewed by now
+             where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock
                for update skip locked),
       clock) e
      where allowed is null

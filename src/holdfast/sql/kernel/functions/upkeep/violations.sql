@@ -1,5 +1,5 @@
--- Every invariant that does not hold, by name and subject: none on a sound database. It reads all rows; for `doctor` and
--- for tests, not for each minute.
+-- Every invariant that does not hold, by name and subject: none on a sound database. It reads all rows; for `doctor`
+-- and for tests, not for each minute.
 create or replace function holdfast.violations()
 returns table (invariant text, subject text, detail text)
 language sql stable security definer
@@ -20,7 +20,8 @@ as $$
     from known s where (s.phase = 'held') <> (s.lease_id is not null)
   union all
   select 'over_is_finished', 'step ' || s.id, format('%s, finished_at %s', s.state, s.finished_at)
-    from known s where (s.phase = 'over' and s.finished_at is null) or (s.phase in ('open', 'shut') and s.finished_at is not null)
+    from known s where (s.phase = 'over' and s.finished_at is null)
+      or (s.phase in ('open', 'shut') and s.finished_at is not null)
   union all
   select 'open_is_reachable', 'step ' || s.id, format('%s, but neither due, parked, held nor waiting', s.state)
     from known s
@@ -30,7 +31,8 @@ as $$
   select 'machine_has_the_move', 'step ' || s.id, format('set aside: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
   union all
-  select 'priority_is_looked_at', 'step ' || s.id, format('priority %s, but claims from %s look up to %s', s.priority, s.queue, q.top_priority)
+  select 'priority_is_looked_at', 'step ' || s.id,
+    format('priority %s, but claims from %s look up to %s', s.priority, s.queue, q.top_priority)
     from known s join holdfast.queues q on q.queue = s.queue
    where s.finished_at is null and s.priority > q.top_priority
   union all
@@ -52,23 +54,29 @@ as $$
      and not exists (select from holdfast.run_steps n where n.run_id = s.run_id and n.step_id = s.id)
   union all
   select 'run_counts_its_steps', 'run ' || r.id,
-         format('total %s live %s succeeded %s failed %s cancelled %s, counted %s', r.total, r.live, r.succeeded, r.failed, r.cancelled, c)
+         format('total %s live %s succeeded %s failed %s cancelled %s, counted %s', r.total, r.live, r.succeeded,
+                r.failed, r.cancelled, c)
     from holdfast.runs r, lateral holdfast.count_steps(r.id) c
-   where (r.total, r.live, r.succeeded, r.failed, r.cancelled) is distinct from (c.total, c.live, c.succeeded, c.failed, c.cancelled)
+   where (r.total, r.live, r.succeeded, r.failed, r.cancelled) is distinct
+     from (c.total, c.live, c.succeeded, c.failed, c.cancelled)
   union all
   select 'run_without_live_steps_is_over', 'run ' || r.id, format('%s with %s steps', r.state, r.total)
     from holdfast.runs r where r.live = 0 and r.total > 0 and r.finished_at is null and r.moving is null
-     and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
+     and not exists (select from holdfast.machine_states t where t.machine = r.machine
+                     and t.state = r.state and t.phase = 'shut')
   union all
   -- A plan is staged in the transaction that starts the run, or soon after it.
   select 'run_has_steps', 'run ' || r.id, format('%s without steps since %s; cancel it', r.state, r.created_at)
-    from holdfast.runs r where r.total = 0 and r.finished_at is null and r.created_at < holdfast.clock() - interval '1 hour'
-     and not exists (select from holdfast.machine_states t where t.machine = r.machine and t.state = r.state and t.phase = 'shut')
+    from holdfast.runs r where r.total = 0 and r.finished_at is null
+      and r.created_at < holdfast.clock() - interval '1 hour'
+     and not exists (select from holdfast.machine_states t where t.machine = r.machine
+                     and t.state = r.state and t.phase = 'shut')
   union all
   select 'run_that_is_over_has_no_live_steps', 'run ' || r.id, format('%s with %s live steps', r.state, r.live)
     from holdfast.runs r where r.live > 0 and r.finished_at is not null and r.moving is null
   union all
-  select 'journal_is_a_chain', 'journal ' || j.id, format('%s came from %s, the last move led to %s', j.event, j.from_state, j.came_from)
+  select 'journal_is_a_chain', 'journal ' || j.id,
+    format('%s came from %s, the last move led to %s', j.event, j.from_state, j.came_from)
     from moved j where j.came_from <> j.from_state
   union all
   select 'journal_ends_where_the_row_is', 'step ' || s.id, format('it is %s, the journal says %s', s.state, j.to_state)
