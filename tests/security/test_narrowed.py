@@ -56,6 +56,7 @@ class Planted(NamedTuple):
     in_run: int
     dead: int
     held: ClaimedStep
+    due: int
 
 
 def plant(db: DB, login: Login, tenant: str) -> Planted:
@@ -73,9 +74,9 @@ def plant(db: DB, login: Login, tenant: str) -> Planted:
         run(own, calls.settle_steps([Settlement(step.step_id, step.lease_id, Fail("bad"))]))
     run(db, calls.start_task("held", tenant=tenant))
     (held,) = run(own, calls.claim_steps(f"w/{tenant}"))
-    run(db, calls.start_task("due", tenant=tenant))
+    (due,) = run(db, calls.start_task("due", tenant=tenant))
     ((in_run,),) = db.execute("select step_id from flow.steps where task_id = %s and name = 'f'", [run_id]).fetchall()
-    return Planted(str(run_id), in_run, dead, held)
+    return Planted(str(run_id), in_run, dead, held, due)
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ def value(function: str, name: str, kind: str, tenant: str, of: Planted) -> Any:
         "namespace": "default", "version": "0.1.0", "id": step.step_id if function.startswith("flow.") else of.dead,
         "state": "pending", "machine": "flow.task" if function == "holdfast.start_run" else "work.task",
         "step_machine": "flow.step", "policy": "patient", "results": ["1"], "batch": 9,
-        "of_steps": [step.step_id], "arguments": ["x"], "names": ["x"], "sources": ["own"], "description": "",
+        "of_steps": [step.step_id], "ids": [of.due], "parked_for": "approval", "arguments": ["x"], "names": ["x"], "sources": ["own"], "description": "",
         "tasks": f'[{{"name": "x", "tenant": "{tenant}"}}]', "context_schema": "{}", "context": "{}",
         "outcomes": f'[{{"step_id": {step.step_id}, "lease_id": {step.lease_id}, "outcome": "done"}}]',
         "seen_at": "2020-01-01", "clock": "2020-01-01", "error": "{}", "request": "{}", "amount": 1,
