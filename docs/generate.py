@@ -46,7 +46,9 @@ ERRORS = """\
 
 Every error of ours is a `holdfast.HoldfastError`; those that callers meet stand in `holdfast.errors`. What the
 database refuses has a SQLSTATE, which is the same for callers in any language. The exit code is what `holdfast`
-ends with. A message names what happened and, after the last semicolon, the way on.
+ends with. An error has its parts as fields: `what` happened, `where` (the field or the id at fault, else None) and
+`next`, what to do about it (else None). Its text is `what`, or `what; next`. The database sends them as the message,
+the column and the hint.
 """
 MACHINES = """\
 # Machines

@@ -327,7 +327,7 @@ CREATE FUNCTION flow.check_adjustment(step holdfast.steps, retry_limit integer, 
 begin
   if check_adjustment.retry_limit < 0 then
     perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', check_adjustment.retry_limit),
-                            'it counts executions, the first included');
+                            'it counts executions, the first included', 'retry_limit');
   end if;
   if step.finished_at is not null and step.state <> 'error' then
     perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
@@ -336,7 +336,7 @@ begin
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse(
       'RN005', format('backoff_request_seconds must be 0 to 3e9, got %s', check_adjustment.backoff_request_seconds),
-      'that is from now to a hundred years');
+      'that is from now to a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;
@@ -379,7 +379,7 @@ CREATE FUNCTION flow.checked_object(field text, content jsonb) RETURNS jsonb
 begin
   if jsonb_typeof(checked_object.content) <> 'object' then
     perform holdfast.refuse('RN005', format('%s must be a JSON object, got %s', checked_object.field, jsonb_typeof(checked_object.content)),
-                            'pass fields by name, such as {"order_id": 123}');
+                            'pass fields by name, such as {"order_id": 123}', checked_object.field);
   end if;
   return coalesce(checked_object.content, '{}');
 end
@@ -692,11 +692,11 @@ begin
       'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
   if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
-    perform holdfast.act('api', session_user::text, 'skipped by request');
+    perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(
       select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
         from holdfast.run_steps n where n.run_id = task_id and n.name = any (initialize_task.skip)));
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   return task_id;
 end
@@ -896,7 +896,7 @@ begin
   task := flow.finished_task_of(retry_from.step_id);
   select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh
     from flow.waiting_for(retry_from.step_id) r;
-  perform holdfast.act('user', session_user::text,
+  perform holdfast.set_actor('user', session_user::text,
                        coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
   perform holdfast.make_run(
     task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
@@ -910,8 +910,10 @@ begin
       join holdfast.run_steps m on m.run_id = task.id and m.name = n.name
       join holdfast.steps o on o.id = m.step_id and o.finished_at is not null
       join holdfast.machine_states t on t.machine = o.machine and t.state = o.state and t.outcome = 'succeeded'
-     where n.run_id = task_id and o.id <> all (again)));
-  perform holdfast.act();
+     where n.run_id = task_id
+       and o.id <> all (again)  -- guard: taken-over
+  ));
+  perform holdfast.set_actor();
   return task_id;
 end
 $$;
@@ -938,7 +940,7 @@ begin
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before, safe_transition_to.state),
                             'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
   end if;
-  perform holdfast.wish(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
+  perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
 end
 $$;
@@ -1013,7 +1015,7 @@ begin
    where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'its definition''s context_schema says what it takes');
+                            'its definition''s context_schema says what it takes', 'context');
   end if;
   return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
@@ -1155,7 +1157,8 @@ begin
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
               when 'parent' then (  -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
-                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name) else coalesce(o.result, 'null') end
+                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
+                            else coalesce(o.result, 'null') end  -- guard: parent
                   from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
                  where m.run_id = h.run_id and m.name = concat(n.scope || '.', w.name)) end as value) v
    group by w.step_id;
@@ -1319,17 +1322,120 @@ END;
 
 
 --
--- Name: act(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: act_on(text, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.act(kind text DEFAULT ''::text, name text DEFAULT ''::text, reason text DEFAULT ''::text) RETURNS void
+CREATE FUNCTION holdfast.act_on(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb, actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+  run holdfast.runs;
+  answer text;
+begin
+  perform holdfast.check_reason(act_on.reason);
+  perform holdfast.check_size('a result', act_on.result);
+  perform holdfast.check_name('actor', act_on.actor);
+  if act_on.id ~ '^[0-9]{1,18}$' then
+    select s.* into step from holdfast.steps s
+     where s.id = act_on.id::bigint
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: step-tenant
+       for update;
+  elsif act_on.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.* into run from holdfast.runs r
+     where r.id = act_on.id::uuid
+       and holdfast.matches_any(allowed, r.tenant)  -- guard: run-tenant
+    ;
+  end if;
+  perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
+  if step.id is not null then
+    answer := holdfast.act_on_step(step, act_on.event, act_on.result);
+  elsif run.id is not null and act_on.result is not null then
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
+  elsif run.id is not null then
+    answer := holdfast.act_on_run(run, act_on.event);
+  else
+    perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id), 'a step is a number, a run a UUID');
+  end if;
+  perform holdfast.set_actor();
+  return answer;
+end
+$_$;
+
+
+--
+-- Name: act_on_run(holdfast.runs, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.act_on_run(run holdfast.runs, event text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
+  perform from holdfast.steps s
+    where s.lease_until is not null and s.run_id = run.id order by s.id for update;
+  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
+  if holdfast.move_runs(array[run.id], act_on_run.event, clock) = 0 then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot be %s', run.id, run.state, act_on_run.event),
+      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
+                                     where m.machine = run.machine and m.from_state = run.state
+                                       and m.event in ('cancelled', 'reopened', 'resolved')
+                                       and (m.event <> 'reopened' or run.failed > 0)),
+               format('%s is final for a %s', run.state, run.machine)));
+  end if;
+  if act_on_run.event = 'reopened' and run.failed = 0 then
+    perform holdfast.refuse(
+      'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
+  end if;
+  if act_on_run.event in ('cancelled', 'reopened') then
+    update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;
+    perform holdfast.move_run_steps(run.id, 10000);
+  end if;
+  return (select r.state from holdfast.runs r where r.id = run.id);
+end
+$$;
+
+
+--
+-- Name: act_on_step(holdfast.steps, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.act_on_step(step holdfast.steps, event text, result jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  moved holdfast.settled_step;
 begin
-  perform set_config('holdfast.actor_kind', act.kind, true),
-          set_config('holdfast.actor', act.name, true),
-          set_config('holdfast.reason', coalesce(act.reason, ''), true);
+  if not exists (select from holdfast.machine_moves m
+                  where m.machine = step.machine and m.from_state = step.state and m.event = act_on_step.event) then
+    perform holdfast.refuse(
+      'RN010', format('step %s is %s and cannot be %s', step.id, step.state, act_on_step.event),
+      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
+                                     where m.machine = step.machine and m.from_state = step.state
+                                       and m.event in ('cancelled', 'reopened', 'resolved')),
+               format('%s is final for a %s', step.state, step.machine)));
+  end if;
+  if step.run_id is not null and act_on_step.event in ('reopened', 'resolved') then
+    perform holdfast.reopen_run(step.run_id, clock);
+  end if;
+  select m.* into moved
+    from holdfast.move_steps(array[
+           (step.id, step.lease_id, act_on_step.event, clock, act_on_step.result, null, null)::holdfast.step_move]) m;
+  if act_on_step.event = 'reopened' then
+    perform holdfast.wake(array[step.queue]);
+  end if;
+  return moved.state;
 end
 $$;
 
@@ -1353,15 +1459,17 @@ begin
                             'stop working on it: another worker has it, or it is over');
   end if;
   perform holdfast.check_open_run(step.run_id, step.tenant);
-  perform holdfast.act('worker', step.lease_owner);
+  perform holdfast.set_actor('worker', step.lease_owner);
   ids := holdfast.add_steps(step.run_id, step.machine, add_awaited.steps);
   if add_awaited.awaited is not null then
     ids := array(select n.step_id from holdfast.run_steps n
                   where n.run_id = step.run_id and n.step_id = any (ids) and n.name = any (add_awaited.awaited));
   end if;
-  update holdfast.steps s set waits = s.waits + cardinality(ids) where s.id = step.id;
+  update holdfast.steps s
+     set waits = s.waits + cardinality(ids)  -- guard: waits
+   where s.id = step.id;
   insert into holdfast.edges select u.id, step.id from unnest(ids) u (id);
-  perform holdfast.act();
+  perform holdfast.set_actor();
   return cardinality(ids);
 end
 $$;
@@ -1430,6 +1538,56 @@ $$;
 
 
 --
+-- Name: admit_children(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.admit_children(parents bigint[], clock timestamp with time zone) RETURNS holdfast.run_delta[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  run_ids uuid[];
+  queues text[];
+  machines text[];
+  freed_ids bigint[];
+begin
+  with freed as (
+    update holdfast.steps s
+       set waits = s.waits - c.done,  -- guard: waits
+           due_at = case when s.waits = c.done  -- guard: parents
+                          and s.finished_at is null then admit_children.clock end
+      from (select e.next_id, count(*)::int as done
+              from unnest(admit_children.parents) p (id)
+             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
+               select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
+             group by e.next_id
+             order by e.next_id) c
+     where s.id = c.next_id
+    returning s.id, s.run_id, s.queue, s.due_at, s.machine)
+  select array_agg(f.id), array_agg(f.run_id), array_agg(distinct f.queue), array_agg(distinct f.machine)
+    into freed_ids, run_ids, queues, machines
+    from freed f
+   where f.due_at is not null;
+  -- A machine may have a state of its own for what is not let in yet; most do not.
+  if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
+    update holdfast.steps s
+       set state = m.to_state, last_event = 'queued'
+      from holdfast.machine_moves m
+     where s.id = any (freed_ids) and m.machine = s.machine and m.from_state = s.state and m.event = 'queued';
+  end if;
+  if queues is not null then
+    perform holdfast.wake(queues);
+  end if;
+  return array(select (r.id, 0, count(*), 0, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id);
+end
+$$;
+
+
+--
 -- Name: backlog(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1492,7 +1650,8 @@ begin
     return '0';
   end if;
   seconds := case
-    when backoff.failure <= cardinality(law.waits) then extract(epoch from law.waits[backoff.failure])
+    when backoff.failure <= cardinality(law.waits) then
+      extract(epoch from law.waits[backoff.failure])  -- guard: waits
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
     -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
@@ -1530,9 +1689,10 @@ declare
   actor constant text := coalesce(current_setting('holdfast.actor', true), '');
   reason constant text := coalesce(current_setting('holdfast.reason', true), '');
 begin
-  execute format('select %s($1)', (select c.moved from holdfast.machines c where c.machine = call_moved.machine))
+  execute format('select %s($1)', (select holdfast.face_name(c.moved) from holdfast.machines c
+                                    where c.machine = call_moved.machine))
     using call_moved.moves;
-  perform holdfast.act(actor_kind, actor, reason);
+  perform holdfast.set_actor(actor_kind, actor, reason);
 end
 $_$;
 
@@ -1546,7 +1706,7 @@ CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text, actor t
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
+  return holdfast.act_on(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
 end
 $$;
 
@@ -1588,8 +1748,8 @@ begin
   if catch_up_by_hand.run_ids = '{}' then
     return;
   end if;
-  perform holdfast.act('system', 'by_hand', format('after a change by %s', session_user));
-  perform holdfast.free_children(
+  perform holdfast.set_actor('system', 'by_hand', format('after a change by %s', session_user));
+  perform holdfast.admit_children(
     array(select s.id from holdfast.steps s
             join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
            where s.id = any (catch_up_by_hand.moved) and s.finished_at is not null and t.outcome = 'succeeded'), clock);
@@ -1602,7 +1762,7 @@ begin
     array(select r.id from holdfast.runs r
            where r.id = any (catch_up_by_hand.run_ids) and r.live > 0 and r.finished_at is not null and r.moving is null),
     'reopened', clock);
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -1657,14 +1817,15 @@ declare
 begin
   if check_by_hand.machine <> check_by_hand.was_machine or phase is null
      or (check_by_hand.from_state <> check_by_hand.to_state
-         and not exists (select from holdfast.machine_moves m
+         and not exists (select from holdfast.machine_moves m  -- guard: move
                           where m.machine = check_by_hand.machine and m.from_state = check_by_hand.from_state
                             and m.to_state = check_by_hand.to_state)) then
     perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand', check_by_hand.to_state, 'user',
                                  check_by_hand.id);
   end if;
-  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)
-     or (phase = 'over' and not check_by_hand.has_ended) or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
+  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
+     or (phase = 'over' and not check_by_hand.has_ended)  -- guard: end
+     or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id, check_by_hand.to_state),
       'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
@@ -1686,14 +1847,16 @@ begin
     perform holdfast.check_name('worker', coalesce(check_claim.worker, ''));
   end if;
   if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
-    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch), 'take 1 to 10000; 500 is fast');
+    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch),
+                            'take 1 to 10000; 500 is fast', 'batch');
   end if;
   if check_claim.lease <= '0' then
-    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease), 'take a second or more');
+    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease),
+                            'take a second or more', 'lease');
   end if;
   if check_claim.lease > '365 days' then
     perform holdfast.refuse('RN005', format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
-                            'take minutes, and renew it');
+                            'take minutes, and renew it', 'lease');
   end if;
 end
 $$;
@@ -1710,7 +1873,7 @@ CREATE FUNCTION holdfast.check_due(due_at timestamp with time zone) RETURNS void
 begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
-                            'leave it out for now');
+                            'leave it out for now', 'due_at');
   end if;
 end
 $$;
@@ -1729,7 +1892,7 @@ begin
     perform holdfast.refuse(
       'RN005', format('%s must have 1 to %s characters and no control characters, got %s of them: %s', check_name.what,
                       check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
-      'take a shorter name, or a digest of it');
+      'take a shorter name, or a digest of it', check_name.what);
   end if;
 end
 $$;
@@ -1829,8 +1992,8 @@ begin
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0
-      or n.failures <> 0;
+   where s.is_initial is not true  -- guard: initial
+      or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
@@ -1933,7 +2096,8 @@ declare
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'a plan is an array of steps', '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]');
+    perform holdfast.refuse('RN005', 'a plan is an array of steps',
+                            '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]', 'steps');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p
@@ -1995,7 +2159,8 @@ declare
                           and (p.tenant = '*' or holdfast.matches_any(allowed, p.tenant))));
 begin
   if unknown is not null then
-    perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');
+    perform holdfast.refuse('RN005', format('there is no policy %s', unknown),
+                            'holdfast.policies lists them', 'policy');
   end if;
 end
 $$;
@@ -2012,7 +2177,7 @@ CREATE FUNCTION holdfast.check_reason(reason text) RETURNS void
 begin
   if length(check_reason.reason) > 1000 then
     perform holdfast.refuse('RN005', format('a reason of %s characters is too long', length(check_reason.reason)),
-                            'say it in 1000, or say where it is written');
+                            'say it in 1000, or say where it is written', 'reason');
   end if;
 end
 $$;
@@ -2057,7 +2222,7 @@ CREATE FUNCTION holdfast.check_size(what text, value jsonb) RETURNS void
 begin
   if pg_column_size(check_size.value) > 1048576 then
     perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what, pg_column_size(check_size.value)),
-                            'keep it elsewhere and pass where it is');
+                            'keep it elsewhere and pass where it is', check_size.what);
   end if;
 end
 $$;
@@ -2148,7 +2313,8 @@ begin
   end if;
   perform holdfast.check_name('the name of a handler or run', coalesce(check_start.name, ''));
   if check_start.priority is null or check_start.priority not between 0 and 9 then
-    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority), 'use 9 for the most urgent');
+    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority),
+                            'use 9 for the most urgent', 'priority');
   end if;
   perform holdfast.check_size('an input', check_start.input);
 end
@@ -2170,7 +2336,7 @@ begin
     perform holdfast.check_name('tenant', check_tenant.tenant);
     perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
-  if not holdfast.matches_any(allowed, check_tenant.tenant) then
+  if not holdfast.matches_any(allowed, check_tenant.tenant) then  -- guard: tenant
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
                             'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
                             'narrows a transaction');
@@ -2195,8 +2361,8 @@ CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
-  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
+  clock constant timestamptz := holdfast.clock();  -- guard: clock; read once: an index cannot use a volatile call
+  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);  -- guard: tenant
   leases constant jsonb := (
     select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
   has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
@@ -2211,13 +2377,14 @@ begin
     return;  -- no tenant of those that the login may act for
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
-  perform holdfast.act('worker', claim_steps.worker);
-  perform holdfast.greet_worker(claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
-  select (select case when q.paused_at is null then q.top_priority else -1 end
+  perform holdfast.set_actor('worker', claim_steps.worker);
+  perform holdfast.record_worker(
+    claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
+  select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
     into top, is_asleep;
-  for level in reverse coalesce(top, 9) .. 0 loop
+  for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
     pick := holdfast.pick_steps(
       claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
     continue when pick.ids = '{}';
@@ -2230,13 +2397,17 @@ begin
       return query
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
-             lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
+             lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
+             lease_owner = claim_steps.worker,
              lease_until = clock + coalesce(
                claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
                                        else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m
-       where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
-         and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+       where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
+         and s.lease_id is null  -- guard: free
+         and m.machine = s.machine
+         and m.from_state = s.state  -- guard: state
+         and m.event = 'claimed'
       returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
       get diagnostics claimed = row_count;
       rest := rest - claimed;
@@ -2246,13 +2417,13 @@ begin
       end if;
       exit when rest = 0;
       if holdfast.reopen_failed(pick.ids) = 0 then
-        perform holdfast.set_aside(pick.ids, 'claimed', clock);
+        perform holdfast.park_unmovable_due(pick.ids, 'claimed', clock);
         exit;
       end if;
     end loop;
     exit when wanted <= 0;
   end loop;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -2285,7 +2456,7 @@ begin
       from holdfast.runs r join holdfast.machines c on c.machine = r.machine
      where r.id = any (close_runs.ids) and c.closing is not null
   loop
-    execute format('select %s($1, $2)', asked.closing) into chosen using asked.id, asked.event;
+    execute format('select %s($1, $2)', holdfast.face_name(asked.closing)) into chosen using asked.id, asked.event;
     if chosen is not null then
       perform holdfast.move_runs(array[asked.id], chosen, close_runs.clock);
     end if;
@@ -2448,7 +2619,8 @@ begin
     -- Each worker defines it at its start; only what is new is written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then
-  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy), 'holdfast.policies lists them');
+  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
+                          'holdfast.policies lists them', 'policy');
 end
 $$;
 
@@ -2467,10 +2639,12 @@ declare
 begin
   perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
   if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
-    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
+    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy),
+                            'take a name of your own', 'policy');
   end if;
   if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
-    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth),
+                            'take 1000 or less', 'growth');
   end if;
   select min(p.policy) into taken
     from unnest(tenants) t (tenant)
@@ -2526,7 +2700,8 @@ begin
   perform holdfast.check_names('kind', enlist_worker.kinds);
   perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
-    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
+    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker),
+                            'name one; `default` is there', 'queues');
   end if;
   if serves = '{}' then
     perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
@@ -2547,11 +2722,11 @@ begin
   if written < cardinality(queues) then
     perform holdfast.refuse_worker(enlist_worker.worker);
   end if;
-  perform holdfast.act('worker', enlist_worker.worker);
+  perform holdfast.set_actor('worker', enlist_worker.worker);
   foreach served in array queues loop
-    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
+    perform holdfast.record_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
   end loop;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -2584,7 +2759,7 @@ begin
   return query
   select e.* from holdfast.expire_steps(
     array(select s.id from holdfast.steps s
-           where s.lease_until < expire_leases.clock
+           where s.lease_until < expire_leases.clock  -- guard: lease
            order by s.lease_until
            limit expire_leases.batch
              for update skip locked),
@@ -2613,19 +2788,36 @@ declare
      cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
       left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
       left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-      lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
-                           then 'failed' else 'expired' end as event) e
+      lateral (select case when t.phase is distinct from 'over' and (
+                             s.failures + 1 >= p.tries  -- guard: budget
+                             or not p.retryable  -- guard: retryable
+                           ) then 'failed' else 'expired' end as event) e
      where s.id = any (expire_steps.ids));
 begin
   if moves = '{}' then
     return;
   end if;
-  perform holdfast.act('system', 'rescue');
+  perform holdfast.set_actor('system', 'rescue');
   return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
-  perform holdfast.hold_back(moves, expire_steps.clock);
-  perform holdfast.act();
+  perform holdfast.park_unmovable_held(moves, expire_steps.clock);
+  perform holdfast.set_actor();
 end
 $$;
+
+
+--
+-- Name: face_name(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.face_name(name text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ('holdfast'::text = ('hold'::text || 'fast'::text)) THEN name
+             ELSE (('holdfast'::text || '_'::text) || name)
+         END AS "case";
+END;
 
 
 --
@@ -2637,104 +2829,18 @@ CREATE FUNCTION holdfast.face_violations() RETURNS TABLE(invariant text, subject
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  -- A self-test installs a copy under another name, which its faces' schemas bear before their own.
-  prefix constant text := case when 'holdfast' = 'hold' || 'fast' then '' else 'holdfast' || '_' end;
   face text;
 begin
   for face in
     select distinct n.nspname
       from holdfast.machines m
-      join pg_catalog.pg_namespace n on n.nspname = prefix || split_part(m.machine, '.', 1)
+      join pg_catalog.pg_namespace n on n.nspname = holdfast.face_name(split_part(m.machine, '.', 1))
       join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = 'violations' and p.pronargs = 0
      where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- ours, and nobody else's
      order by 1
   loop
     return query execute format('select v.invariant, v.subject, v.detail from %I.violations() v', face);
   end loop;
-end
-$$;
-
-
---
--- Name: free_children(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.free_children(parents bigint[], clock timestamp with time zone) RETURNS holdfast.run_delta[]
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    AS $$
-declare
-  run_ids uuid[];
-  queues text[];
-  machines text[];
-  freed_ids bigint[];
-begin
-  with freed as (
-    update holdfast.steps s
-       set waits = s.waits - c.done,
-           due_at = case when s.waits = c.done and s.finished_at is null then free_children.clock end
-      from (select e.next_id, count(*)::int as done
-              from unnest(free_children.parents) p (id)
-             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
-               select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
-             group by e.next_id
-             order by e.next_id) c
-     where s.id = c.next_id
-    returning s.id, s.run_id, s.queue, s.due_at, s.machine)
-  select array_agg(f.id), array_agg(f.run_id), array_agg(distinct f.queue), array_agg(distinct f.machine)
-    into freed_ids, run_ids, queues, machines
-    from freed f
-   where f.due_at is not null;
-  -- A machine may have a state of its own for what is not let in yet; most do not.
-  if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
-    update holdfast.steps s
-       set state = m.to_state, last_event = 'queued'
-      from holdfast.machine_moves m
-     where s.id = any (freed_ids) and m.machine = s.machine and m.from_state = s.state and m.event = 'queued';
-  end if;
-  if queues is not null then
-    perform holdfast.wake(queues);
-  end if;
-  return array(select (r.id, 0, count(*), 0, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id);
-end
-$$;
-
-
---
--- Name: greet_worker(text, text, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  if not exists (
-    select from holdfast.workers w
-     where w.worker = greet_worker.worker and w.queue = greet_worker.queue
-       and w.seen_at > greet_worker.clock - interval '10 s'
-       and w.kinds is not distinct from greet_worker.kinds and w.tenants is not distinct from greet_worker.tenants
-       and w.machine is not distinct from greet_worker.machine) then
-    perform holdfast.check_name('queue', greet_worker.queue);
-    perform holdfast.check_names('kind', greet_worker.kinds);
-    perform holdfast.check_names('tenant', greet_worker.tenants);
-    insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
-    values (greet_worker.worker, greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine,
-            greet_worker.clock, greet_worker.clock)
-    on conflict on constraint workers_pkey do update
-      set kinds = excluded.kinds, tenants = excluded.tenants, machine = excluded.machine, seen_at = excluded.seen_at
-      where holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
-    if not found then
-      perform holdfast.refuse_worker(greet_worker.worker);
-    end if;
-  end if;
-  if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = greet_worker.queue) then
-    perform holdfast.unpark_served(greet_worker.queue, greet_worker.kinds, greet_worker.tenants, greet_worker.machine);
-  end if;
 end
 $$;
 
@@ -2766,55 +2872,6 @@ $$;
 
 
 --
--- Name: hold_back(holdfast.step_move[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.hold_back(moves holdfast.step_move[], clock timestamp with time zone) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  with aside as (
-    update holdfast.steps s
-       set lease_until = hold_back.clock + interval '100 years', parked_for = 'move'  -- not infinity: Python has no such time
-      from unnest(hold_back.moves) m
-     where s.id = m.step_id and s.lease_id = m.lease_id
-    returning s.*, m.event as missing)
-  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
-  select hold_back.clock, a.tenant, a.id, a.run_id, a.attempt, a.lease_id, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside', a.machine, a.missing, a.state),
-         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', a.missing)
-    from aside a;
-end
-$$;
-
-
---
--- Name: holder(bigint[], bigint[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.holder(step_ids bigint[], lease_ids bigint[], others jsonb) RETURNS text
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  return coalesce(
-    (select s.lease_owner
-       from unnest(holder.step_ids, holder.lease_ids) u (step_id, lease_id)
-      cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
-        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
-      limit 1),
-    (select s.lease_owner
-       from jsonb_to_recordset(holder.others) u (step_id bigint, lease_id bigint)
-      cross join lateral (
-        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
-      limit 1),
-    'nobody');
-end
-$$;
-
-
---
 -- Name: id_of_key(text, text, bytea); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2826,9 +2883,9 @@ declare
   used holdfast.keys;
 begin
   select k.* into strict used from holdfast.keys k where k.tenant = id_of_key.tenant and k.key = id_of_key.key;
-  if used.input_hash <> id_of_key.hash then
+  if used.input_hash <> id_of_key.hash then  -- guard: input
     perform holdfast.refuse('RN003', format('key %s was used before, with another input', id_of_key.key),
-                            format('it started %s; take another key for another input', used.id));
+                            format('it started %s; take another key for another input', used.id), 'key');
   end if;
   return used.id;
 end
@@ -2850,7 +2907,7 @@ declare
 begin
   if state is null then
     perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine, initial_state.subject),
-                            'holdfast.machines lists them; a face brings its own');
+                            'holdfast.machines lists them; a face brings its own', 'machine');
   end if;
   return state;
 end
@@ -2942,7 +2999,8 @@ begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
      from n
      left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-    where s.is_initial is not true or n.finished_at is not null;
+    where s.is_initial is not true  -- guard: initial
+       or n.finished_at is not null;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;
@@ -2986,7 +3044,10 @@ begin
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'), actor, n.id, reason, login
     from o
@@ -3036,7 +3097,10 @@ begin
                                 step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: what is not found is not equal.
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'),
          case announced when 'worker' then coalesce(o.lease_owner, actor)
@@ -3109,6 +3173,31 @@ CREATE FUNCTION holdfast.kinds_of(tenant text) RETURNS TABLE(kind text, policy t
             FROM holdfast.kinds o
            WHERE ((o.kind = k.kind) AND (o.tenant = kinds_of.tenant)))))));
 END;
+
+
+--
+-- Name: lease_holder(bigint[], bigint[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lease_holder(step_ids bigint[], lease_ids bigint[], others jsonb) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return coalesce(
+    (select s.lease_owner
+       from unnest(lease_holder.step_ids, lease_holder.lease_ids) u (step_id, lease_id)
+      cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
+      limit 1),
+    (select s.lease_owner
+       from jsonb_to_recordset(lease_holder.others) u (step_id bigint, lease_id bigint)
+      cross join lateral (
+        select h.lease_owner from holdfast.steps h where h.id = u.step_id and h.lease_id = u.lease_id offset 0) s
+      limit 1),
+    'nobody');
+end
+$$;
 
 
 --
@@ -3327,9 +3416,9 @@ begin
   for run in
     select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
   loop
-    perform holdfast.act('system', 'upkeep', 'the run was ' || run.moving);
+    perform holdfast.set_actor('system', 'upkeep', 'the run was ' || run.moving);
     measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end loop;
   -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
   update holdfast.workers w
@@ -3456,7 +3545,9 @@ begin
       from (select * from unnest(move_steps.moves) order by step_id) v
      cross join lateral (
        select h.*, holdfast.is_live(h) as was_live from holdfast.steps h
-        where h.id = v.step_id and h.lease_id is not distinct from v.lease_id for update) s
+        where h.id = v.step_id
+          and h.lease_id is not distinct from v.lease_id  -- guard: lease
+          for update) s
       join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
       join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
       join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state),
@@ -3469,8 +3560,9 @@ begin
            due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
            finished_at = case when b.is_over then move_steps.clock end,
            parked_due_at = null, parked_for = null,
-           failures = case when b.event in ('retried', 'failed', 'expired') then s.failures + 1
-                           when b.event in ('continued', 'reopened') then 0
+           failures = case when b.event in ('retried', 'failed', 'expired') then
+                             s.failures + 1  -- guard: failures
+                           when b.event in ('continued', 'reopened') then 0  -- guard: fresh-budget
                            else s.failures end,
            failed_at = case when b.event in ('retried', 'failed', 'expired') then move_steps.clock else s.failed_at end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
@@ -3493,7 +3585,7 @@ begin
     from after a;
   if deltas is not null then
     if parents is not null then
-      deltas := deltas || holdfast.free_children(parents, move_steps.clock);
+      deltas := deltas || holdfast.admit_children(parents, move_steps.clock);
     end if;
     perform holdfast.tally_runs(deltas, move_steps.clock);
   end if;
@@ -3589,23 +3681,29 @@ declare
   written bigint;
 begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level), 'take debug, info, warn or error');
+    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level),
+                            'take debug, info, warn or error', 'level');
   end if;
   perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
-  select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
-  if step.id is null or not holdfast.matches_any(allowed, step.tenant) then
+  select s.* into step from holdfast.steps s
+   where s.id = note.step_id
+     and s.lease_id = note.lease_id  -- guard: lease
+     for update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
-  perform holdfast.act('worker', step.lease_owner);
+  perform holdfast.set_actor('worker', step.lease_owner);
   update holdfast.steps s
      set state = m.to_state, last_event = 'started'
     from holdfast.machine_moves m
    where s.id = step.id and m.machine = s.machine and m.from_state = s.state and m.event = 'started';
-  perform holdfast.act();
+  perform holdfast.set_actor();
   if note.key is not null then
     written := nextval('holdfast.stream_ids');
     insert into holdfast.note_keys values (step.id, note.key, written, clock + interval '30 days') on conflict do nothing;
@@ -3679,7 +3777,7 @@ declare
   parked bigint[];
 begin
   perform holdfast.check_parking(park_steps.parked_for);
-  perform holdfast.act('user', coalesce(park_steps.actor, session_user), park_steps.reason);
+  perform holdfast.set_actor('user', coalesce(park_steps.actor, session_user), park_steps.reason);
   with changed as (
     update holdfast.steps s
        set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
@@ -3692,11 +3790,60 @@ begin
                 for update))
     returning s.id)
   select array_agg(c.id order by c.id) into parked from changed c;
-  perform holdfast.act();
+  perform holdfast.set_actor();
   perform holdfast.note_change(
     parked, format('parked for %s', park_steps.parked_for), jsonb_build_object('parked_for', park_steps.parked_for),
     park_steps.reason, park_steps.actor);
   return query select u.id from unnest(parked) u (id);
+end
+$$;
+
+
+--
+-- Name: park_unmovable_due(bigint[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.park_unmovable_due(candidates bigint[], event text, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  with aside as (
+    update holdfast.steps s
+       set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
+     where s.id = any (park_unmovable_due.candidates) and s.due_at + interval '0' is not null
+    returning s.*)
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
+  select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
+         format('machine %s has no move %s from state %s: the step is set aside',
+                a.machine, park_unmovable_due.event, a.state),
+         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', park_unmovable_due.event)
+    from aside a;
+end
+$$;
+
+
+--
+-- Name: park_unmovable_held(holdfast.step_move[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.park_unmovable_held(moves holdfast.step_move[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  with aside as (
+    update holdfast.steps s
+       set lease_until = park_unmovable_held.clock + interval '100 years',  -- not infinity: Python has no such time
+           parked_for = 'move'
+      from unnest(park_unmovable_held.moves) m
+     where s.id = m.step_id and s.lease_id = m.lease_id
+    returning s.*, m.event as missing)
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select park_unmovable_held.clock, a.tenant, a.id, a.run_id, a.attempt, a.lease_id, 'error',
+         format('machine %s has no move %s from state %s: the step is set aside', a.machine, a.missing, a.state),
+         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', a.missing)
+    from aside a;
 end
 $$;
 
@@ -3845,11 +3992,13 @@ begin
                    and holdfast.matches_any(pick_steps.tenants, d.tenant)
                    and holdfast.matches(pick_steps.machine, d.machine) as is_served
               from holdfast.steps d
-             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
+             where d.queue = pick_steps.queue and d.priority = pick_steps.priority
+               and holdfast.is_due(d, pick_steps.clock)  -- guard: due
                and (d.due_at, d.id) > (after.due_at, after.id)
              order by d.due_at, d.id
              limit pick_steps.wanted
-               for update skip locked) p;
+               for update skip locked  -- guard: lock
+           ) p;
     exit when seen = pick_steps.wanted or after.id = 0;
     after := holdfast.position_of(null, pick_steps.clock);
   end loop;
@@ -4059,7 +4208,7 @@ begin
      where r.id = any (fresh) and r.started_at is null and r.finished_at is null
        and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
   end if;
-  if ended = '{}' then
+  if ended = '{}' then  -- guard: ended
     return pick.ids;
   end if;
   select array_agg(s.id), array_agg((s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move)
@@ -4067,17 +4216,52 @@ begin
     from holdfast.steps s
    where s.id = any (pick.ids) and s.run_id = any (ended);
   perform from holdfast.move_steps(moves);
-  perform holdfast.set_aside(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
+  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
   return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
 end
 $$;
 
 
 --
--- Name: refuse(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: record_worker(text, text, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.refuse(code text, message text, hint text DEFAULT NULL::text) RETURNS void
+CREATE FUNCTION holdfast.record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if not exists (
+    select from holdfast.workers w
+     where w.worker = record_worker.worker and w.queue = record_worker.queue
+       and w.seen_at > record_worker.clock - interval '10 s'
+       and w.kinds is not distinct from record_worker.kinds and w.tenants is not distinct from record_worker.tenants
+       and w.machine is not distinct from record_worker.machine) then
+    perform holdfast.check_name('queue', record_worker.queue);
+    perform holdfast.check_names('kind', record_worker.kinds);
+    perform holdfast.check_names('tenant', record_worker.tenants);
+    insert into holdfast.workers as w (worker, queue, kinds, tenants, machine, started_at, seen_at)
+    values (record_worker.worker, record_worker.queue, record_worker.kinds, record_worker.tenants, record_worker.machine,
+            record_worker.clock, record_worker.clock)
+    on conflict on constraint workers_pkey do update
+      set kinds = excluded.kinds, tenants = excluded.tenants, machine = excluded.machine, seen_at = excluded.seen_at
+      where holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
+    if not found then
+      perform holdfast.refuse_worker(record_worker.worker);
+    end if;
+  end if;
+  if exists (select from holdfast.steps s where s.parked_for = 'handler' and s.queue = record_worker.queue) then
+    perform holdfast.unpark_served(record_worker.queue, record_worker.kinds, record_worker.tenants, record_worker.machine);
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse(code text, message text, hint text DEFAULT NULL::text, field text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -4085,7 +4269,10 @@ begin
   if refuse.hint is null then
     raise exception using errcode = refuse.code, message = refuse.message;
   end if;
-  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+  if refuse.field is null then
+    raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+  end if;
+  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint, column = refuse.field;
 end
 $$;
 
@@ -4227,13 +4414,14 @@ begin
      set seen_at = clock
    where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s'
      and holdfast.is_own_worker(w.tenants, allowed);
-  perform holdfast.act('worker', renew_leases.worker);
+  perform holdfast.set_actor('worker', renew_leases.worker);
   free := array(
     select s.id from holdfast.steps s
      where s.id = any (held)
-       and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
+       and s.lease_id = any (renew_leases.lease_ids)  -- guard: lease
+       and s.lease_owner = renew_leases.worker  -- guard: owner
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and holdfast.matches_any(allowed, s.tenant)
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
        for no key update skip locked);
   return query
   update holdfast.steps s
@@ -4249,7 +4437,7 @@ begin
        and s.lease_id = any (renew_leases.lease_ids)
        and holdfast.matches_any(allowed, s.tenant);
   end if;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -4355,7 +4543,7 @@ declare
 begin
   if reserve_step_ids.amount is null or reserve_step_ids.amount not between 0 and 1000000 then
     perform holdfast.refuse('RN005', format('amount must be 0 to 1000000, got %s', reserve_step_ids.amount),
-                            'reserve more with another call');
+                            'reserve more with another call', 'amount');
   end if;
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
   insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)
@@ -4376,7 +4564,7 @@ CREATE FUNCTION holdfast.resolve(id text, reason text DEFAULT NULL::text, result
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(resolve.id, 'resolved', resolve.reason, resolve.result, resolve.actor);
+  return holdfast.act_on(resolve.id, 'resolved', resolve.reason, resolve.result, resolve.actor);
 end
 $$;
 
@@ -4438,7 +4626,7 @@ CREATE FUNCTION holdfast.retry(id text, reason text DEFAULT NULL::text, actor te
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  return holdfast.wish(retry.id, 'reopened', retry.reason, actor => retry.actor);
+  return holdfast.act_on(retry.id, 'reopened', retry.reason, actor => retry.actor);
 end
 $$;
 
@@ -4466,24 +4654,17 @@ $$;
 
 
 --
--- Name: set_aside(bigint[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: set_actor(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.set_aside(candidates bigint[], event text, clock timestamp with time zone) RETURNS void
+CREATE FUNCTION holdfast.set_actor(kind text DEFAULT ''::text, name text DEFAULT ''::text, reason text DEFAULT ''::text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  with aside as (
-    update holdfast.steps s
-       set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
-     where s.id = any (set_aside.candidates) and s.due_at + interval '0' is not null
-    returning s.*)
-  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
-  select set_aside.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside', a.machine, set_aside.event, a.state),
-         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', set_aside.event)
-    from aside a;
+  perform set_config('holdfast.actor_kind', set_actor.kind, true),
+          set_config('holdfast.actor', set_actor.name, true),
+          set_config('holdfast.reason', coalesce(set_actor.reason, ''), true);
 end
 $$;
 
@@ -4515,9 +4696,9 @@ begin
                             'a backoff is set on a step that failed and will be retried');
   end if;
   if waits_again and step.finished_at is not null and step.run_id is not null then
-    perform holdfast.act('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
     perform holdfast.reopen_run(step.run_id, clock);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   if waits_again then
     step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
@@ -4562,15 +4743,14 @@ declare
   ids bigint[];
   states text[];
 begin
-  perform holdfast.act('worker', holdfast.holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
+  perform holdfast.set_actor('worker', holdfast.lease_holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
   select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
     into ids, states, run_ids
     from holdfast.succeed_steps(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results, allowed, clock) s;
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
-        || holdfast.free_children(ids, clock),
-      clock);
+        || holdfast.admit_children(ids, clock), clock);  -- guard: children-first
   end if;
   return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
   if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then
@@ -4579,7 +4759,7 @@ begin
   if rest <> '[]' then
     return query select * from holdfast.settle_others(rest, allowed, clock);
   end if;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 
@@ -4601,7 +4781,9 @@ begin
            settle_others.clock + greatest('0', case
              when e.event = 'snoozed' then least(o.retry_after, '100 years')
              when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
-             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after, '100 years') end),
+             when e.event = 'retried' then
+               least(o.retry_after, p.longest_retry_after, '100 years')  -- guard: retry_after
+           end),
            o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
     into moves
     from jsonb_array_elements(settle_others.outcomes) j,
@@ -4609,7 +4791,10 @@ begin
            step_id bigint, lease_id bigint, outcome text, result jsonb, error jsonb, retry_after interval,
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
-      select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
+      select h.* from holdfast.steps h
+       where h.id = o.step_id
+         and h.lease_id = o.lease_id  -- guard: lease
+      offset 0) s
     cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
@@ -4617,12 +4802,17 @@ begin
                else holdfast.too_large('error', o.error) end as error) odd,
     lateral (select case
                when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
-               when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
+               when o.outcome = 'retry' and (
+                 s.failures + 1 >= p.tries  -- guard: budget
+                 or not p.retryable  -- guard: retryable
+               ) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
-   where holdfast.matches_any(settle_others.allowed, s.tenant)
+   where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
      -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
-     and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
+     and (o.outcome <> 'continue' or not j ? 'cursor_was'
+          or s.cursor is not distinct from o.cursor_was  -- guard: cursor
+         );
   if moves is null then
     return;
   end if;
@@ -4720,10 +4910,10 @@ begin
       return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
     end if;
   end if;
-  perform holdfast.act('api', session_user::text);
+  perform holdfast.set_actor('api', session_user::text);
   perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine, start_run.steps, start_run.input,
                             start_run.tenant, start_run.of_run);
-  perform holdfast.act();
+  perform holdfast.set_actor();
   return run_id;
 end
 $$;
@@ -4899,7 +5089,8 @@ declare
   odd text;
 begin
   if jsonb_typeof(start_tasks.tasks) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'tasks are an array of objects', '[{"name": "mail", "input": {"to": "a@b"}}]');
+    perform holdfast.refuse('RN005', 'tasks are an array of objects',
+                            '[{"name": "mail", "input": {"to": "a@b"}}]', 'tasks');
   end if;
   select k into odd
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
@@ -4971,9 +5162,10 @@ begin
                      as u (step_id, lease_id, result)
            order by u.step_id) o,  -- whichever side is hashed, steps are locked in the order of their ids
          moves m
-   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id and s.lease_id = o.lease_id
+   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id
+     and s.lease_id = o.lease_id  -- guard: lease
      and coalesce(pg_column_size(o.result), 0) <= 1048576
-     and holdfast.matches_any(succeed_steps.allowed, s.tenant)
+     and holdfast.matches_any(succeed_steps.allowed, s.tenant)  -- guard: tenant
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
 end
@@ -5042,9 +5234,9 @@ begin
             from pg_temp.staged_steps g left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
-    perform holdfast.act('api', session_user::text);
+    perform holdfast.set_actor('api', session_user::text);
     perform holdfast.tally_runs(array[(take_staged.run_id, taken, live, 0, 0, 0)::holdfast.run_delta], clock);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   drop table pg_temp.staged_steps, pg_temp.staged_edges;
   perform holdfast.wake(queues);
@@ -5070,7 +5262,9 @@ declare
 begin
   with counted as (
     update holdfast.runs r
-       set total = r.total + d.total, live = r.live + d.live, succeeded = r.succeeded + d.succeeded,
+       set total = r.total + d.total,
+           live = r.live + d.live,  -- guard: live
+           succeeded = r.succeeded + d.succeeded,  -- guard: succeeded
            failed = r.failed + d.failed, cancelled = r.cancelled + d.cancelled
       from (select u.run_id, sum(u.total)::int as total, sum(u.live)::int as live, sum(u.succeeded)::int as succeeded,
                    sum(u.failed)::int as failed, sum(u.cancelled)::int as cancelled
@@ -5081,8 +5275,9 @@ begin
     returning r.id, r.live, r.finished_at, r.moving)
   select array_agg(c.id) into closable
     from counted c
-   where c.live = 0 and c.finished_at is null and c.moving is null;
-  if closable is not null then
+   where c.live = 0  -- guard: open-steps
+     and c.finished_at is null and c.moving is null;
+  if closable is not null then  -- guard: closing
     perform holdfast.close_runs(closable, tally_runs.clock);
   end if;
 end
@@ -5186,7 +5381,7 @@ declare
   unparked bigint[];
   queues text[];
 begin
-  perform holdfast.act('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
+  perform holdfast.set_actor('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
   with changed as (
     update holdfast.steps s
        set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
@@ -5198,7 +5393,7 @@ begin
                 for update))
     returning s.id, s.queue)
   select array_agg(c.id order by c.id), array_agg(distinct c.queue) into unparked, queues from changed c;
-  perform holdfast.act();
+  perform holdfast.set_actor();
   perform holdfast.note_change(unparked, 'unparked', '{}', unpark_steps.reason, unpark_steps.actor);
   perform holdfast.wake(queues);
   return query select u.id from unnest(unparked) u (id);
@@ -5341,120 +5536,6 @@ begin
   perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
      from holdfast.workers s
     where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
-end
-$$;
-
-
---
--- Name: wish(text, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.wish(id text, event text, reason text, result jsonb DEFAULT NULL::jsonb, actor text DEFAULT NULL::text) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-declare
-  allowed constant text[] := holdfast.allowed_tenants();
-  step holdfast.steps;
-  run holdfast.runs;
-  answer text;
-begin
-  perform holdfast.check_reason(wish.reason);
-  perform holdfast.check_size('a result', wish.result);
-  perform holdfast.check_name('actor', wish.actor);
-  if wish.id ~ '^[0-9]{1,18}$' then
-    select s.* into step from holdfast.steps s
-     where s.id = wish.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
-  elsif wish.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-    select r.* into run from holdfast.runs r
-     where r.id = wish.id::uuid and holdfast.matches_any(allowed, r.tenant);
-  end if;
-  perform holdfast.act('user', coalesce(wish.actor, session_user), wish.reason);
-  if step.id is not null then
-    answer := holdfast.wish_for_step(step, wish.event, wish.result);
-  elsif run.id is not null and wish.result is not null then
-    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
-  elsif run.id is not null then
-    answer := holdfast.wish_for_run(run, wish.event);
-  else
-    perform holdfast.refuse('RN004', format('there is no run or step %s', wish.id), 'a step is a number, a run a UUID');
-  end if;
-  perform holdfast.act();
-  return answer;
-end
-$_$;
-
-
---
--- Name: wish_for_run(holdfast.runs, text); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    AS $$
-declare
-  clock constant timestamptz := holdfast.clock();
-begin
-  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
-  perform from holdfast.steps s
-    where s.lease_until is not null and s.run_id = run.id order by s.id for update;
-  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
-  if holdfast.move_runs(array[run.id], wish_for_run.event, clock) = 0 then
-    perform holdfast.refuse(
-      'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
-      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
-                                     where m.machine = run.machine and m.from_state = run.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')
-                                       and (m.event <> 'reopened' or run.failed > 0)),
-               format('%s is final for a %s', run.state, run.machine)));
-  end if;
-  if wish_for_run.event = 'reopened' and run.failed = 0 then
-    perform holdfast.refuse(
-      'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
-      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
-  end if;
-  if wish_for_run.event in ('cancelled', 'reopened') then
-    update holdfast.runs r set moving = wish_for_run.event, moved_until = 0 where r.id = run.id;
-    perform holdfast.move_run_steps(run.id, 10000);
-  end if;
-  return (select r.state from holdfast.runs r where r.id = run.id);
-end
-$$;
-
-
---
--- Name: wish_for_step(holdfast.steps, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
---
-
-CREATE FUNCTION holdfast.wish_for_step(step holdfast.steps, event text, result jsonb DEFAULT NULL::jsonb) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  clock constant timestamptz := holdfast.clock();
-  moved holdfast.settled_step;
-begin
-  if not exists (select from holdfast.machine_moves m
-                  where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
-    perform holdfast.refuse(
-      'RN010', format('step %s is %s and cannot be %s', step.id, step.state, wish_for_step.event),
-      coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
-                                     where m.machine = step.machine and m.from_state = step.state
-                                       and m.event in ('cancelled', 'reopened', 'resolved')),
-               format('%s is final for a %s', step.state, step.machine)));
-  end if;
-  if step.run_id is not null and wish_for_step.event in ('reopened', 'resolved') then
-    perform holdfast.reopen_run(step.run_id, clock);
-  end if;
-  select m.* into moved
-    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, wish_for_step.result, null, null)::holdfast.step_move]) m;
-  if wish_for_step.event = 'reopened' then
-    perform holdfast.wake(array[step.queue]);
-  end if;
-  return moved.state;
 end
 $$;
 
@@ -7318,10 +7399,24 @@ REVOKE ALL ON FUNCTION flow.waiting_for(step_id bigint) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION act(kind text, name text, reason text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION act_on(id text, event text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.act(kind text, name text, reason text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.act_on(id text, event text, reason text, result jsonb, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION act_on_run(run holdfast.runs, event text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.act_on_run(run holdfast.runs, event text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION act_on_step(step holdfast.steps, event text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.act_on_step(step holdfast.steps, event text, result jsonb) FROM PUBLIC;
 
 
 --
@@ -7337,6 +7432,13 @@ GRANT ALL ON FUNCTION holdfast.add_awaited(step_id bigint, lease_id bigint, step
 --
 
 REVOKE ALL ON FUNCTION holdfast.add_steps(run_id uuid, step_machine text, steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION admit_children(parents bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.admit_children(parents bigint[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -7683,6 +7785,13 @@ REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with 
 
 
 --
+-- Name: FUNCTION face_name(name text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.face_name(name text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION face_violations(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7690,38 +7799,10 @@ REVOKE ALL ON FUNCTION holdfast.face_violations() FROM PUBLIC;
 
 
 --
--- Name: FUNCTION free_children(parents bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.free_children(parents bigint[], clock timestamp with time zone) FROM PUBLIC;
-
-
---
--- Name: FUNCTION greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.greet_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) FROM PUBLIC;
-
-
---
 -- Name: FUNCTION guard_violations(); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.guard_violations() FROM PUBLIC;
-
-
---
--- Name: FUNCTION hold_back(moves holdfast.step_move[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.hold_back(moves holdfast.step_move[], clock timestamp with time zone) FROM PUBLIC;
-
-
---
--- Name: FUNCTION holder(step_ids bigint[], lease_ids bigint[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.holder(step_ids bigint[], lease_ids bigint[], others jsonb) FROM PUBLIC;
 
 
 --
@@ -7828,6 +7909,13 @@ GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.kinds_of(tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lease_holder(step_ids bigint[], lease_ids bigint[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lease_holder(step_ids bigint[], lease_ids bigint[], others jsonb) FROM PUBLIC;
 
 
 --
@@ -7989,6 +8077,20 @@ GRANT ALL ON FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason 
 
 
 --
+-- Name: FUNCTION park_unmovable_due(candidates bigint[], event text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.park_unmovable_due(candidates bigint[], event text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION park_unmovable_held(moves holdfast.step_move[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.park_unmovable_held(moves holdfast.step_move[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION park_unserved(queue text, candidates bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8099,10 +8201,17 @@ REVOKE ALL ON FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp
 
 
 --
--- Name: FUNCTION refuse(code text, message text, hint text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.refuse(code text, message text, hint text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse(code text, message text, hint text, field text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse(code text, message text, hint text, field text) FROM PUBLIC;
 
 
 --
@@ -8231,10 +8340,10 @@ GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
 
 
 --
--- Name: FUNCTION set_aside(candidates bigint[], event text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION set_actor(kind text, name text, reason text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.set_aside(candidates bigint[], event text, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.set_actor(kind text, name text, reason text) FROM PUBLIC;
 
 
 --
@@ -8416,27 +8525,6 @@ GRANT ALL ON FUNCTION holdfast.violations() TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
-
-
---
--- Name: FUNCTION wish(id text, event text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.wish(id text, event text, reason text, result jsonb, actor text) FROM PUBLIC;
-
-
---
--- Name: FUNCTION wish_for_run(run holdfast.runs, event text); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.wish_for_run(run holdfast.runs, event text) FROM PUBLIC;
-
-
---
--- Name: FUNCTION wish_for_step(step holdfast.steps, event text, result jsonb); Type: ACL; Schema: holdfast; Owner: -
---
-
-REVOKE ALL ON FUNCTION holdfast.wish_for_step(step holdfast.steps, event text, result jsonb) FROM PUBLIC;
 
 
 --

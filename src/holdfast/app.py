@@ -104,7 +104,7 @@ class Holdfast:
             known = [each for names in published.values() for each in names]
             groups = dict.fromkeys(f"{each.partition('.')[0]}.*" for each in known)
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
-            raise BadTask(f"there is no event {name}; near it are: {', '.join(near)}")
+            raise BadTask(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")
         end = self.subscribers.add([each for names in matches.values() for each in names], function)
         for face in (face for face, names in matches.items() if names):
             self.hooks.watch(self.face(face).watcher)
@@ -159,7 +159,7 @@ class Holdfast:
             if name not in self._faces:
                 make = faces.face(name).load("api")
                 if make is None:
-                    raise BadInput(f"the face {name} has no Python API")
+                    raise BadInput(f"the face {name} has no Python API", where=name)
                 self._faces[name] = make(self)
             return self._faces[name]
 
@@ -168,7 +168,7 @@ class Holdfast:
         for face in faces.all_faces():
             if face.id_form is not None and re.fullmatch(face.id_form, str(id)):
                 return face.load("handle")(self, str(id))
-        raise BadInput(f"no face has ids such as {id!r}; a task's is a number, a run's a UUID")
+        raise BadInput(f"no face has ids such as {id!r}", where=str(id), next="a task's is a number, a run's a UUID")
 
     @property
     def dsn(self) -> str:

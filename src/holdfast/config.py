@@ -127,10 +127,12 @@ def _from_file(field: str) -> str:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise BadAddress(
-            f"{name} names {path}, which cannot be read: {reason}; mend the file, or unset {name}"
+            f"{name} names {path}, which cannot be read: {reason}", where=name, next=f"mend the file, or unset {name}"
         ) from error
     if not text:
-        raise BadAddress(f"{name} names {path}, which is empty; write the value into it, or unset {name}")
+        raise BadAddress(
+            f"{name} names {path}, which is empty", where=name, next=f"write the value into it, or unset {name}"
+        )
     return text
 
 
@@ -153,6 +155,7 @@ def check_dsn(dsn: str) -> None:
     except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
         reason = re.sub(r'"[^"]*"', '"…"', str(error)).strip()  # what it quotes may be the password
         raise BadAddress(
-            f"HOLDFAST_DSN cannot be read: {reason}; "
-            "write it as postgresql://user@host:5432/database or host=… user=… dbname=…"
+            f"HOLDFAST_DSN cannot be read: {reason}",
+            where="HOLDFAST_DSN",
+            next="write it as postgresql://user@host:5432/database or host=… user=… dbname=…",
         ) from None

@@ -47,9 +47,27 @@ from datetime import timedelta
 
 
 class HoldfastError(Exception):
-    """The root of all our errors; `exit_code` is what the command line ends with."""
+    """The root of all our errors: `what` happened, `where` (a field or an id), and what to do `next`.
+
+    `exit_code` is what the command line ends with.
+    """
 
     exit_code = 70
+    where: str | None = None
+    next: str | None = None
+
+    def __init__(self, *what: object, where: str | None = None, next: str | None = None) -> None:  # noqa: A002
+        super().__init__(*what)
+        self.where = where
+        self.next = next
+
+    @property
+    def what(self) -> str:
+        """What happened, with the value at fault."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return self.what if self.next is None else f"{self.what}; {self.next}"
 
 
 class RefusedError(HoldfastError):
@@ -146,8 +164,16 @@ class OutsideError(HoldfastError):
 class RateLimited(OutsideError):
     """`retry_after` is what the system asked for; a bare number is seconds, and without it the policy says when."""
 
-    def __init__(self, message: str, *, retry_after: timedelta | float | None = None) -> None:
-        super().__init__(message)
+    retry_after: timedelta | float | None = None
+
+    def __init__(
+        self,
+        *what: object,
+        where: str | None = None,
+        next: str | None = None,  # noqa: A002 - the word is that of the other errors
+        retry_after: timedelta | float | None = None,
+    ) -> None:
+        super().__init__(*what, where=where, next=next)
         self.retry_after = retry_after
 
 

@@ -38,9 +38,7 @@ class Face:
     id_form: str | None = None  # a regular expression of the ids that `handle` takes
     commands: str | None = None  # a typer app, `holdfast <name> …`
     events: str | None = None  # the catalogue of what it publishes; its API then has the `watcher` that does
-    retry: str | None = (
-        None  # called with an id and a reason, returns the call; None where the kernel's `retry` will do
-    )
+    retry: str | None = None  # called with an id and a reason, returns the call; None: the kernel's `retry`
     pages: Mapping[str, str] = field(default_factory=dict)  # files of docs/reference, each with what returns its text
 
     def folder(self) -> Traversable:

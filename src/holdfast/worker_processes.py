@@ -95,7 +95,11 @@ class WorkerGroup:
             code = worker.process.poll()
             if code is not None and worker not in self._expected_to_end:
                 self._output.seek(0)
-                error = WorkerDied(f"{worker.name} ended with exit code {code}; start it again: {self._options.again}")
+                error = WorkerDied(
+                    f"{worker.name} ended with exit code {code}",
+                    where=worker.name,
+                    next=f"start it again: {self._options.again}",
+                )
                 error.add_note(self._output.read()[-2000:].decode(errors="replace").strip())
                 raise error
 

@@ -53,7 +53,7 @@ def test_every_engine_has_its_adapter_its_settings_and_its_promises() -> None:
 
 
 def test_an_unknown_engine_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match=r"no engine rq; there are holdfast, baseline"):
+    with pytest.raises(ValueError, match=r"rq; .*holdfast, baseline"):
         engines.named("rq")
 
 

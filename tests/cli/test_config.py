@@ -53,7 +53,7 @@ def test_it_cannot_be_changed():
 
 
 def test_an_address_that_cannot_be_read_is_refused_without_showing_it():
-    with pytest.raises(BadAddress, match="HOLDFAST_DSN cannot be read") as raised:
+    with pytest.raises(BadAddress, match="HOLDFAST_DSN") as raised:
         config.Config(dsn="host=db.example s3cret")
 
     assert "s3cret" not in str(raised.value)
@@ -62,7 +62,7 @@ def test_an_address_that_cannot_be_read_is_refused_without_showing_it():
 def test_a_name_that_means_nothing_is_a_warning(monkeypatch):
     monkeypatch.setenv("HOLDFAST_HOEM", "typo")
 
-    with pytest.warns(UserWarning, match="HOLDFAST_HOEM is no setting of Holdfast"):
+    with pytest.warns(UserWarning, match="HOLDFAST_HOEM"):
         config.load()
 
 
@@ -101,7 +101,7 @@ def test_a_file_that_holds_no_address_is_refused_without_showing_it(monkeypatch,
 def test_only_a_secret_has_a_file(monkeypatch):
     monkeypatch.setenv("HOLDFAST_HOME_FILE", "somewhere")
 
-    with pytest.warns(UserWarning, match="HOLDFAST_HOME_FILE is no setting"):
+    with pytest.warns(UserWarning, match="HOLDFAST_HOME_FILE"):
         config.load()
 
 

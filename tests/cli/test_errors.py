@@ -51,7 +51,8 @@ def test_errors_are_json_where_the_data_is(holdfast):
 
     found = json.loads(done.stderr)
     assert (found["error"], found["exit_code"], done.returncode) == ("Unreachable", 7, 7)
-    assert found["next"].startswith("check HOLDFAST_DSN")
+    assert "127.0.0.1" in found["what"]
+    assert (found["where"], found["next"].startswith("check HOLDFAST_DSN")) == ("HOLDFAST_DSN", True)
 
 
 @pytest.mark.parametrize("arguments", [("db", "nonsense"), ("db", "start", "--nonsense"), ("nonsense",)])

@@ -127,4 +127,4 @@ def test_a_database_that_goes_away_meanwhile_is_7(watching, db):
 
     found = json.loads(said)
     assert (watcher.returncode, found["error"]) == (7, "Unreachable")
-    assert found["message"].startswith("the database went away: ")
+    assert found["what"].startswith("the database went away: ")

@@ -63,18 +63,18 @@ def test_an_app_is_found(shop: Path, named: str) -> None:
     [
         ("", "names no module"),
         (":hf", "names no module"),
-        ("shop_gone", "there is no module shop_gone"),
-        ("shop_good.deeper", "there is no module shop_good.deeper"),
-        ("shop_two", "has hf, other; name the one"),
-        ("shop_none", "no Holdfast app at its top level"),
-        ("shop_none:hf", "shop_none:hf is a int"),
-        ("shop_good:gone", "shop_good:gone is not there; it has hf"),
+        ("shop_gone", "no module shop_gone"),
+        ("shop_good.deeper", "no module shop_good.deeper"),
+        ("shop_two", "hf, other; .*--app"),
+        ("shop_none", "no Holdfast app"),
+        ("shop_none:hf", "shop_none:hf .*int"),
+        ("shop_good:gone", "shop_good:gone .*hf"),
         ("shop_broken", r"AttributeError.*shop_broken\.py, line 2"),
-        ("shop_lacks", "cannot be imported: ModuleNotFoundError.*a_module_that_is_not_there"),
-        ("shop_syntax", "cannot be imported: SyntaxError"),
-        ("shop_exits", "cannot be imported: SystemExit"),
-        ("..", "names no module|cannot be imported"),
-        ("shop good", "there is no module"),
+        ("shop_lacks", "ModuleNotFoundError.*a_module_that_is_not_there"),
+        ("shop_syntax", "SyntaxError"),
+        ("shop_exits", "SystemExit"),
+        ("..", "module|imported"),
+        ("shop good", "no module"),
     ],
 )
 def test_an_app_that_cannot_be_had_is_refused_with_the_way_on(shop: Path, named: str, words: str) -> None:
@@ -88,7 +88,7 @@ def test_an_app_that_cannot_be_had_is_refused_with_the_way_on(shop: Path, named:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--app", "shop_gone"], 2, "there is no module shop_gone"),
+        (["--app", "shop_gone"], 2, "no module shop_gone"),
         (["--app", "shop_broken"], 2, "cannot be imported"),
         (["--app", "shop_empty"], 2, "has no tasks"),
         ([], 2, "--app"),

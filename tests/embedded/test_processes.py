@@ -131,7 +131,7 @@ def test_no_second_server_begins_while_a_process_of_the_first_is_alive(home, mon
         postmaster.kill()
         assert locks.until(lambda: not postmaster.is_running(), within=FAST_WAIT)
         try:
-            with pytest.raises(EmbeddedFailed, match=rf"has not ended yet: process .*{orphan.pid}"):
+            with pytest.raises(EmbeddedFailed, match=str(orphan.pid)):
                 embedded.ensure(home)
         finally:
             orphan.kill()

@@ -145,7 +145,7 @@ def test_an_empty_folder_that_is_open_is_closed_and_one_with_other_things_is_ref
 
     with owned_server(home):
         assert stat.S_IMODE(home.stat().st_mode) == 0o710
-    with pytest.raises(EmbeddedFailed, match=r"holds other files .* not ours to close"):
+    with pytest.raises(EmbeddedFailed, match="other files"):
         embedded.ensure(shared)
 
     assert stat.S_IMODE(shared.stat().st_mode) == 0o755

@@ -227,7 +227,7 @@ def test_a_retry_of_a_task_with_failed_and_cancelled_steps_retries_the_failed(hf
     run = diamond(hf, told).start()
     run.cancel("not wanted", step="left")
     drain(hf)
-    with pytest.raises(RunFailed, match=r"step right: .*; step left was cancelled"):
+    with pytest.raises(RunFailed, match=r"right: .*left .*cancelled"):
         run.wait(1)
     told.failing = set()
 
@@ -235,5 +235,5 @@ def test_a_retry_of_a_task_with_failed_and_cancelled_steps_retries_the_failed(hf
     drain(hf)
 
     assert states(run) == {"top": "complete", "left": "cancelled", "right": "complete", "join": "pending"}
-    with pytest.raises(RunFailed, match="step left was cancelled"):
+    with pytest.raises(RunFailed, match=r"left .*cancelled"):
         run.wait(1)

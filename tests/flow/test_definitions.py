@@ -52,9 +52,9 @@ def test_one_field_of_the_context_has_one_type(hf: Holdfast) -> None:
     order = hf.flow("order")
     order.step(name="a")(_takes_an_int)
 
-    with pytest.raises(BadTask, match="to of the context is int in step a and str in step b; take one type"):
+    with pytest.raises(BadTask, match=r"to .*int .*str"):
         order.step(name="b")(_takes_a_str)
-    with pytest.raises(BadTask, match="to of the context is int in step a and Address in step c"):
+    with pytest.raises(BadTask, match=r"to .*int .*Address"):
         order.step(name="c")(_takes_an_address)
 
 
@@ -75,7 +75,7 @@ def test_a_parameter_that_nothing_gives_is_refused_where_the_context_is_declared
     def look(order_id: int, speed: int = 3) -> int:
         return speed
 
-    with pytest.raises(BadTask, match=r"step ship of flow order takes adress, .* \(it has: order_id, note\)"):
+    with pytest.raises(BadTask, match=r"ship .*adress.*order_id, note"):
         order.step(name="ship")(lambda adress: adress)
     run = order.start(order_id=1)
     drain(hf)
@@ -92,7 +92,7 @@ def test_what_may_be_skipped_may_be_none(hf: Holdfast, order: Flow) -> None:
     def takes_checked(checked: dict[str, int]) -> None: ...
 
     for function, after in ((takes, "maybe"), (takes_checked, "checked")):
-        with pytest.raises(BadTask, match=f"takes the result of {after}, which may be skipped; annotate it so"):
+        with pytest.raises(BadTask, match=f"{after}.*None"):
             order.step(after=after)(function)
 
 
@@ -115,7 +115,7 @@ def test_a_map_over_what_was_skipped_is_over_nothing(hf: Holdfast) -> None:
 
 def test_a_flow_is_defined_once(hf: Holdfast, order: Flow) -> None:
     """T-17: the second leaves nothing behind that a worker would say."""
-    with pytest.raises(BadTask, match=r"flow order 0\.1\.0 is defined twice; give one of them another name or version"):
+    with pytest.raises(BadTask, match=r"order 0\.1\.0"):
         hf.flow("order")
 
     run = order.start()
@@ -126,30 +126,28 @@ def test_a_flow_is_defined_once(hf: Holdfast, order: Flow) -> None:
 @pytest.mark.parametrize("name", ["", "or der", "1st", "a.b", "gro\u0308sse"])
 def test_a_flow_and_a_namespace_have_names_that_a_kind_can_hold(hf: Holdfast, name: str) -> None:
     """T-17."""
-    with pytest.raises(BadTask, match="cannot name a flow"):
+    with pytest.raises(BadTask, match="a flow"):
         hf.flow(name)
-    with pytest.raises(BadTask, match="cannot name a namespace"):
+    with pytest.raises(BadTask, match="a namespace"):
         hf.flow("order", namespace=name)
-    with pytest.raises(BadTask, match="there is no flow"):
+    with pytest.raises(BadTask, match="no flow"):
         hf.flows.find(name)
 
 
 def test_an_unknown_flow_is_refused_and_the_known_are_named(hf: Holdfast, order: Flow) -> None:
     """T-17: in Python and in SQL."""
     drain(hf)
-    with pytest.raises(
-        BadTask, match=r"there is no flow ordr in namespace default; defined are: default order 0\.1\.0"
-    ):
+    with pytest.raises(BadTask, match=r"ordr .*order 0\.1\.0"):
         hf.flows.find("ordr")
-    with pytest.raises(Exception, match="there is no flow ordr in namespace default"):
+    with pytest.raises(Exception, match=r"ordr .*default"):
         hf.make(calls.start_task("ordr"))
 
 
 @pytest.mark.parametrize(
     ("context", "said"),
     [
-        ({}, "order_id: Field required"),
-        ({"order_id": "x"}, "order_id: Input should be"),
+        ({}, "order_id: .*required"),
+        ({"order_id": "x"}, "order_id: Input"),
         ({"order_id": 1, "z": 1}, "z: "),
     ],
 )
@@ -176,7 +174,7 @@ def test_the_database_has_a_step_name_once_in_a_run(hf: Holdfast, order: Flow, d
             "select run_id, nextval('holdfast.step_ids'), name from holdfast.run_steps where run_id = %s",
             [run.id],
         )
-    with pytest.raises(psycopg.Error, match="two steps of the run would be called first"):
+    with pytest.raises(psycopg.Error, match="first"):
         db.execute("""select holdfast.add_steps(%s, 'flow.step', '[{"name": "first", "kind": "k"}]')""", [run.id])
 
 

@@ -42,67 +42,67 @@ REFUSED = {
     "no steps": (SMALL, "name: small\nsteps: []\n", "steps: .*at least 1 item"),
     "a word for a number": ("retry: 2", "retry: yes", r"steps\[0\]\.retry: input should be a valid integer"),
     "negative retry": ("retry: 2", "retry: -2", "-2 is no number of executions"),
-    "a number for names": ("[first]", "5", r"steps\[1\]\.after: input should be a valid string"),
-    "no span": ("retry: 2", "timeout: soon", r"steps\[0\]\.timeout: input should be a valid duration"),
-    "an empty span": ("retry: 2", "lease: 0", r"steps\[0\]\.lease: input should be greater than 0"),
-    "priority": ("retry: 2", "priority: 10", r"steps\[0\]\.priority: .* less than or equal to 9"),
-    "key twice": ("retry: 2", "retry: 2\n    retry: 3", "line 8: this has the key retry twice"),
-    "name twice": ("name: second", "name: first", r"steps\[1\]\.name is first, as is steps\[0\]\.name"),
-    "unknown parent": ("[first]", "[frist]", "step second of flow small waits for frist, .* it has: first, second"),
-    "itself": ("[first]", "[second]", "step second of flow small would wait for itself"),
-    "each of itself": ("after: [first]", "each: second", "step second of flow small would wait for itself"),
-    "a cycle": ("retry: 2", "after: second", "wait for each other: (first → second → first|second → first → second)"),
-    "a bad name": ("name: second", "name: to-day\n    handler: first", "'to-day' cannot name a step"),
-    "no item": ("after: [first]", "each: first", "give it a parameter called item"),
+    "a number for names": ("[first]", "5", r"steps\[1\]\.after: .*string"),
+    "no span": ("retry: 2", "timeout: soon", r"steps\[0\]\.timeout: .*duration"),
+    "an empty span": ("retry: 2", "lease: 0", r"steps\[0\]\.lease: .*greater"),
+    "priority": ("retry: 2", "priority: 10", r"steps\[0\]\.priority: .* 9"),
+    "key twice": ("retry: 2", "retry: 2\n    retry: 3", "line 8: .*retry"),
+    "name twice": ("name: second", "name: first", r"steps\[1\]\.name .*first.* steps\[0\]\.name"),
+    "unknown parent": ("[first]", "[frist]", "second .*frist, .*first, second"),
+    "itself": ("[first]", "[second]", "second .*itself"),
+    "each of itself": ("after: [first]", "each: second", "second .*itself"),
+    "a cycle": ("retry: 2", "after: second", "(first → second → first|second → first → second)"),
+    "a bad name": ("name: second", "name: to-day\n    handler: first", "'to-day'"),
+    "no item": ("after: [first]", "each: first", "called item"),
     "no handler": (
-        "name: second", "name: secnd", r"steps\[1\]\.handler: there is no handler secnd; did you mean second\?",
+        "name: second", "name: secnd", r"steps\[1\]\.handler: .*secnd; .*second",
     ),
     "no module": (
-        "retry: 2", "handler: no.such:one", r"steps\[0\]\.handler: no\.such:one cannot be imported: No module",
+        "retry: 2", "handler: no.such:one", r"steps\[0\]\.handler: no\.such:one",
     ),
-    "no function": ("retry: 2", "handler: flow.yaml_handlers:x", "flow.yaml_handlers:x cannot be imported"),
+    "no function": ("retry: 2", "handler: flow.yaml_handlers:x", "flow.yaml_handlers:x"),
     "not callable": (
-        "retry: 2", "handler: flow.yaml_handlers:SHOP", "flow.yaml_handlers:SHOP is a str; name a function",
+        "retry: 2", "handler: flow.yaml_handlers:SHOP", "flow.yaml_handlers:SHOP .*str",
     ),
-    "no condition": ("retry: 2", "when: maybe", r"steps\[0\]\.when: there is no handler maybe"),
-    "no flow": ("retry: 2", "flow: other", "there is no flow other in namespace default"),
-    "no file": ("retry: 2", "flow: other.yaml", "other.yaml cannot be read: No such file"),
-    "cpu with when": ("retry: 2", "cpu: true\n    when: second", r"steps\[0\]\.cpu: another process"),
+    "no condition": ("retry: 2", "when: maybe", r"steps\[0\]\.when: .*maybe"),
+    "no flow": ("retry: 2", "flow: other", "other .*default"),
+    "no file": ("retry: 2", "flow: other.yaml", "other.yaml .*file"),
+    "cpu with when": ("retry: 2", "cpu: true\n    when: second", r"steps\[0\]\.cpu: "),
     "an unknown backoff": (
-        "version: '1'", "backoff: {max_backof: 1}", r"backoff\.max_backof is not known; did you mean max_",
+        "version: '1'", "backoff: {max_backof: 1}", r"backoff\.max_backof .*max_",
     ),
     "a bad backoff": (
-        "version: '1'", "backoff: {max_backoff_seconds: -1}", r"max_backoff_seconds of -1\.0 makes no sense",
+        "version: '1'", "backoff: {max_backoff_seconds: -1}", r"max_backoff_seconds .*-1\.0",
     ),
     "a text for seconds": (
-        "version: '1'", "backoff: {buffer_seconds: five}", r"backoff\.buffer_seconds: input should be",
+        "version: '1'", "backoff: {buffer_seconds: five}", r"backoff\.buffer_seconds: ",
     ),
-    "no schema": ("version: '1'", "context: {type: objet}", "context of flow small is no JSON Schema: type: 'objet'"),
+    "no schema": ("version: '1'", "context: {type: objet}", "small .*type: 'objet'"),
     "no object": (
-        "version: '1'", "context: {type: array}", "is an object, by the names of its fields; say type: object",
+        "version: '1'", "context: {type: array}", "type: object",
     ),
     "a schema elsewhere": (
-        "version: '1'", "context: {type: object, properties: {a: {$ref: other.json}}}", "refers to other.json",
+        "version: '1'", "context: {type: object, properties: {a: {$ref: other.json}}}", "other.json",
     ),
-    "another dialect": ("version: '1'", "context: {$schema: 'x', type: object}", "in another dialect"),
-    "a python object": ("{a: 1}", "{a: !!python/name:os.system x}", "line 6: this has the tag !!python/name:os.system"),
-    "bytes": ("{a: 1}", "{a: !!binary aGk=}", "has the tag !!binary; only plain values are read"),
-    "a key that is no text": ("{a: 1}", "{1: a}", "has the key '1', which is no text; put it in quotes"),
-    "an environment's key": ("version: '1'", "environments: {e: {setps: {}}}", r"environments\.e\.setps is not known"),
+    "another dialect": ("version: '1'", "context: {$schema: 'x', type: object}", "dialect"),
+    "a python object": ("{a: 1}", "{a: !!python/name:os.system x}", "line 6: .*!!python/name:os.system"),
+    "bytes": ("{a: 1}", "{a: !!binary aGk=}", "!!binary"),
+    "a key that is no text": ("{a: 1}", "{1: a}", "'1'.*quotes"),
+    "an environment's key": ("version: '1'", "environments: {e: {setps: {}}}", r"environments\.e\.setps "),
     "an environment's step": (
         "version: '1'", "environments: {e: {steps: {frist: {}}}}",
-        r"environments\.e\.steps\.frist is no step; did you mean first\?",
+        r"environments\.e\.steps\.frist .*first",
     ),
     "an environment's value": (
         "version: '1'", "environments: {e: {steps: {first: {retry: no}}}}",
-        r"environment e: steps\[0\]\.retry: input should be a valid integer",
+        r"e: steps\[0\]\.retry: .*integer",
     ),
-    "no YAML": ("[first]", "[first", r"is no YAML: line \d+, column \d+: "),
-    "no mapping": (SMALL, "- a\n- b\n", "is no mapping; a flow has at least a name and steps"),
+    "no YAML": ("[first]", "[first", r"line \d+, column \d+: "),
+    "no mapping": (SMALL, "- a\n- b\n", "mapping"),
     "nothing": (SMALL, "# to do\n", "is empty"),
-    "too long": (SMALL, "#" * 1_000_001 + "\n", "has 1000002 characters, and at most 1000000 are read"),
-    "too deep": ("[first]", "[" * 5000, "is nested too deep"),
-    "inside itself": ("{a: 1}", "&a {a: *a}", "stands inside itself"),
+    "too long": (SMALL, "#" * 1_000_001 + "\n", "1000002 .* 1000000"),
+    "too deep": ("[first]", "[" * 5000, "too deep"),
+    "inside itself": ("{a: 1}", "&a {a: *a}", "inside itself"),
 }  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def test_aliases_that_multiply_are_counted_before_they_are_read(merge: bool) -> 
     opening, closing = ("{<<: [", "]}") if merge else ("[", "]")
     lines = [f"a{n}: &a{n} {opening}{', '.join([f'*a{n - 1}'] * 10)}{closing}\n" for n in range(1, 10)]
 
-    with pytest.raises(BadTask, match="stands, with its aliases, for more than 100000 values"):
+    with pytest.raises(BadTask, match="100000 values"):
         parse.read(first + "".join(lines), "it")
 
 

@@ -214,7 +214,7 @@ def test_steps_that_may_be_skipped_are_when_the_start_says_so(hf: Holdfast) -> N
 
     assert (run.result(close), called) == ("silent", ["charge"])
     assert states(run)["notify"] == "resolved_manually"
-    with pytest.raises(BadInput, match="step charge cannot be skipped; these can: notify"):
+    with pytest.raises(BadInput, match=r"charge .*notify"):
         order.options(skip=["charge"]).start()
 
 
@@ -232,6 +232,6 @@ def test_a_step_that_fails_for_good_ends_its_task_and_is_named(hf: Holdfast) -> 
     run = order.start()
     drain(hf)
 
-    with pytest.raises(RunFailed, match="step reserve: Fail: sold out"):
+    with pytest.raises(RunFailed, match="reserve: Fail: sold"):
         run.wait(1)
     assert states(run) == {"reserve": "error", "charge": "pending"}

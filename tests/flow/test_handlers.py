@@ -72,7 +72,7 @@ def test_a_step_in_a_process_that_takes_too_long_is_ended(hf: Holdfast, db: DB) 
     run = flow.start()
     drain(hf)
 
-    with pytest.raises(RunFailed, match="step forever: TimeoutError: it took longer than"):
+    with pytest.raises(RunFailed, match="forever: TimeoutError"):
         run.wait(1)
 
 
@@ -214,7 +214,7 @@ def test_the_function_of_a_sub_flow_cannot_continue(hf: Holdfast) -> None:
     drain(hf)
 
     assert [step.error["type"] for step in run.steps()] == ["OutcomeRefused", "OutcomeRefused"]
-    with pytest.raises(RunFailed, match="gives its context, and cannot continue"):
+    with pytest.raises(RunFailed, match="cannot continue"):
         run.wait(1)
 
 
@@ -250,7 +250,7 @@ def test_a_context_that_the_inner_flow_refuses_fails_the_step_that_made_it(hf: H
     run = flow.start()
     drain(hf)
 
-    with pytest.raises(RunFailed, match="step begin: InputRefused: flow inner cannot be started with that: number: "):
+    with pytest.raises(RunFailed, match=r"begin: InputRefused.*inner.*number: "):
         run.wait(1)
 
 
@@ -291,6 +291,6 @@ def test_a_step_that_gives_up_ends_its_task(hf: Holdfast) -> None:
     run = flow.start()
     drain(hf)
 
-    with pytest.raises(RunFailed, match="step gives_up: Fail: no more"):
+    with pytest.raises(RunFailed, match="gives_up: Fail"):
         run.wait(1)
     assert run.result("other") == 1

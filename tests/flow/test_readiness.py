@@ -263,7 +263,7 @@ def test_what_is_not_ready_has_a_reason(db: DB, clock: Clock) -> None:
     claim(db, "other", queue="odd", kinds=["else"])
     run(db, calls.pause_queue("slow"))
     stuck = ids_by_name(db, task_id)["no_move"]
-    db.execute("select holdfast.set_aside(array[%s]::bigint[], 'claimed', holdfast.clock())", [stuck])
+    db.execute("select holdfast.park_unmovable_due(array[%s]::bigint[], 'claimed', holdfast.clock())", [stuck])
     run(db, calls.park_steps([ids_by_name(db, task_id)["parked"]], "approval"))
     ended = start_flow(db, node("x"), node("task_over"))
     wish_in_chunks(db, ended, "cancelled", 1)

@@ -232,5 +232,5 @@ def test_a_step_that_is_not_there_is_refused(hf: Holdfast, told: Told) -> None:
     run = diamond(hf, told).start()
     drain(hf)
 
-    with pytest.raises(NotFound, match="has no step bottom"):
+    with pytest.raises(NotFound, match="bottom"):
         run.retry_from("bottom")

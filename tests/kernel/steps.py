@@ -50,9 +50,9 @@ def stage(db: DB, steps: Iterable[tuple[str, str]], *, run_id: UUID | None = Non
 def add_steps(db: DB, run_id: UUID, *steps: dict[str, Any], machine: str = "flow.step") -> list[int]:
     """Add steps to a run, as a face does."""
     with db.transaction():
-        db.execute("select holdfast.act('system', 'test')")
+        db.execute("select holdfast.set_actor('system', 'test')")
         ids: list[int] = value(db, "select holdfast.add_steps(%s, %s, %s)", run_id, machine, Jsonb(steps))
-        db.execute("select holdfast.act()")
+        db.execute("select holdfast.set_actor()")
     return ids
 
 
@@ -62,13 +62,13 @@ def wide_run(db: DB, steps: int) -> UUID:
 
 
 def wish_in_chunks(db: DB, run_id: UUID, event: str, chunk: int) -> None:
-    """Wish for a run as wish_for_run does, but move only a small chunk of its steps at once."""
+    """Wish for a run as act_on_run does, but move only a small chunk of its steps at once."""
     with db.transaction():
-        db.execute("select holdfast.act('user', 'test')")
+        db.execute("select holdfast.set_actor('user', 'test')")
         db.execute("select holdfast.move_runs(array[%s]::uuid[], %s, holdfast.clock())", [run_id, event])
         db.execute("update holdfast.runs set moving = %s where id = %s", [event, run_id])
         db.execute("select holdfast.move_run_steps(%s, %s)", [run_id, chunk])
-        db.execute("select holdfast.act()")
+        db.execute("select holdfast.set_actor()")
 
 
 def node(name: str, *after: str, **options: Any) -> dict[str, Any]:

@@ -92,6 +92,6 @@ def test_a_circle_through_what_was_planned_is_refused(db: DB) -> None:
     run(db, calls.add_awaited(opened.step_id, opened.lease_id, [node("a")]))
     a = value(db, "select step_id from holdfast.run_steps where name = 'a'")
     close = value(db, "select step_id from holdfast.run_steps where name = 'close'")
-    with pytest.raises(Exception, match="would wait for each other"):
+    with pytest.raises(Exception, match="each other"):
         db.execute("insert into holdfast.edges values (%s, %s)", [close, a])
     assert violations(db) == []

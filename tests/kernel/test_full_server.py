@@ -16,9 +16,8 @@ from psycopg.conninfo import make_conninfo
 import elder
 from cluster import FAST, Cluster
 from holdfast import Holdfast
-from holdfast.connections.deadline import why_not_connected
+from holdfast.connections.deadline import connect, why_not_connected
 from holdfast.errors import DatabaseError, TooManyConnections, Unreachable
-from holdfast.kernel import db as kernel
 from kernel.steps import DB
 
 pytestmark = pytest.mark.one_server
@@ -113,8 +112,8 @@ def test_a_server_that_is_full_is_told_from_one_that_is_not_there(folder: Path) 
             admin.execute("create role ann login")
             ann = make_conninfo(cluster.admin, user="ann")
             with pytest.raises(TooManyConnections, match="reserved"):
-                kernel.connect(ann)
+                connect(ann)
             with connected(cluster.admin), pytest.raises(TooManyConnections, match="too many clients"):
-                kernel.connect(cluster.admin)
+                connect(cluster.admin)
     finally:
         cluster.halt()

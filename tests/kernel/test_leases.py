@@ -179,7 +179,7 @@ def test_who_lost_the_lease_writes_no_note_and_is_told(db: DB, clock: Clock, by:
     """R3 R4 W-61"""
     old, new = taken_over(db, clock, by=by)
 
-    with pytest.raises(errors.LeaseLost, match=f"step {old.step_id} is not held under lease {old.lease_id}"):
+    with pytest.raises(errors.LeaseLost, match=f"{old.step_id} .*{old.lease_id}"):
         run(db, calls.note(old.step_id, old.lease_id, "info", "still here"))
     assert renew(db, by, old) == []
 

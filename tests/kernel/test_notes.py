@@ -132,7 +132,7 @@ def test_only_who_holds_the_step_may_write_on_it(db: DB) -> None:
     with pytest.raises(errors.LeaseLost):
         run(db, calls.note(step_id, 1, "info", "not claimed yet"))
     step = claim_one(db)
-    with pytest.raises(errors.LeaseLost, match="stop working on it"):
+    with pytest.raises(errors.LeaseLost, match="stop working"):
         run(db, calls.note(step_id, step.lease_id + 1, "info", "not its lease"))
     settle(db, step, Done())
 

@@ -30,10 +30,10 @@ applying:held   failed     failed:over=failed
 applied:over=succeeded  rolled_back  rolled_back:over=undone
 """
 UNDO = """
-select holdfast.act('system', 'rollback'),
+select holdfast.set_actor('system', 'rollback'),
        (select count(*) from holdfast.move_steps(
           array[(%s, null, 'rolled_back', null, null, null, null)::holdfast.step_move])),
-       holdfast.act()
+       holdfast.set_actor()
 """
 
 
@@ -93,7 +93,7 @@ def test_a_run_is_undone_after_it_ended(db: DB, batch: UUID) -> None:
     before = counts(db, batch)
 
     with db.transaction():
-        db.execute("select holdfast.act('system', 'rollback')")
+        db.execute("select holdfast.set_actor('system', 'rollback')")
         db.execute("select holdfast.move_runs(array[%s], 'rolled_back', holdfast.clock())", [batch])
 
     assert (outcome(db, batch), counts(db, batch)) == ("undone", before)

@@ -111,7 +111,7 @@ def test_a_failed_task_is_not_reopened_beside_its_successor(db: DB) -> None:
     start(db, unique_key="nightly")
     before = fingerprint(db)
 
-    with pytest.raises(errors.KeyConflict, match="unique_key is not over"):
+    with pytest.raises(errors.KeyConflict, match="unique_key"):
         run(db, calls.retry(str(first)))
 
     assert fingerprint(db) == before
@@ -172,7 +172,7 @@ def test_one_bad_task_refuses_them_all(db: DB) -> None:
 
 def test_tasks_are_an_array(db: DB) -> None:
     for odd in ("{}", "1", "null", '"a"'):
-        with pytest.raises(psycopg.Error, match="tasks are an array of objects"):
+        with pytest.raises(psycopg.Error, match=r"tasks .*array"):
             db.execute("select holdfast.start_tasks(%s::jsonb)", [odd])
 
 

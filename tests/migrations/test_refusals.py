@@ -133,5 +133,5 @@ def test_an_address_where_nobody_lets_us_in(
 @pytest.mark.parametrize("dsn", ["postgresql://[", "host=a b", "mysql://a@b/c"])
 def test_an_address_that_cannot_be_read(dsn: str) -> None:
     """Told before anything is asked of a server."""
-    with pytest.raises(errors.BadAddress, match="HOLDFAST_DSN cannot be read"):
+    with pytest.raises(errors.BadAddress, match="HOLDFAST_DSN"):
         migrate.run(dsn)

@@ -70,11 +70,11 @@ def an_announced_move_must_be_listed_for_its_actor(db: DB) -> None:
     step = f"update holdfast.steps set state = %s, last_event = %s, {HELD} where id = {step_id}"
     for actor, state, event in (("worker", "running", "started"), ("user", "running", "claimed")):
         with refused(errors.IllegalTransition), db.transaction():
-            db.execute("select holdfast.act(%s, 'story')", [actor])
+            db.execute("select holdfast.set_actor(%s, 'story')", [actor])
             changed(db, step, state, event)
     for actor, event in (("worker", "queued"), ("scheduler", "started")):
         with refused(errors.IllegalTransition), db.transaction():
-            db.execute("select holdfast.act(%s, 'story')", [actor])
+            db.execute("select holdfast.set_actor(%s, 'story')", [actor])
             changed(db, "update holdfast.runs set state = 'in_progress', last_event = %s where id = %s", event, run_id)
 
 

@@ -171,7 +171,7 @@ class Model:
 
     # People.
 
-    def wish_for_step(self, step: Step, wish: str) -> str:
+    def act_on_step(self, step: Step, wish: str) -> str:
         event = WISHES[wish]
         if not step.can(event):
             raise errors.WrongState
@@ -183,7 +183,7 @@ class Model:
         self._close_runs(self.user)
         return step.state
 
-    def wish_for_run(self, run: Run, wish: str) -> str:
+    def act_on_run(self, run: Run, wish: str) -> str:
         event = WISHES[wish]
         if not run.can(event) or (event == "reopened" and not any(s.can("reopened") for s in run.steps)):
             raise errors.WrongState

@@ -184,18 +184,18 @@ class Engine(RuleBasedStateMachine):
     @rule(place=some.places, wish=some.wishes)
     def wish_for_a_step(self, place: int, wish: str) -> None:
         step = self._step(place)
-        self.both.agree(getattr(calls, wish)(str(step.id)), lambda _: self.model.wish_for_step(step, wish))
+        self.both.agree(getattr(calls, wish)(str(step.id)), lambda _: self.model.act_on_step(step, wish))
 
     @rule(place=some.places)
     @precondition(lambda self: self.model.dead())
     def retry_what_failed(self, place: int) -> None:
         step = pick(self.model.dead(), place)
-        self.both.agree(calls.retry(str(step.id)), lambda _: self.model.wish_for_step(step, "retry"))
+        self.both.agree(calls.retry(str(step.id)), lambda _: self.model.act_on_step(step, "retry"))
 
     @rule(place=some.places, wish=some.wishes)
     def wish_for_a_run(self, place: int, wish: str) -> None:
         it = pick([*self.model.runs.values()], place)
-        self.both.agree(getattr(calls, wish)(str(it.id)), lambda _: self.model.wish_for_run(it, wish))
+        self.both.agree(getattr(calls, wish)(str(it.id)), lambda _: self.model.act_on_run(it, wish))
 
     @rule(queue=some.queues, paused=some.seldom)
     def pause_or_resume(self, queue: str, paused: bool) -> None:

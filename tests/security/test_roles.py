@@ -164,7 +164,7 @@ def test_a_runtime_role_writes_no_table(login: Login, db: DB, role: str, proof: 
         "update holdfast.step_list set state = 'done'",
         "select setval('holdfast.lease_ids', 1)",
         "select nextval('holdfast.lease_ids')",
-        "select holdfast.act('system', 'x')",
+        "select holdfast.set_actor('system', 'x')",
         "select holdfast.move_runs('{}', 'cancelled', now())",
         "set role hf_owner",
         "set session authorization hf_owner",

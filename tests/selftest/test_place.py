@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 from holdfast import embedded
 from holdfast.connections.deadline import connect
 from holdfast.errors import PermissionMissing
-from holdfast.kernel import migrate, self_test_schema
+from holdfast.kernel import migrate, self_test_schema, sources
 from holdfast.kernel import self_test_place as place
 from selftest.traces import catalog
 from servers import owned_server
@@ -70,7 +70,7 @@ def test_roles_that_another_uses_by_now_stay(owner):
     with psycopg.connect(owner, autocommit=True) as db:
         assert db.execute("select has_database_privilege('hf_owner', 'owned', 'create')").fetchone() == (True,)
         assert db.execute("select count(*) from pg_default_acl").fetchone() == (1,)
-        db.execute("set role hf_owner; drop schema holdfast, work, flow cascade; reset role")
+        db.execute(f"set role hf_owner; drop schema {', '.join(sources.schemas())} cascade; reset role")
         db.execute("alter default privileges for role hf_owner grant execute on functions to public")
         db.execute("revoke create on database owned from hf_owner")
     sweep(owner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.connections.deadline import connect
 from holdfast.errors import BadInput
 from holdfast.kernel import bulk, calls, migrate, self_test_schema, sources
 from holdfast.kernel import db as kernel
@@ -39,7 +40,7 @@ select c.relname from pg_class c where c.relnamespace = any (%(schemas)s::regnam
 @pytest.fixture
 def copy(dsn):
     """The schema of a self-test, installed beside the real one."""
-    with kernel.connect(dsn) as connection:
+    with connect(dsn) as connection:
         place.make(connection, NAME)
         with self_test_schema.renamed(NAME):
             migrate.run(dsn)
@@ -71,7 +72,7 @@ def test_each_face_has_a_schema_of_its_own_in_the_copy(db, copy):
 
 
 def test_what_is_started_in_the_copy_is_in_the_copy_alone(dsn, db, copy):
-    with self_test_schema.renamed(copy), kernel.connect(dsn) as connection:
+    with self_test_schema.renamed(copy), connect(dsn) as connection:
         kernel.run(connection, calls.start_task("mail", {}))
         bulk.start_tasks(connection, [bulk.Start("mail", "{}")] * 3)
 
@@ -82,7 +83,7 @@ def test_what_is_started_in_the_copy_is_in_the_copy_alone(dsn, db, copy):
 def test_a_hint_of_the_copy_is_not_heard_in_the_original_and_the_other_way_round(dsn, db, copy):
     db.execute("listen holdfast")
     db.execute(f"listen {copy}")
-    with self_test_schema.renamed(copy), kernel.connect(dsn) as connection:
+    with self_test_schema.renamed(copy), connect(dsn) as connection:
         asleep(connection)
         kernel.run(connection, calls.start_task("mail", {}, queue="q"))
     asleep(db)

@@ -121,7 +121,7 @@ def row_in(db: DB, machine: Machine, state: str, *, as_the_kernel: bool) -> Any:
         rest = PHASES[machine.phases[move.after]][0]
         with db.transaction():
             if as_the_kernel:
-                db.execute("select holdfast.act(%s, 'shape')", [move.actors[0]])
+                db.execute("select holdfast.set_actor(%s, 'shape')", [move.actors[0]])
             event = move.event if as_the_kernel else None
             db.execute(UPDATE[machine.subject], columns(machine, move.after, rest, id=row_id, event=event))
     return row_id
@@ -133,7 +133,7 @@ def tried(db: DB, machine: Machine, row_id: Any, changes: dict[str, Any], *, act
     try:
         with db.transaction(force_rollback=True):
             if actor is not None:
-                db.execute("select holdfast.act(%s, 'shape')", [actor])
+                db.execute("select holdfast.set_actor(%s, 'shape')", [actor])
             db.execute(UPDATE[machine.subject], {**changes, "id": row_id})
             return db.execute(JOURNAL, [last, str(row_id)]).fetchall()
     except psycopg.Error as error:

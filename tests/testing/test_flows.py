@@ -65,7 +65,7 @@ def test_a_task_that_fails_is_played_to_its_end_too(hf: Holdfast) -> None:
 
     assert played.state == "error"
     assert played.told("step.failed", "step.max_retries_reached") == ["step.failed"] * 4 + ["step.max_retries_reached"]
-    with pytest.raises(RunFailed, match="PermissionError: no such account"):
+    with pytest.raises(RunFailed, match="PermissionError: no such"):
         played.run.wait(1)
 
 
@@ -131,7 +131,7 @@ def test_a_task_that_cannot_go_on_is_said_to_be_stuck(hf: Holdfast, db: DB) -> N
     run_flow(hf, order)
     db.execute("select holdfast.pause_queue('default', 'for a test')")
 
-    with pytest.raises(WaitTimedOut, match="does not go on: reserve is pending"):
+    with pytest.raises(WaitTimedOut, match="reserve is pending"):
         run_flow(hf, order)
 
 

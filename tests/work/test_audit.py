@@ -75,7 +75,7 @@ def test_an_entry_is_never_changed(db: DB, statement: str) -> None:
     task_id = start(db)
     held(db, "a")
 
-    with pytest.raises(errors.AppendOnly, match="audit_logs is append-only"), translated():
+    with pytest.raises(errors.AppendOnly, match=r"audit_logs .*append-only"), translated():
         db.execute(statement)
 
     assert audit(db, task_id) == [("claimed", "running", "a")]

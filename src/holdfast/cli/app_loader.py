@@ -17,7 +17,9 @@ def load_app(named: str) -> Holdfast:
     """Import an app; the working directory counts, as it does for `python -m`."""
     module_name, _, name = named.partition(":")
     if not module_name:
-        raise AppNotFound(f"{named!r} names no module; write --app module:name, as in --app shop.tasks:hf")
+        raise AppNotFound(
+            f"{named!r} names no module", where="--app", next="write --app module:name, as in --app shop.tasks:hf"
+        )
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -26,8 +28,9 @@ def load_app(named: str) -> Holdfast:
     except ModuleNotFoundError as error:
         if error.name is not None and module_name.startswith(error.name):
             raise AppNotFound(
-                f"there is no module {module_name} here or on the path; "
-                "run it where the module is, or install the package that has it"
+                f"there is no module {module_name} here or on the path",
+                where=module_name,
+                next="run it where the module is, or install the package that has it",
             ) from error
         raise _broken(module_name, error) from error
     except (Exception, SystemExit) as error:
@@ -44,10 +47,12 @@ def _choose(module: object, module_name: str, name: str) -> Holdfast:
         if isinstance(found, Holdfast):
             return found
         said = f"is a {type(found).__name__}" if found is not None else "is not there"
-        raise AppNotFound(f"{module_name}:{name} {said}; it has {_listed(apps)}")
+        raise AppNotFound(f"{module_name}:{name} {said}", where="--app", next=f"it has {_listed(apps)}")
     if len(set(map(id, apps.values()))) == 1:
         return next(iter(apps.values()))
-    raise AppNotFound(f"{module_name} has {_listed(apps)}; name the one, as in --app {module_name}:hf")
+    raise AppNotFound(
+        f"{module_name} has {_listed(apps)}", where="--app", next=f"name the one, as in --app {module_name}:hf"
+    )
 
 
 def _listed(apps: dict[str, Holdfast]) -> str:
@@ -60,6 +65,7 @@ def _broken(module_name: str, error: BaseException) -> AppNotFound:
         trace = trace.tb_next
     place = f" ({Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno})" if trace is not None else ""
     return AppNotFound(
-        f"{module_name} cannot be imported: {type(error).__name__}: {error}{place}; "
-        f"see it whole: python -c 'import {module_name}'"
+        f"{module_name} cannot be imported: {type(error).__name__}: {error}{place}",
+        where=module_name,
+        next=f"see it whole: python -c 'import {module_name}'",
     )

@@ -59,13 +59,15 @@ def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | Non
 def confirm(verb: Verb, count: int) -> None:
     """Ask whoever sits at the terminal; without one, --yes is needed."""
     if not sys.stdin.isatty():
-        raise BadInput(f"{count:,} dead steps would be {DONE[verb]}, and nobody is here to ask; add --yes to do it")
+        raise BadInput(
+            f"{count:,} dead steps would be {DONE[verb]}, and nobody is here to ask", next="add --yes to do it"
+        )
     if count > TYPE_THE_COUNT_ABOVE:
         if typer.prompt(f"type {count} to {verb} them all", err=True) != str(count):
-            raise BadInput(f"that is not the count; nothing was {DONE[verb]}")
+            raise BadInput("that is not the count", next=f"nothing was {DONE[verb]}")
         return
     if not typer.confirm(f"{verb} {count} steps?", err=True):
-        raise BadInput(f"nothing was {DONE[verb]}; narrow it with --kind, --queue, --tenant or --since")
+        raise BadInput(f"nothing was {DONE[verb]}", next="narrow it with --kind, --queue, --tenant or --since")
 
 
 def _report(verb: Verb, count: int, tally: Tally, *, as_json: bool) -> None:

@@ -138,6 +138,7 @@ def _show(pairs: dict[str, Any], *, as_json: bool) -> None:
 def _refuse_other_server(config: Config, verb: str) -> None:
     if config.dsn is not None:
         raise PermissionMissing(
-            f"the server that HOLDFAST_DSN names ({masked(config.dsn.get_secret_value())}) is not ours to {verb}; "
-            f"{verb} it by its own means, or unset HOLDFAST_DSN to use the embedded PostgreSQL"
+            f"the server that HOLDFAST_DSN names ({masked(config.dsn.get_secret_value())}) is not ours to {verb}",
+            where="HOLDFAST_DSN",
+            next=f"{verb} it by its own means, or unset HOLDFAST_DSN to use the embedded PostgreSQL",
         )

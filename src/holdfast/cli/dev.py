@@ -74,7 +74,9 @@ def watched(app: str) -> tuple[Path, str]:
     found = importlib.util.find_spec(root) if root else None
     if found is None:
         raise AppNotFound(
-            f"there is no module {root or app!r} here; write --app module:name, as in --app shop.tasks:hf"
+            f"there is no module {root or app!r} here",
+            where="--app",
+            next="write --app module:name, as in --app shop.tasks:hf",
         )
     if found.submodule_search_locations:
         return Path(next(iter(found.submodule_search_locations))), "**/*.py"
@@ -146,6 +148,10 @@ def _work(app: str, queues: list[str], concurrency: int) -> int:
     found = load_app(app)
     served = queues or sorted({handler.queue for handler in found.registry})
     if not served:
-        raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")
+        raise BadInput(
+            f"{app} has no tasks",
+            where=app,
+            next="decorate a function with @hf.task, and see that its module is imported",
+        )
     options = options_of(config, served, [], concurrency)
     return run_worker(embedded.address(config), found.registry, options, hooks=found.hooks, is_supervised=True)

@@ -137,7 +137,7 @@ Filter = tuple[str | None, str | None, str | None, timedelta | None]
 
 def _by_filter(verb: Verb, filters: Filter, *, everything: bool, reason: str | None, yes: bool, as_json: bool) -> None:
     if not everything and not any(filters):
-        raise BadInput(f"nothing is named to {verb}; give ids, a filter such as --kind mail, or --all")
+        raise BadInput(f"nothing is named to {verb}", next="give ids, a filter such as --kind mail, or --all")
     with opened() as connection:
         scope = _scope(connection, *filters)
         deal_with_all(connection, verb, scope, reason=reason, yes=yes, as_json=as_json)
@@ -145,7 +145,7 @@ def _by_filter(verb: Verb, filters: Filter, *, everything: bool, reason: str | N
 
 def _refuse_filter(*filters: object) -> None:
     if any(filters):
-        raise BadInput("ids and a filter name two things; give the ids, or the filter")
+        raise BadInput("ids and a filter name two things", next="give the ids, or the filter")
 
 
 def _scope(connection: DB, kind: str | None, queue: str | None, tenant: str | None, since: timedelta | None) -> Scope:

@@ -164,24 +164,17 @@ def say(text: str) -> None:
 
 def show_error(error: HoldfastError, *, as_json: bool) -> None:
     """Print what went wrong and what to do next."""
-    what, then = in_parts(error)
     notes: list[str] = getattr(error, "__notes__", [])
     if as_json:
-        found = {"error": type(error).__name__, "message": what, "next": then, "exit_code": error.exit_code}
-        sys.stderr.write(json.dumps(found | {"notes": notes}) + "\n")
+        parts = {"error": type(error).__name__, "what": error.what, "where": error.where, "next": error.next}
+        sys.stderr.write(json.dumps(parts | {"exit_code": error.exit_code, "notes": notes}) + "\n")
         return
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(("error: ", "bold red"), plain(what, keep="\n")))
+    console.print(Text.assemble(("error: ", "bold red"), plain(error.what, keep="\n")))
     for note in notes:
         console.print(Text(plain(note, keep="\n\t")))
-    if then is not None:
-        console.print(Text.assemble(("next:  ", "bold"), plain(then, keep="\n")))
-
-
-def in_parts(error: HoldfastError) -> tuple[str, str | None]:
-    """Take an error's text apart: it names what happened and, behind its last semicolon, the way on."""
-    what, _, then = str(error).rpartition("; ")
-    return (what, then) if what else (then, None)
+    if error.next is not None:
+        console.print(Text.assemble(("next:  ", "bold"), plain(error.next, keep="\n")))
 
 
 def _plain(value: object) -> str:

@@ -10,6 +10,7 @@ from typing import Protocol
 from holdfast.cli.render import Styled, data, data_json, data_pairs, data_table, folded, heading
 from holdfast.cli.render import as_json as written
 from holdfast.kernel.query import JsonText
+from holdfast.models import error_text
 from holdfast.reads import run_detail, run_page
 from holdfast.reads.run_detail import RunDetail, StepDetail, StoryEntry
 from holdfast.reads.run_page import Action, RunPage, StepGroup
@@ -112,8 +113,8 @@ def parts_of_error(text: str) -> tuple[str, str, str]:
     except (RecursionError, ValueError):
         return "", text, ""
     if not isinstance(found, dict) or "message" not in found:
-        return "", found if isinstance(found, str) else text, ""
-    return str(found.get("type", "")), str(found["message"]), str(found.get("trace") or "")
+        return "", error_text(found), ""
+    return str(found.get("type", "")), error_text(found), str(found.get("trace") or "")
 
 
 def _draw_error(text: str) -> None:

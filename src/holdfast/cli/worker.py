@@ -77,7 +77,11 @@ def worker(
         raise typer.Exit(Supervisor(_commands(processes, probe_port), burst=burst).run())
     found = load_app(app)
     if not found.registry.kinds():
-        raise BadInput(f"{app} has no tasks; decorate a function with @hf.task, and see that its module is imported")
+        raise BadInput(
+            f"{app} has no tasks",
+            where=app,
+            next="decorate a function with @hf.task, and see that its module is imported",
+        )
     options = options_of(config, queue, tenant, concurrency, burst=burst, name=name, group=group, grace=grace)
     probe = None if probe_port is None else Probe(probe_host, probe_port)
     if probe is not None:

@@ -150,19 +150,30 @@ def _translated_connect(dsn: str) -> Iterator[None]:
 def why_not_connected(said: str) -> errors.DatabaseError:
     """Find our error for a failed connect by its text; the driver gives no code."""
     if _REFUSED_LOGIN.search(said):
-        return errors.LoginRefused(f"the server refused the login: {said}; check user and password in HOLDFAST_DSN")
+        return errors.LoginRefused(
+            f"the server refused the login: {said}",
+            where="HOLDFAST_DSN",
+            next="check user and password in HOLDFAST_DSN",
+        )
     if _NO_DATABASE.search(said):
-        return errors.BadAddress(f"{said}; create the database, or name another in HOLDFAST_DSN")
+        return errors.BadAddress(said, next="create the database, or name another in HOLDFAST_DSN")
     if _NO_WRITER.search(said):
-        return errors.ReadOnly(f"no server takes writes: {said}; see which is to be the primary, or name it")
+        return errors.ReadOnly(f"no server takes writes: {said}", next="see which is to be the primary, or name it")
     if _FULL.search(said):
         return errors.TooManyConnections(
-            f"too many connections: {said}; close some, put a pooler in front, or raise the limit (max_connections, "
-            "or CONNECTION LIMIT of the role or database)"
+            f"too many connections: {said}",
+            next=(
+                "close some, put a pooler in front, or raise the limit (max_connections, "
+                "or CONNECTION LIMIT of the role or database)"
+            ),
         )
     if _NOT_YET.search(said):
-        return errors.Unreachable(f"the server takes no connections now: {said}; wait until it is up, and try again")
-    return errors.Unreachable(f"no PostgreSQL answered: {said}; check HOLDFAST_DSN, and that the server runs")
+        return errors.Unreachable(
+            f"the server takes no connections now: {said}", next="wait until it is up, and try again"
+        )
+    return errors.Unreachable(
+        f"no PostgreSQL answered: {said}", where="HOLDFAST_DSN", next="check HOLDFAST_DSN, and that the server runs"
+    )
 
 
 def _ended(gen: Generator[Any, Any, R], patience: float) -> Generator[Any, Any, R]:
@@ -174,7 +185,7 @@ def _ended(gen: Generator[Any, Any, R], patience: float) -> Generator[Any, Any, 
             ready = yield asked
             if not ready and time.monotonic() >= until:
                 raise Unreachable(
-                    f"the database did not answer within {patience:g} s; see what holds it up: pg_stat_activity"
+                    f"the database did not answer within {patience:g} s", next="see what holds it up: pg_stat_activity"
                 )
             asked = gen.send(ready)
     except StopIteration as end:

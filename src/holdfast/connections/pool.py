@@ -56,7 +56,9 @@ class PoolExecutor:
         """Make a call, as `make` does."""
         if conn is not None:
             if not isinstance(conn, AsyncConnection):
-                raise BadInput("astart was given a sync connection; use start, or pass an AsyncConnection")
+                raise BadInput(
+                    "astart was given a sync connection", where="conn", next="use start, or pass an AsyncConnection"
+                )
             return await db.arun(conn, call)
         async with alent(await self._async_pool(), self._deadline()) as connection:
             with within(connection, self._deadline()):
@@ -67,7 +69,9 @@ class PoolExecutor:
         """Lend a connection: the caller's if it passes one, else one of the pool."""
         if conn is not None:
             if not isinstance(conn, Connection):
-                raise BadInput(f"conn is a {type(conn).__name__}; pass a psycopg Connection, or use astart")
+                raise BadInput(
+                    f"conn is a {type(conn).__name__}", where="conn", next="pass a psycopg Connection, or use astart"
+                )
             yield conn
             return
         with lent(self._sync_pool(), self._deadline()) as connection:
@@ -206,6 +210,6 @@ def _counted(pool: Pool | AsyncPool, error: DatabaseError) -> DatabaseError:
 
 def _all_lent(pool: Pool | AsyncPool, patience: timedelta) -> DatabaseError:
     return Unreachable(
-        f"none of the app's {pool.max_size} connections was to be had within {patience.total_seconds():g} s; "
-        "see that what borrows connections gives them back"
+        f"none of the app's {pool.max_size} connections was to be had within {patience.total_seconds():g} s",
+        next="see that what borrows connections gives them back",
     )

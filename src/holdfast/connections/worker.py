@@ -43,7 +43,8 @@ class WorkerConnection:
                     self._connection = await aconnect(self._dsn)
             except TimeoutError:
                 raise Unreachable(
-                    f"no PostgreSQL answered within {self._deadline.total_seconds():g} s; check that the server runs"
+                    f"no PostgreSQL answered within {self._deadline.total_seconds():g} s",
+                    next="check that the server runs",
                 ) from None
         return self._connection
 

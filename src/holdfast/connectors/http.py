@@ -117,7 +117,7 @@ def _judged(place: str, answer: httpx2.Response) -> Response:
     if answer.is_server_error or status in PASSING:
         raise Unavailable(told)
     if answer.is_redirect:
-        raise Rejected(f"{told}, a redirect; call the address that it leads to")
+        raise Rejected(f"{told}, a redirect", next="call the address that it leads to")
     raise Rejected(told)
 
 
@@ -128,7 +128,7 @@ def _refuse(place: str, error: httpx2.InvalidURL | httpx2.RequestError) -> NoRet
         case httpx2.NetworkError() | httpx2.TimeoutException():
             raise Unavailable(f"{place}: {sort}: {error}") from None
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
-            raise Rejected(f"{place}: {sort}; mend the address or the headers") from None
+            raise Rejected(f"{place}: {sort}", next="mend the address or the headers") from None
     raise Unavailable(f"{place}: {sort}") from None
 
 
@@ -136,5 +136,5 @@ def _place(method: str, url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise Rejected(f"{method}: there is no such address; mend the address") from None
+        raise Rejected(f"{method}: there is no such address", next="mend the address") from None
     return f"{method} {parts.hostname}{parts.path}"

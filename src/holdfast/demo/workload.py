@@ -42,8 +42,8 @@ def prepare(connection: Connection[Any]) -> None:
         demo.make_effects(connection)
     except psycopg.errors.InsufficientPrivilege as error:
         raise PermissionMissing(
-            "the demo keeps the effects of its tasks in a schema holdfast_demo, which the login may not make; "
-            "grant it create on the database, or unset HOLDFAST_DSN to use the embedded PostgreSQL"
+            "the demo keeps the effects of its tasks in a schema holdfast_demo, which the login may not make",
+            next="grant it create on the database, or unset HOLDFAST_DSN to use the embedded PostgreSQL",
         ) from error
 
 

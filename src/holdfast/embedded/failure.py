@@ -12,7 +12,7 @@ QUOTED = 12
 
 def failed(what: str, *, then: str, logs: Iterable[Path] = ()) -> EmbeddedFailed:
     """Build the error from what happened and the next step; the ends of the logs go along as a note."""
-    error = EmbeddedFailed(f"{what}; {then}")
+    error = EmbeddedFailed(what, next=then)
     for log in logs:
         if lines := _tail(log):
             error.add_note("\n".join([f"the end of {log}:", *(f"  | {line}" for line in lines)]))

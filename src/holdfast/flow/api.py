@@ -72,7 +72,11 @@ class Flows:
         key = (namespace, name, version)
         flow = Flow(title, self._app, context, backoff or self.backoff)
         if key in self._flows:
-            raise BadTask(f"flow {name} {version} is defined twice; give one of them another name or version")
+            raise BadTask(
+                f"flow {name} {version} is defined twice",
+                where=name,
+                next="give one of them another name or version",
+            )
         self._flows[key] = flow
         self._app.registry.add_definition(flow.definition)
         return flow
@@ -99,7 +103,9 @@ class Flows:
         if not matches:
             known = ", ".join(" ".join(key) for key in self._flows) or "none"
             wanted = name if version is None else f"{name} {version}"
-            raise BadTask(f"there is no flow {wanted} in namespace {namespace}; defined are: {known}")
+            raise BadTask(
+                f"there is no flow {wanted} in namespace {namespace}", where=wanted, next=f"defined are: {known}"
+            )
         return matches[-1]
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:

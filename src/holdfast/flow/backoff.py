@@ -1,4 +1,4 @@
-"""How long a failed step of a flow waits: what can be configured, the formulas, and the policy it becomes in SQL."""
+"""The waits of failed steps of flows: their settings, their formulas, and the policy in SQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SWITCHES = ("jitter_enabled", "enabled", "monotonic", "bypass")
 
 @dataclass(frozen=True, slots=True)
 class ReenqueueDelays:
-    """When a task is looked at again, in seconds, by what its steps are doing."""
+    """The seconds until the next pass over a task, by its execution status."""
 
     has_ready_steps: float = 0
     waiting_for_dependencies: float = 45
@@ -40,9 +40,9 @@ class Backoff:
     """How failed steps are spread over time, in seconds; frozen, so that flows may share one.
 
     After failure n the wait is the nth of `default_backoff_seconds`, beyond them n ^ `backoff_multiplier` in whole
-    seconds, at most `max_backoff_seconds`, which bounds a Retry-After too; then up to `jitter_max_percentage` more or
-    less of it. With `monotonic` no wait is shorter than the one before it. Not `enabled`: the database's own 2, 4, 8, …
-    30 seconds. `bypass` waits for nothing: for tests.
+    seconds. It is at most `max_backoff_seconds`, which also bounds a Retry-After, and varies by up to
+    `jitter_max_percentage`. With `monotonic` no wait is shorter than the one before it. Without `enabled` the database
+    waits 2, 4, 8, … 30 seconds. `bypass` removes all waits, for tests.
     """
 
     default_backoff_seconds: Sequence[float] = (1, 2, 4, 8, 16, 32)
@@ -64,7 +64,7 @@ class Backoff:
             _warn_of_shrinking(self)
 
     def calculate_backoff_seconds(self, attempt_number: int, chance: float | None = None) -> float:
-        """Tell the wait after a failure, as the database has it; `chance`, from 0 up to 1, is drawn unless given."""
+        """Return the wait after a failure, as the database computes it; `chance`, from 0 to 1, is drawn by default."""
         if attempt_number <= 0 or self.bypass:
             return 0
         if not self.enabled:
@@ -74,7 +74,7 @@ class Backoff:
         return float(_spread(wait, self.jitter, drawn) if self.jitter else wait)
 
     def base_backoff_seconds(self, attempt_number: int) -> Decimal:
-        """Tell the wait before jitter."""
+        """Return the wait before jitter."""
         listed = self.default_backoff_seconds
         if attempt_number <= len(listed):
             wait = _exact(listed[attempt_number - 1])
@@ -85,9 +85,9 @@ class Backoff:
         return min(wait, _exact(self.max_backoff_seconds))
 
     def reenqueue_delay(self, status: str, earliest_retry_in: float | None = None) -> float:
-        """Tell in how many seconds a task of that execution status is looked at again.
+        """Return the seconds until the next pass over a task of this execution status.
 
-        `earliest_retry_in`: seconds until the first of its failed steps may be tried again, where one waits for that.
+        `earliest_retry_in`: seconds until the first of its failed steps is retried, if one waits.
         """
         delays = self.reenqueue_delays
         match status:
@@ -105,33 +105,37 @@ class Backoff:
 
     @property
     def jitter(self) -> float:
-        """The share that a wait may be longer or shorter by."""
+        """The share by which a wait may vary."""
         return self.jitter_max_percentage if self.jitter_enabled else 0
 
 
 @dataclass(frozen=True, slots=True)
 class StepRetry:
-    """How failures of a flow's step are tried again: executions in all, and the waits between them."""
+    """How a flow's step is retried: the number of executions, and the waits between them."""
 
-    limit: int = 3  # 0 counts as 1: what is planned is tried
+    limit: int = 3  # 0 counts as 1: a planned step is executed
     backoff: Backoff = field(default_factory=Backoff)
     retryable: bool = True
 
     def __post_init__(self) -> None:
         if not _is_count(self.limit):
-            raise BadTask(f"a retry limit of {self.limit!r} counts no executions; take 3 for three of them")
-        given: Any = self.backoff
-        if not isinstance(given, Backoff):
-            raise BadTask(f"a backoff of {given!r} is none; take Backoff(max_backoff_seconds=60), say")
+            raise BadTask(
+                f"a retry limit of {self.limit!r} counts no executions", where="retry", next="take 3 for three of them"
+            )
+        backoff: Any = self.backoff
+        if not isinstance(backoff, Backoff):
+            raise BadTask(
+                f"a backoff of {backoff!r} is none", where="backoff", next="take Backoff(max_backoff_seconds=60), say"
+            )
         self.definition("")  # so that a list that would be too long is refused here
 
     @property
     def tries(self) -> int:
-        """How often it is executed at most."""
+        """The highest number of executions."""
         return max(1, self.limit) if self.retryable else 1
 
     def definition(self, policy: str) -> Call[None]:
-        """Say it to the database under a name."""
+        """Return the call that defines it in the database under a name."""
         backoff, limit = self.backoff, max(1, self.limit)
         server = timedelta(seconds=0 if backoff.bypass else backoff.max_backoff_seconds)
         if backoff.bypass or not backoff.enabled:
@@ -151,7 +155,7 @@ class StepRetry:
         return replace(self, backoff=replace(self.backoff, bypass=True))
 
     def _waits(self) -> list[timedelta]:
-        """List the waits that the power law does not give: beyond the list too, until it is past the list's longest."""
+        """List the waits that differ from the power law, until it exceeds the longest of them."""
         backoff = self.backoff
         listed = backoff.default_backoff_seconds
         if not backoff.monotonic or not listed:
@@ -163,8 +167,12 @@ class StepRetry:
                 break
             if failure > LONGEST_LIST:
                 raise BadTask(
-                    f"monotonic: {self.limit} executions by a backoff_multiplier of {backoff.backoff_multiplier} need "
-                    f"more than {LONGEST_LIST} waits; take a larger backoff_multiplier or a lower limit"
+                    (
+                        f"monotonic: {self.limit} executions by a backoff_multiplier of {backoff.backoff_multiplier} "
+                        f"need more than {LONGEST_LIST} waits"
+                    ),
+                    where="backoff_multiplier",
+                    next="take a larger backoff_multiplier or a lower limit",
                 )
             waits.append(timedelta(seconds=float(backoff.base_backoff_seconds(failure))))
         return waits
@@ -180,7 +188,7 @@ def _whole_power(attempt_number: int, multiplier: float) -> Decimal:
 
 
 def _spread(wait: Decimal, jitter: float, chance: float) -> Decimal:
-    """Move a wait up or down by chance: whole seconds by whole ones, others by milliseconds; none below a second."""
+    """Vary a wait by chance: whole seconds by whole seconds, others by milliseconds; never below a second."""
     with localcontext(prec=60):
         share = Decimal(str(jitter))
         if wait == int(wait) and wait >= 1:
@@ -191,44 +199,58 @@ def _spread(wait: Decimal, jitter: float, chance: float) -> Decimal:
         return max(Decimal(int(wait >= 1)), Decimal(int(moved * 1000)) / 1000)
 
 
-def _check(given: Backoff) -> None:
-    listed: Any = given.default_backoff_seconds
+def _check(backoff: Backoff) -> None:
+    listed: Any = backoff.default_backoff_seconds
     if isinstance(listed, str) or not isinstance(listed, Sequence) or len(listed) > LONGEST_LIST:
-        raise BadTask(f"default_backoff_seconds is no list of at most {LONGEST_LIST} numbers; take [1, 2, 4], say")
+        raise BadTask(
+            f"default_backoff_seconds is no list of at most {LONGEST_LIST} numbers",
+            where="default_backoff_seconds",
+            next="take [1, 2, 4], say",
+        )
     for place, seconds in enumerate(listed):
         _check_number(f"default_backoff_seconds[{place}]", seconds)
     for name in ("max_backoff_seconds", "default_reenqueue_delay", "buffer_seconds"):
-        _check_number(name, getattr(given, name))
-    if given.max_backoff_seconds == 0:
-        raise BadTask("max_backoff_seconds of 0 would let nothing wait; take bypass=True for tests, else a longer one")
-    _check_number("backoff_multiplier", given.backoff_multiplier, most=100)
-    _check_number("jitter_max_percentage", given.jitter_max_percentage, most=1)
-    if not isinstance(given.reenqueue_delays, ReenqueueDelays):
-        raise BadTask("reenqueue_delays is no ReenqueueDelays; take ReenqueueDelays(processing=5)")
+        _check_number(name, getattr(backoff, name))
+    if backoff.max_backoff_seconds == 0:
+        raise BadTask(
+            "max_backoff_seconds of 0 would let nothing wait",
+            where="max_backoff_seconds",
+            next="take bypass=True for tests, else a longer one",
+        )
+    _check_number("backoff_multiplier", backoff.backoff_multiplier, most=100)
+    _check_number("jitter_max_percentage", backoff.jitter_max_percentage, most=1)
+    if not isinstance(backoff.reenqueue_delays, ReenqueueDelays):
+        raise BadTask(
+            "reenqueue_delays is no ReenqueueDelays",
+            where="reenqueue_delays",
+            next="take ReenqueueDelays(processing=5)",
+        )
     for name in _SWITCHES:
-        if not isinstance(getattr(given, name), bool):
-            raise BadTask(f"{name} of {getattr(given, name)!r} is neither on nor off; take True or False")
+        if not isinstance(getattr(backoff, name), bool):
+            raise BadTask(
+                f"{name} of {getattr(backoff, name)!r} is neither on nor off", where=name, next="take True or False"
+            )
 
 
-def _is_count(given: Any) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**31
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
-def _check_number(name: str, given: Any, *, most: float = LONGEST_SECONDS) -> None:
-    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    if not is_number or not 0 <= given <= most:
-        raise BadTask(f"{name} of {given!r} makes no sense; take a number from 0 to {most}")
+def _check_number(name: str, value: Any, *, most: float = LONGEST_SECONDS) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= most:
+        raise BadTask(f"{name} of {value!r} makes no sense", where=name, next=f"take a number from 0 to {most}")
 
 
-def _warn_of_shrinking(given: Backoff) -> None:
-    listed = len(given.default_backoff_seconds)
+def _warn_of_shrinking(backoff: Backoff) -> None:
+    listed = len(backoff.default_backoff_seconds)
     if listed == 0:
         return
-    last, beyond = given.base_backoff_seconds(listed), given.base_backoff_seconds(listed + 1)
+    last, beyond = backoff.base_backoff_seconds(listed), backoff.base_backoff_seconds(listed + 1)
     if beyond < last:
         warnings.warn(
             f"after {listed} failures the wait shrinks from {last} s to {beyond} s, "
-            f"{listed + 1} to the power of a backoff_multiplier of {given.backoff_multiplier}; "
+            f"{listed + 1} to the power of a backoff_multiplier of {backoff.backoff_multiplier}; "
             "take a larger backoff_multiplier, a longer default_backoff_seconds, or monotonic=True",
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""One Python function for each SQL function of the schema `flow` that Python uses, giving a Call."""
+"""One Python function per SQL function of the schema `flow` that Python calls; each returns a Call."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from holdfast.handlers.inputs import Wish
 from holdfast.kernel.arrays import Bigints
 from holdfast.kernel.call import Call
 from holdfast.kernel.finite import jsonb
 from holdfast.models import CompletedInput, Json, RunOutcome
 
+if TYPE_CHECKING:
+    from holdfast.handlers.inputs import Wish
+
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """How a step of a task stands and what it gave; the outcome is None while it is not over."""
+    """The state and the result of a step; its outcome is None until it ends."""
 
     step_id: int
     name: str
@@ -32,7 +34,7 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TouchedTask:
-    """A task of steps that a worker took: of each step what it is called, and the worker's moves of the task itself."""
+    """A task of steps that a worker claimed: the names of the steps, and the worker's moves of the task."""
 
     task_id: UUID
     name: str
@@ -44,7 +46,7 @@ class TouchedTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Where a task stands: its steps counted, what that comes to and what is to be done."""
+    """The execution context of a task: the counts of its steps, its status and the recommended action."""
 
     task_id: UUID
     name: str
@@ -67,7 +69,7 @@ class TaskContext:
 
 @dataclass(frozen=True, slots=True)
 class StepReadiness:
-    """How a step stands, and whether a claim would take it now."""
+    """The state of a step, and whether a claim would take it now."""
 
     step_id: int
     task_id: UUID
@@ -93,7 +95,7 @@ class StepReadiness:
 
 @dataclass(frozen=True, slots=True)
 class SettledTask:
-    """Where a task stands by a settle: its context, when that was read, and what is told of a TouchedTask."""
+    """A task after a settle: its execution context, when that was read, and the fields of a TouchedTask."""
 
     task_id: UUID
     name: str
@@ -140,7 +142,7 @@ def define_flow(
     description: str | None = None,
     context_schema: dict[str, Any] | None = None,
 ) -> Call[None]:
-    """Say what a flow looks like."""
+    """Define a flow."""
     schema = None if context_schema is None else Jsonb(context_schema)
     title = {"name": name, "namespace": namespace, "version": version, "description": description}
     return Call(
@@ -177,14 +179,14 @@ def start_task(
     skip: Sequence[str] = (),
     about: dict[str, Any] | None = None,
 ) -> Call[UUID]:
-    """Start a task by the definition that a worker said last."""
+    """Start a task by the latest registered definition."""
     title = {"name": name, "namespace": namespace, "version": version, "key": key, "tenant": tenant}
     given = {"context": jsonb({} if context is None else context), "skip": list(skip), "about": jsonb(about or {})}
     return Call("start_task", UUID, {**title, **given}, schema="flow")
 
 
 def step_surroundings(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[CompletedInput]:
-    """Ask for what handlers want beside a step's own input."""
+    """Read the arguments of handlers that are not in the step's own input."""
     of_steps, arguments, names, sources = zip(*wishes, strict=True) if wishes else ((), (), (), ())
     asked = {"arguments": list(arguments), "names": list(names), "sources": list(sources)}
     ids = {"step_ids": Bigints(step_ids), "of_steps": Bigints(of_steps)}
@@ -192,18 +194,18 @@ def step_surroundings(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[C
 
 
 def step_outcomes(task_id: UUID, names: Sequence[str] | None = None) -> Call[StepOutcome]:
-    """See how the steps of a task stand, and what they gave."""
+    """Read the states and results of a task's steps."""
     named = None if names is None else list(names)
     return Call("step_outcomes", StepOutcome, {"task_id": task_id, "names": named}, schema="flow", is_read=True)
 
 
 def task_context(task_id: UUID) -> Call[TaskContext]:
-    """See where a task stands."""
+    """Read the execution context of a task."""
     return Call("get_task_execution_context", TaskContext, {"task_id": task_id}, schema="flow", is_read=True)
 
 
 def step_readiness(task_id: UUID, step_ids: Sequence[int] | None = None) -> Call[StepReadiness]:
-    """See which steps of a task are ready."""
+    """Read which steps of a task are ready."""
     named = None if step_ids is None else Bigints(step_ids)
     return Call(
         "get_step_readiness_status", StepReadiness, {"task_id": task_id, "step_ids": named}, schema="flow", is_read=True
@@ -211,25 +213,25 @@ def step_readiness(task_id: UUID, step_ids: Sequence[int] | None = None) -> Call
 
 
 def touched_tasks(worker: str, step_ids: Sequence[int]) -> Call[TouchedTask]:
-    """Ask which tasks steps are of that a worker took."""
+    """Read the tasks of steps that a worker claimed."""
     return Call(
         "touched_tasks", TouchedTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow", is_read=True
     )
 
 
 def settled_tasks(worker: str, step_ids: Sequence[int]) -> Call[SettledTask]:
-    """Ask where the tasks of steps stand that a worker settled."""
+    """Read the tasks of steps that a worker settled."""
     return Call(
         "settled_tasks", SettledTask, {"worker": worker, "step_ids": Bigints(step_ids)}, schema="flow", is_read=True
     )
 
 
 def closed_tasks(worker: str, step_ids: Sequence[int]) -> Call[ClosedTask]:
-    """Ask which tasks of steps that a worker settled are over."""
+    """Read which tasks of steps that a worker settled have ended."""
     arguments = {"worker": worker, "step_ids": Bigints(step_ids)}
     return Call("closed_tasks", ClosedTask, arguments, schema="flow", is_read=True)
 
 
 def retry_from(step_id: int, reason: str | None = None) -> Call[UUID]:
-    """Do a step of a finished task again, and all that waits for it, in a new task."""
+    """Repeat a step of a finished task, and all that wait for it, in a new task."""
     return Call("retry_from", UUID, {"step_id": step_id, "reason": reason}, schema="flow")

@@ -56,9 +56,12 @@ class Fields:
             return
         if hint is not Any and hint != other.hint:
             raise BadTask(
-                f"{self._flow}: {name} of the context is {_type_name(other.hint)} in step {other.step} "
-                f"and {_type_name(hint)} in step {step}; take one type, or another name if it is the "
-                f"result of a step that {step} waits for"
+                (
+                    f"{self._flow}: {name} of the context is {_type_name(other.hint)} in step {other.step} "
+                    f"and {_type_name(hint)} in step {step}"
+                ),
+                where=name,
+                next=(f"take one type, or another name if it is the result of a step that {step} waits for"),
             )
         if is_required and not other.is_required:
             self._fields[name] = replace(other, is_required=True)
@@ -80,8 +83,9 @@ class Typed:
             self._adapter: TypeAdapter[Any] = TypeAdapter(hint)
         except PydanticSchemaGenerationError as error:
             raise BadTask(
-                f"the context of flow {flow} cannot travel as JSON: {str(error).splitlines()[0]}; "
-                "take a pydantic model, a dataclass or plain JSON types"
+                f"the context of flow {flow} cannot travel as JSON: {str(error).splitlines()[0]}",
+                where="context",
+                next="take a pydantic model, a dataclass or plain JSON types",
             ) from error
 
     def write(self, value: Any) -> Json:
@@ -91,13 +95,18 @@ class Typed:
             text = self._adapter.dump_json(checked).decode()
         except ValidationError as error:
             raise InputRefused(
-                f"flow {self._flow} cannot be started with that: {validation_text(error)}; {self._usage()}"
+                f"flow {self._flow} cannot be started with that: {validation_text(error)}",
+                where="context",
+                next=self._usage(),
             ) from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
-            raise InputRefused(f"flow {self._flow}: the context is no JSON: {error}; {self._usage()}") from None
+            raise InputRefused(
+                f"flow {self._flow}: the context is no JSON: {error}", where="context", next=self._usage()
+            ) from None
         if complaint := finite.complaint(self._adapter, checked, text, "context"):
             raise BadInput(
-                f"flow {self._flow} cannot be started: {complaint}; JSON has no such number, pass None or text instead"
+                f"flow {self._flow} cannot be started: {complaint}",
+                next="JSON has no such number, pass None or text instead",
             )
         return Json(text)
 
@@ -131,7 +140,9 @@ def known_fields(schema: Mapping[str, Any]) -> list[str] | None:
 def given_as(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Read a context from a caller's arguments: one value, or its fields by name."""
     if len(args) > 1 or (args and kwargs):
-        raise InputRefused("a flow is started with its whole context, or with the context's fields by name; not both")
+        raise InputRefused(
+            "a flow is started with its whole context, or with the context's fields by name", next="not both"
+        )
     return args[0] if args else dict(kwargs)
 
 

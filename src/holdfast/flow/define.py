@@ -181,7 +181,9 @@ class Flow:
         name = name or str(getattr(function, "__name__", ""))
         check_step_name(self.title.name, name)
         if name in self.nodes:
-            raise BadTask(f"flow {self.title.name} has a step {name} already; give one of them another name")
+            raise BadTask(
+                f"flow {self.title.name} has a step {name} already", where=name, next="give one of them another name"
+            )
         checked = read_options(name, options)
         source = None if each is None else name_of(each)
         awaited = tuple(dict.fromkeys([*names_of(after), *([] if source is None else [source])]))
@@ -189,7 +191,11 @@ class Flow:
         node = Node(name, awaited, checked, limit_of(name, checked), kind, source, inner)
         graph.order(self.title.name, {**self.waits(), name: awaited})
         if "plan" in self.__dict__:
-            raise BadTask(f"flow {self.title.name} was used before its step {name} was added; add all steps first")
+            raise BadTask(
+                f"flow {self.title.name} was used before its step {name} was added",
+                where=name,
+                next="add all steps first",
+            )
         signature = Signature(function)  # before anything is kept: it rejects what cannot be a step
         handlers = self._maker.handlers(node, function)
         for handler in handlers:

@@ -166,12 +166,18 @@ class FlowRun:
 
     def _step(self, step: Any, rows: list[StepOutcome]) -> StepOutcome:
         if not rows:
-            raise NotFound(f"task {self.id} has no step {_name(step)}; its steps: holdfast flow show {self.id}")
+            raise NotFound(
+                f"task {self.id} has no step {_name(step)}",
+                where=_name(step),
+                next=f"its steps: holdfast flow show {self.id}",
+            )
         return rows[0]
 
     def _first(self, rows: list[Row]) -> Row:
         if not rows:
-            raise NotFound(f"there is no task {self.id}; it was pruned, or is another tenant's")
+            raise NotFound(
+                f"there is no task {self.id}", where=str(self.id), next="it was pruned, or is another tenant's"
+            )
         return rows[0]
 
     def _ended(self, result: RunResult, steps: list[StepOutcome]) -> dict[str, Any]:
@@ -179,9 +185,11 @@ class FlowRun:
             case "succeeded":
                 return {step.name: self._typed(step) for step in steps}
             case "cancelled":
-                raise RunCancelled(f"task {self.id} was cancelled; see why: holdfast flow show {self.id}")
+                raise RunCancelled(
+                    f"task {self.id} was cancelled", where=str(self.id), next=f"see why: holdfast flow show {self.id}"
+                )
             case _:
-                raise RunFailed(f"task {self.id} failed: {_causes(steps)}; {self._next(steps)}")
+                raise RunFailed(f"task {self.id} failed: {_causes(steps)}", where=str(self.id), next=self._next(steps))
 
     def _next(self, steps: list[StepOutcome]) -> str:
         """Return the next step for the user: a cancelled step is final, and is repeated in a new task."""

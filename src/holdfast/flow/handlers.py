@@ -97,8 +97,12 @@ class Maker:
             self.fields.add(node.name, parameter, hint)
         elif self._known is not None and name not in self._known and parameter.default is parameter.empty:
             raise BadTask(
-                f"step {node.name} of flow {self._title.name} takes {name}, which is neither a step that it waits for "
-                f"nor a field of the context (it has: {', '.join(self._known) or 'none'}); name one, or give a default"
+                (
+                    f"step {node.name} of flow {self._title.name} takes {name}, which is neither a step that it waits "
+                    f"for nor a field of the context (it has: {', '.join(self._known) or 'none'})"
+                ),
+                where=name,
+                next="name one, or give a default",
             )
         return Want(name, "context", name)
 
@@ -112,7 +116,8 @@ class Maker:
         except ValidationError as error:
             raise BadTask(
                 f"step {node.name} of flow {self._title.name}: its config is not what its function takes: "
-                f"{validation_text(error)}"
+                f"{validation_text(error)}",
+                where="config",
             ) from None
         return {CONFIG: config}
 
@@ -120,11 +125,19 @@ class Maker:
         named = Parameters(function).named
         if node.each is not None and wrappers.ITEM not in named:
             raise BadTask(
-                f"step {node.name} of flow {self._title.name} runs once for each item of {node.each} and takes none of "
-                f"them; give it a parameter called {wrappers.ITEM}"
+                (
+                    f"step {node.name} of flow {self._title.name} runs once for each item of {node.each} and takes "
+                    "none of them"
+                ),
+                where=node.name,
+                next=f"give it a parameter called {wrappers.ITEM}",
             )
         if ours := [name for name in named if name.startswith(OURS)]:
-            raise BadTask(f"step {node.name}: names that begin with {OURS} are ours; call {ours[0]} otherwise")
+            raise BadTask(
+                f"step {node.name}: names that begin with {OURS} are ours",
+                where=ours[0],
+                next=f"call {ours[0]} otherwise",
+            )
 
     def _check_may_be_none(self, node: Node, parent: str, hint: Any) -> None:
         if not self._nodes[parent].may_be_skipped:
@@ -133,8 +146,9 @@ class Maker:
             TypeAdapter(hint).validate_python(None)
         except ValidationError:
             raise BadTask(
-                f"step {node.name} of flow {self._title.name} takes the result of {parent}, which may be skipped; "
-                f"annotate it so that None may come: {parent}: … | None"
+                f"step {node.name} of flow {self._title.name} takes the result of {parent}, which may be skipped",
+                where=node.name,
+                next=f"annotate it so that None may come: {parent}: … | None",
             ) from None
 
 

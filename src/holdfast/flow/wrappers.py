@@ -41,8 +41,8 @@ class Parameters:
             hints = get_type_hints(function, include_extras=True)
         except (NameError, TypeError, AttributeError) as error:
             raise BadTask(
-                f"an annotation of {getattr(function, '__qualname__', function)} cannot be read: {error}; "
-                "import what it names at the top of the module, not under TYPE_CHECKING"
+                f"an annotation of {getattr(function, '__qualname__', function)} cannot be read: {error}",
+                next="import what it names at the top of the module, not under TYPE_CHECKING",
             ) from error
         taken = inspect.signature(function).parameters
         self.ctx_name = next((name for name in taken if hints.get(name) is Ctx), None)
@@ -81,7 +81,9 @@ def conditional(function: Callable[..., Any], condition: Callable[..., Any], ste
     """Run a function only when a condition over its step's arguments holds; otherwise skip the step."""
     if inspect.iscoroutinefunction(condition):
         raise BadTask(
-            f"step {step}: `when` is async; a condition only looks at what it is given, so make it a plain def"
+            f"step {step}: `when` is async",
+            where="when",
+            next="a condition only looks at what it is given, so make it a plain def",
         )
     Signature(condition)  # refuses what cannot be called by names
     own, of_condition = Parameters(function), Parameters(condition)

@@ -162,5 +162,7 @@ class Ctx:
     def _lost(self) -> None:
         self.tell_to_stop("its lease is lost")
         raise LeaseLost(
-            f"step {self.step_id} is no longer held under lease {self.lease_id}: {self._stop}; stop working on it"
+            f"step {self.step_id} is no longer held under lease {self.lease_id}: {self._stop}",
+            where=str(self.step_id),
+            next="stop working on it",
         )

@@ -52,15 +52,19 @@ class Signature:
             n for n, p in self._signature.parameters.items() if n != self.ctx_name and p.kind is not p.KEYWORD_ONLY
         ]
         if len(args) > len(names):
-            raise InputRefused(f"{self._name} was given {len(args)} arguments; {self.usage()}")
+            raise InputRefused(f"{self._name} was given {len(args)} arguments", next=self.usage())
         arguments = dict(zip(names, args, strict=False))
         if twice := arguments.keys() & kwargs.keys():
-            raise InputRefused(f"{self._name} got {', '.join(sorted(twice))} twice; name it or place it, not both")
+            raise InputRefused(
+                f"{self._name} got {', '.join(sorted(twice))} twice",
+                where=", ".join(sorted(twice)),
+                next="name it or place it, not both",
+            )
         try:
             checked: dict[str, Any] = self._arguments.validate_python({**arguments, **kwargs})
         except ValidationError as error:
             raise InputRefused(
-                f"{self._name} cannot be started with that: {validation_text(error)}; {self.usage()}"
+                f"{self._name} cannot be started with that: {validation_text(error)}", next=self.usage()
             ) from None
         return checked
 
@@ -69,10 +73,10 @@ class Signature:
         try:
             text = self._arguments.dump_json(checked).decode()
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
-            raise InputRefused(f"{self._name}: the arguments are no JSON: {error}; {self.usage()}") from None
+            raise InputRefused(f"{self._name}: the arguments are no JSON: {error}", next=self.usage()) from None
         if said := finite.complaint(self._arguments, checked, text, "input"):
             raise BadInput(
-                f"{self._name} cannot be started: {said}; JSON has no such number, pass None or text instead"
+                f"{self._name} cannot be started: {said}", next="JSON has no such number, pass None or text instead"
             )
         return Json(text)
 
@@ -109,8 +113,9 @@ class Signature:
             return self._result.validate_json(json.dumps(stored))  # a strict type takes dates as text from JSON only
         except ValidationError as error:
             raise ResultMismatch(
-                f"the stored result of {place} does not fit the return type of {self._name}: {validation_text(error)}; "
-                "other code or a person stored it: mend the annotation, or resolve the step with a result that fits"
+                f"the stored result of {place} does not fit the return type of {self._name}: {validation_text(error)}",
+                where=place,
+                next="other code or a person stored it: mend the annotation, or resolve the step with one that fits",
             ) from error
 
     def usage(self) -> str:
@@ -123,14 +128,14 @@ class Signature:
             return get_type_hints(function, include_extras=True)
         except (NameError, TypeError, AttributeError) as error:
             raise BadTask(
-                f"an annotation of {self._name} cannot be read: {error}; "
-                "import what it names at the top of the module, not under TYPE_CHECKING"
+                f"an annotation of {self._name} cannot be read: {error}",
+                next="import what it names at the top of the module, not under TYPE_CHECKING",
             ) from error
 
     def _find_ctx(self, hints: dict[str, Any]) -> str | None:
         named = [name for name in self._signature.parameters if hints.get(name) is Ctx]
         if len(named) > 1:
-            raise BadTask(f"{self._name} takes two contexts, {' and '.join(named)}; take one away")
+            raise BadTask(f"{self._name} takes two contexts, {' and '.join(named)}", next="take one away")
         return named[0] if named else None
 
     def _arguments_type(self, hints: dict[str, Any]) -> Any:
@@ -140,8 +145,9 @@ class Signature:
                 continue
             if parameter.kind in _REFUSED_KINDS:
                 raise BadTask(
-                    f"{self._name}: the parameter {name} {_REFUSED_KINDS[parameter.kind]}; "
-                    "inputs are JSON objects, so give each argument a name of its own"
+                    f"{self._name}: the parameter {name} {_REFUSED_KINDS[parameter.kind]}",
+                    where=name,
+                    next="inputs are JSON objects, so give each argument a name of its own",
                 )
             hint = hints.get(name, Any)
             fields[name] = hint if parameter.default is parameter.empty else NotRequired[hint]
@@ -154,17 +160,21 @@ class Signature:
             return TypeAdapter(hint)
         except PydanticSchemaGenerationError as error:
             raise BadTask(
-                f"{self._name} has a type that cannot travel as JSON: {str(error).splitlines()[0]}; "
-                "take a pydantic model, a dataclass or plain JSON types"
+                f"{self._name} has a type that cannot travel as JSON: {str(error).splitlines()[0]}",
+                next="take a pydantic model, a dataclass or plain JSON types",
             ) from error
 
 
 def _check(function: Callable[..., Any]) -> None:
     """Refuse what cannot be a handler, whatever its annotations say."""
     if not inspect.isroutine(function) or not hasattr(function, "__qualname__"):
-        raise BadTask(f"{function!r} is no function; write @hf.task, or @hf.task(name=…), above a def")
+        raise BadTask(f"{function!r} is no function", next="write @hf.task, or @hf.task(name=…), above a def")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise BadTask(f"{function.__qualname__} is a generator; return a value instead of yielding several")
+        raise BadTask(
+            f"{function.__qualname__} is a generator",
+            where=function.__qualname__,
+            next="return a value instead of yielding several",
+        )
 
 
 def validation_text(error: ValidationError) -> str:

@@ -62,7 +62,7 @@ class Transaction:
     def settle(self, settlement: Settlement) -> SettledStep:
         """Settle the step in the same transaction, and commit; a lost lease undoes it all."""
         if self._sync is None:
-            raise NotOpened("ctx.transaction() was not entered; write `with ctx.transaction() as tx:`")
+            raise NotOpened("ctx.transaction() was not entered", next="write `with ctx.transaction() as tx:`")
         try:
             with _answered(self._sync, self._connections.deadline):
                 settled = db.run(self._sync, self._settle(settlement))
@@ -79,7 +79,7 @@ class Transaction:
     async def asettle(self, settlement: Settlement) -> SettledStep:
         """The async twin of `settle`."""
         if self._async is None:
-            raise NotOpened("ctx.transaction() was not entered; write `async with ctx.transaction() as tx:`")
+            raise NotOpened("ctx.transaction() was not entered", next="write `async with ctx.transaction() as tx:`")
         try:
             with _answered(self._async, self._connections.deadline):
                 settled = await db.arun(self._async, self._settle(settlement))
@@ -138,8 +138,14 @@ def _check(settlement: Settlement, settled: list[SettledStep]) -> None:
     """Refuse to commit unless the step goes on by it."""
     if not settled:
         raise LeaseLost(
-            f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}: "
-            "nothing of its transaction was committed; stop working on it"
+            (
+                f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}: "
+                "nothing of its transaction was committed"
+            ),
+            where=str(settlement.step_id),
+            next="stop working on it",
         )
     if settled[0].event not in {"succeeded", "continued"}:
-        raise ResultTooLarge("the result or cursor has more than 1048576 bytes; keep it elsewhere and give where it is")
+        raise ResultTooLarge(
+            "the result or cursor has more than 1048576 bytes", next="keep it elsewhere and give where it is"
+        )

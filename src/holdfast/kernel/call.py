@@ -52,19 +52,19 @@ class Call(Generic[Row]):
     schema: LiteralString = "holdfast"  # or a face's own
     is_read: bool = False  # it changes nothing: an answer that is lost leaves nothing to wonder about
 
-    def misfit(self) -> str | None:
-        """Name an argument of the wrong type; the database only reports that no function takes it."""
+    def misfit(self) -> tuple[str, str] | None:
+        """Name an argument of the wrong type, and the fault; the database only reports that no function takes it."""
         for name, given in self.arguments.items():
             if given is None:
                 continue
             words, expected = _EXPECTED.get(name, ("", object))
             if not _is(given, expected):
-                return f"{name} must be {words}, got {given!r}"
+                return name, f"{name} must be {words}, got {given!r}"
             if name in _EXPECTED_ITEMS and isinstance(given, list):
                 words, expected = _EXPECTED_ITEMS[name]
                 for item in given:
                     if not _is(item, expected):
-                        return f"{name} must be a list of {words}, got {item!r} in it"
+                        return name, f"{name} must be a list of {words}, got {item!r} in it"
         return None
 
 
@@ -90,7 +90,9 @@ def pauses(timeout: Span | None, what: str) -> Iterator[float]:
         if until is not None and time.monotonic() >= until:
             number = what.rpartition(" ")[2]
             raise WaitTimedOut(
-                f"{what} is not over after {span(timeout or 0)}; it goes on: holdfast runs watch {number}"
+                f"{what} is not over after {span(timeout or 0)}",
+                where=number,
+                next=f"it goes on: holdfast runs watch {number}",
             )
         pause = min(LAST_LOOK, pause * 1.5)
 
@@ -110,26 +112,30 @@ def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -
     for what, given in names:
         reason = None if given is None else problem(what, given, longest)
         if reason is not None:
-            raise BadInput(reason)
+            raise BadInput(reason, where=what)
 
 
 def check_tenant(given: Any) -> None:
     """Refuse what is not the name of one tenant."""
     check_names([("tenant", "" if given is None else given)])
     if given == "*":
-        raise BadInput("tenant must be one tenant, got *, which stands for all")
+        raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant")
 
 
 def check_priority(given: Any) -> None:
     """Refuse what is not a priority."""
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= 9:
-        raise BadInput(f"priority must be a whole number from 0 to 9, got {given!r}; use 9 for the most urgent")
+        raise BadInput(
+            f"priority must be a whole number from 0 to 9, got {given!r}",
+            where="priority",
+            next="use 9 for the most urgent",
+        )
 
 
 def check_due(given: Any) -> None:
     """Refuse what is not a point in time."""
     if given is not None and not isinstance(given, datetime):
-        raise BadInput(f"due_at must be a datetime, got {given!r}")
+        raise BadInput(f"due_at must be a datetime, got {given!r}", where="due_at")
 
 
 def _is(given: Any, expected: type) -> bool:

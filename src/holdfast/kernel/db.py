@@ -34,13 +34,13 @@ _ENDINGS = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P
 _CONNECTION = "08"  # the class of SQLSTATEs; poolers use it for all that they refuse
 _STARTS = frozenset({"start_task", "start_tasks", "start_run", "initialize_task", "take_staged"})
 # The database does not tell which row: under row-level security it keeps the detail to itself.
-_CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str]] = {
-    "run_step_names": (errors.BadInput, "two steps of the run would have one name; a name stands once in a run"),
-    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over; wait for it, or take another key"),
-    "due_in_a_year_of_four_digits": (errors.BadInput, "the due time is out of reach; name one from 1900 to 9998"),
-    "steps_pkey": (errors.BadInput, "a step has that id already; take ids from holdfast.reserve_step_ids()"),
-    "known_worker_state": (errors.BadInput, "a worker has no such state; leave it out, or name one such as polling"),
-    "waits_for_another": (errors.CycleFound, "a step would wait for itself; take that edge away"),
+_CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str, str]] = {
+    "run_step_names": (errors.BadInput, "two steps of the run would have one name", "a name stands once in a run"),
+    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over", "wait for it, or take another key"),
+    "due_in_a_year_of_four_digits": (errors.BadInput, "the due time is out of reach", "name one from 1900 to 9998"),
+    "steps_pkey": (errors.BadInput, "a step has that id already", "take ids from holdfast.reserve_step_ids()"),
+    "known_worker_state": (errors.BadInput, "a worker has no such state", "leave it out, or name one such as polling"),
+    "waits_for_another": (errors.CycleFound, "a step would wait for itself", "take that edge away"),
 }
 _BAD_INPUT = (
     psycopg.DataError,  # out of range, no JSON, no such date, NUL
@@ -126,17 +126,17 @@ def unanswered(call: Call[Any], error: BaseException) -> errors.DatabaseError:
 
 def gone(error: BaseException, what: str = "the database went away") -> errors.Unreachable:
     """Say that a connection is gone and nothing was done by it."""
-    return errors.Unreachable(f"{what}: {_line(error)}; see that the server runs, and try again")
+    return errors.Unreachable(f"{what}: {_line(error)}", next="see that the server runs, and try again")
 
 
 def unknown(error: BaseException, place: str, then: str) -> errors.CommitUnknown:
     """Say that the answer to a write was lost, and how to go on."""
-    return errors.CommitUnknown(f"{place} was not answered, so it may have been done or not: {_line(error)}; {then}")
+    return errors.CommitUnknown(f"{place} was not answered, so it may have been done or not: {_line(error)}", next=then)
 
 
 def gave_up(error: psycopg.Error) -> errors.DatabaseError:
     """Describe an error that the server gave for no fault of the call."""
-    return errors.DatabaseError(f"the database gave up: {_message_and_hint(error)}; try again when it has less to do")
+    return errors.DatabaseError(f"the database gave up: {_message(error)}", next="try again when it has less to do")
 
 
 def _repeat(call: Call[Any]) -> str:
@@ -151,8 +151,8 @@ def _repeat(call: Call[Any]) -> str:
 
 
 def _line(error: BaseException) -> str:
-    what, _, _way_on = str(error).rpartition("; ")  # of an error of ours, without its way on
-    return " ".join((what if what and isinstance(error, errors.HoldfastError) else str(error)).split())
+    message = error.what if isinstance(error, errors.HoldfastError) else str(error)
+    return " ".join(message.split())
 
 
 def _statement(call: Call[Any]) -> bytes:
@@ -221,37 +221,37 @@ def translated(call: Call[Any] | None = None) -> Iterator[None]:
             raise
         raise translated_error from error
     except RecursionError as error:
-        raise errors.BadInput("the JSON is nested too deep; flatten it, or keep it elsewhere") from error
+        raise errors.BadInput("the JSON is nested too deep", next="flatten it, or keep it elsewhere") from error
     except UnicodeEncodeError as error:  # a lone surrogate: it has no UTF-8
-        raise errors.BadInput(f"the text cannot be stored: {error.reason}; leave lone surrogates out") from error
+        raise errors.BadInput(f"the text cannot be stored: {error.reason}", next="leave lone surrogates out") from error
 
 
 def _misfit(error: psycopg.Error, call: Call[Any] | None) -> errors.BadInput | None:
     """Tell an argument of the wrong type from a function that is missing: the server has one code for both."""
     is_of_types = isinstance(error, (psycopg.errors.UndefinedFunction, psycopg.DataError)) or error.sqlstate is None
-    reason = call.misfit() if call is not None and is_of_types else None
-    return None if reason is None else errors.BadInput(reason)
+    misfit = call.misfit() if call is not None and is_of_types else None
+    return None if misfit is None else errors.BadInput(misfit[1], where=misfit[0])
 
 
 def translate(error: psycopg.Error) -> errors.HoldfastError | None:
     """Find our error for one of the database's; None where it has none and speaks for itself."""
     leaf = errors.BY_SQLSTATE.get(error.sqlstate or "")
     if leaf is not None:
-        return leaf(_message_and_hint(error))
+        return leaf(_message(error), where=error.diag.column_name, next=error.diag.message_hint)
     match error:
         case psycopg.errors.UntranslatableCharacter() | psycopg.errors.CharacterNotInRepertoire():
             return errors.BadInput(
-                f"the text cannot be stored: {_message_and_hint(error)}; leave NUL and lone surrogates out"
+                f"the text cannot be stored: {_message(error)}", next="leave NUL and lone surrogates out"
             )
         case psycopg.IntegrityError() if error.diag.constraint_name in _CONSTRAINTS:
-            leaf, said = _CONSTRAINTS[error.diag.constraint_name]
-            return leaf(said)
+            leaf, what, then = _CONSTRAINTS[error.diag.constraint_name]
+            return leaf(what, next=then)
         case _ if isinstance(error, _BAD_INPUT):
-            return errors.BadInput(_message_and_hint(error))
+            return errors.BadInput(_message(error), where=error.diag.column_name, next=error.diag.message_hint)
         case psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction() | psycopg.errors.UndefinedTable():
-            return errors.NotMigrated(f"{_message_and_hint(error)}; run `holdfast db migrate`")
+            return errors.NotMigrated(_message(error), next="run `holdfast db migrate`")
         case psycopg.errors.InsufficientPrivilege():
-            return errors.PermissionMissing(f"{_message_and_hint(error)}; grant the login one of the hf_ roles")
+            return errors.PermissionMissing(_message(error), next="grant the login one of the hf_ roles")
     return _trouble_of_the_server(error)
 
 
@@ -259,12 +259,11 @@ def _trouble_of_the_server(error: psycopg.Error) -> errors.DatabaseError | None:
     said = error.diag.message_primary
     match error:
         case psycopg.errors.ReadOnlySqlTransaction():
-            return errors.ReadOnly(f"{said}; name the writer, or all servers and target_session_attrs=read-write")
+            return errors.ReadOnly(said, next="name the writer, or all servers and target_session_attrs=read-write")
         case psycopg.errors.DiskFull():
-            return errors.DiskFull(f"{said}; nothing was changed: make room on the server, and try again")
+            return errors.DiskFull(said, next="nothing was changed: make room on the server, and try again")
     return None
 
 
-def _message_and_hint(error: psycopg.Error) -> str:
-    said = error.diag.message_primary or str(error)
-    return f"{said}; {error.diag.message_hint}" if error.diag.message_hint else said
+def _message(error: psycopg.Error) -> str:
+    return error.diag.message_primary or str(error)

@@ -50,7 +50,7 @@ def _dumps(value: Any) -> str:
         said = complaint_of_json(value, "the value")
         if said is None:
             raise
-        raise BadInput(f"{said}; JSON has no such number, pass None or text instead") from None
+        raise BadInput(said, next="JSON has no such number, pass None or text instead") from None
 
 
 def _kept(adapter: TypeAdapter[Any], text: str) -> set[str]:

@@ -81,7 +81,7 @@ def check(connection: Connection[Any]) -> None:
     done = _applied(connection)
     _check_not_newer(done)
     if set(done) < {m.number for m in sources.migrations()}:
-        raise errors.NotMigrated("the database is not migrated to this release; run `holdfast db migrate`")
+        raise errors.NotMigrated("the database is not migrated to this release", next="run `holdfast db migrate`")
 
 
 def script(*, after: int = 0) -> str:
@@ -107,8 +107,9 @@ def _preflight(connection: Connection[Any]) -> None:
     for schema, owner, clashes in rows:
         objects = f", and in it objects named as ours: {', '.join(clashes)}" if clashes else ""
         raise errors.ForeignSchema(
-            f"Holdfast creates the schema {schema}, but the database has one that belongs to {owner}{objects}; "
-            "rename it, or give Holdfast a database of its own"
+            f"Holdfast creates the schema {schema}, but the database has one that belongs to {owner}{objects}",
+            where=schema,
+            next="rename it, or give Holdfast a database of its own",
         )
     _check_not_newer(_applied(connection))
 
@@ -116,13 +117,16 @@ def _preflight(connection: Connection[Any]) -> None:
 def _check_server(connection: Connection[Any]) -> None:
     if connection.info.server_version < OLDEST:
         said = connection.info.parameter_status("server_version")
-        raise errors.ServerTooOld(f"the server is PostgreSQL {said}; Holdfast needs 15 or later: upgrade the server")
+        raise errors.ServerTooOld(
+            f"the server is PostgreSQL {said}", next="Holdfast needs 15 or later: upgrade the server"
+        )
 
 
 def _check_not_newer(done: list[int]) -> None:
     if max(done, default=0) > code_version():
         raise errors.SchemaTooNew(
-            f"the database is at schema {max(done)}, this code knows {code_version()}; upgrade the holdfast package"
+            f"the database is at schema {max(done)}, this code knows {code_version()}",
+            next="upgrade the holdfast package",
         )
 
 
@@ -134,8 +138,11 @@ def make_roles(connection: Connection[Any]) -> None:
             connection.execute(sources.roles())
     except psycopg.errors.InsufficientPrivilege as error:
         raise errors.PermissionMissing(
-            f"the login may not make Holdfast's roles: {error.diag.message_primary}; use a login with CREATEROLE that "
-            "owns the database, or have an administrator run the output of `holdfast db migrate --sql`"
+            f"the login may not make Holdfast's roles: {error.diag.message_primary}",
+            next=(
+                "use a login with CREATEROLE that "
+                "owns the database, or have an administrator run the output of `holdfast db migrate --sql`"
+            ),
         ) from error
 
 
@@ -190,7 +197,7 @@ def _in_transaction(connection: Connection[Any], attempt: Callable[[], bool]) ->
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if left == 0:
                 raise errors.DatabaseError(
-                    "a lock on Holdfast's tables was not to be had; end long transactions and migrate again"
+                    "a lock on Holdfast's tables was not to be had", next="end long transactions and migrate again"
                 ) from error
             time.sleep(0.1)
     raise AssertionError("not reached")
@@ -203,7 +210,8 @@ def _applied(connection: Connection[Any]) -> list[int]:
         return [number for (number,) in connection.execute("select number from holdfast.migrations order by number")]
     except psycopg.errors.InsufficientPrivilege as error:
         raise errors.PermissionMissing(
-            f"the login may not read Holdfast's tables: {error.diag.message_primary}; grant it one of the hf_ roles"
+            f"the login may not read Holdfast's tables: {error.diag.message_primary}",
+            next="grant it one of the hf_ roles",
         ) from error
 
 

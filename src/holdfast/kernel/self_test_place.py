@@ -111,7 +111,7 @@ def locked(dsn: str) -> Iterator[None]:
     with connect(dsn) as connection, connection.transaction():
         connection.execute(WITHOUT_END)
         if connection.execute(f"select pg_try_advisory_xact_lock({SELF_TEST_LOCK})").fetchone() != (True,):
-            raise SelfTestRuns("a self-test is under way in this database; wait for its end, a minute or two")
+            raise SelfTestRuns("a self-test is under way in this database", next="wait for its end, a minute or two")
         yield
 
 
@@ -135,10 +135,10 @@ def make(connection: Connection[Any], name: str) -> None:
             record = sql.SQL("insert into {}.found_before values (%s, %s, %s, %s, %s, %s)")
             connection.execute(record.format(sql.Identifier(name)), found)
     except (psycopg.errors.InsufficientPrivilege, PermissionMissing) as error:
-        said = error.diag.message_primary if isinstance(error, psycopg.Error) else str(error).partition(";")[0]
+        said = error.diag.message_primary if isinstance(error, psycopg.Error) else error.what
         raise PermissionMissing(
-            f"the login may not make the schema of a self-test: {said}; "
-            "use the login that migrates: one that owns the database and is in hf_owner, or has CREATEROLE"
+            f"the login may not make the schema of a self-test: {said}",
+            next="use the login that migrates: one that owns the database and is in hf_owner, or has CREATEROLE",
         ) from error
 
 
@@ -177,8 +177,9 @@ def _remove(connection: Connection[Any], name: str) -> None:
             _undo(connection, before)
     except psycopg.Error as error:
         raise DatabaseError(
-            f"the schema {name} of a self-test could not be removed: {error.diag.message_primary or error}; "
-            f"remove it as its owner: drop schema {', '.join(schemas)} cascade"
+            f"the schema {name} of a self-test could not be removed: {error.diag.message_primary or error}",
+            where=name,
+            next=f"remove it as its owner: drop schema {', '.join(schemas)} cascade",
         ) from error
     if Path(before.folder).name == name:
         shutil.rmtree(before.folder, ignore_errors=True)

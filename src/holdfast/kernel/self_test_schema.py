@@ -29,7 +29,9 @@ _NAMED_SCHEMAS = re.compile(rb"\bschema (?:if not exists )?\w+(?:, \w+)*")
 def _checked(name: str) -> str:
     """Refuse a name that no self-test gives: it goes into statements as it is."""
     if not OF_A_SELF_TEST.fullmatch(name):
-        raise BadInput(f"{VARIABLE} is set by a self-test for its own workers, not to {name!r}; unset it")
+        raise BadInput(
+            f"{VARIABLE} is set by a self-test for its own workers, not to {name!r}", where=VARIABLE, next="unset it"
+        )
     return name
 
 

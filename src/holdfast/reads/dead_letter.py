@@ -166,7 +166,7 @@ def page(connection: Connection[Any], scope: Scope, *, limit: int, below: str | 
     """Give one page of dead steps, newest first, below the id that the last page said."""
     begin = 2**63 - 1 if below is None else parse_id(below)
     if not isinstance(begin, int):
-        raise BadInput(f"{below} is a run; the dead letter has steps, and a step's id is a number")
+        raise BadInput(f"{below} is a run", where=below, next="the dead letter has steps, and a step's id is a number")
     rows = query(connection, listed(scope, limit=limit + 1, below=min(begin, 2**63 - 1)))
     return DeadPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
 

@@ -26,8 +26,7 @@ def examine(config: Config) -> Iterator[Check]:
         address = embedded.address(config)
         status = migrate.status(address)
     except HoldfastError as error:
-        what, _, then = str(error).rpartition("; ")
-        yield Check("server", "fail", what, then)
+        yield Check("server", "fail", error.what, error.next or "")
         return
     yield server_version(status)
     yield schema_version(status)

@@ -74,8 +74,9 @@ def changes(connection: Connection[Any], id: int | UUID, timeout: timedelta | No
         left = None if end is None else end - time.monotonic()
         if left is not None and left <= 0:
             raise WaitTimedOut(
-                f"{last.what} {last.id} is {last.state} and not over yet; it goes on: watch it longer, "
-                f"or stop it by `holdfast runs cancel {last.id}`"
+                f"{last.what} {last.id} is {last.state} and not over yet",
+                where=last.id,
+                next=(f"it goes on: watch it longer, or stop it by `holdfast runs cancel {last.id}`"),
             )
         time.sleep(pause if left is None else min(pause, left))
         now = glance(connection, id)

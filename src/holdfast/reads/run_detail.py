@@ -180,7 +180,7 @@ select s.id::text, n.name, s.kind, s.state, s.phase, s.outcome
   from holdfast.edges e
   join holdfast.step_list s on s.id = e.step_id
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
- where e.next_id = %(id)s and (s.finished_at is null or holdfast.is_success(s.outcome) is not true)
+ where e.next_id = %(id)s and holdfast.is_success(s.outcome) is not true
  order by s.id limit %(limit)s
 """
 MANUAL_EVENTS: LiteralString = """
@@ -202,14 +202,16 @@ def parse_id(text: str) -> int | UUID:
         return int(text)
     if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text):
         return UUID(text)
-    raise BadInput(f"{text!r} is no id; a step's is a number, a run's a UUID: `holdfast runs list` shows them")
+    raise BadInput(
+        f"{text!r} is no id", where=text, next="a step's is a number, a run's a UUID: `holdfast runs list` shows them"
+    )
 
 
 def step(connection: Connection[Any], id: int) -> StepDetail:  # noqa: A002 - the word is the same in SQL
     """Look at a step, or say that there is none."""
     found = query_one(connection, Query(STEP, StepDetail, {"id": id})) if id < 2**63 else None
     if found is None:
-        raise NotFound(f"there is no step {id}; `holdfast runs list` shows what there is")
+        raise NotFound(f"there is no step {id}", where=str(id), next="`holdfast runs list` shows what there is")
     return found
 
 
@@ -217,7 +219,7 @@ def run(connection: Connection[Any], id: UUID) -> RunDetail:  # noqa: A002 - the
     """Look at a run, or say that there is none."""
     found = query_one(connection, Query(RUN, RunDetail, {"id": id}))
     if found is None:
-        raise NotFound(f"there is no run {id}; `holdfast runs list` shows what there is")
+        raise NotFound(f"there is no run {id}", where=str(id), next="`holdfast runs list` shows what there is")
     return found
 
 

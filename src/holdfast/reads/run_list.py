@@ -217,7 +217,7 @@ def position_of(connection: Connection[Any], text: str | None) -> Position:
     ids = [parse_id(part) for part in text.split(",", 1)]
     steps, runs = [i for i in ids if isinstance(i, int)], [i for i in ids if isinstance(i, UUID)]
     if len(steps) > 1 or len(runs) > 1:
-        raise BadInput(f"{text!r} is no place in the list; take one id, or what the last page said")
+        raise BadInput(f"{text!r} is no place in the list", where=text, next="take one id, or what the last page said")
     return position(connection, step=next(iter(steps), None), run=next(iter(runs), None))
 
 
@@ -241,7 +241,7 @@ def check_states(connection: Connection[Any], states: Sequence[str] | None) -> l
         return None
     known = [*query(connection, Query(KNOWN_STATES, str, {})), *STANDINGS]
     if odd := [state for state in states if state not in known]:
-        raise BadInput(f"there is no state {odd[0]!r}; take one of: {', '.join(known)}")
+        raise BadInput(f"there is no state {odd[0]!r}", where="state", next=f"take one of: {', '.join(known)}")
     return list(states)
 
 

@@ -114,7 +114,9 @@ def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
         found = rounds.gather(stage.connection, made.load, stage.folder)
     except (psycopg.Error, HoldfastError) as error:
         if stage.connection.closed:
-            raise Unreachable(f"the database went away: {error}; see that the server runs, and try again") from error
+            raise Unreachable(
+                f"the database went away: {error}", next="see that the server runs, and try again"
+            ) from error
         said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         return Row(fault.name, fault.holds, 0, 0, 0, 0, _since(began_at), (said,))
     verdict = judge(found, started=made.load.started)

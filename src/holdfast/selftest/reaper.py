@@ -41,7 +41,8 @@ def reaped(dsn: str, name: str) -> Iterator[None]:
         _, said = process.communicate(timeout=WAIT)
     if process.returncode != 0:
         error = DatabaseError(
-            "what the self-test made may still be there; remove it by running it again: holdfast doctor --self-test"
+            "what the self-test made may still be there",
+            next="remove it by running it again: holdfast doctor --self-test",
         )
         error.add_note(said[-2000:].decode(errors="replace").strip())
         raise error

@@ -92,7 +92,9 @@ def _run_to_end(hf: Holdfast, run: FlowRun, clock: Clock, collecting: Collecting
         mine = [decision for decision in collecting.decisions if decision.task_id == run.id]
         if idle > MOST_IDLE or not mine:
             raise WaitTimedOut(
-                f"task {run.id} does not go on: {_standing(run)}; is a queue paused, or a kind unserved?"
+                f"task {run.id} does not go on: {_standing(run)}",
+                where=str(run.id),
+                next="is a queue paused, or a kind unserved?",
             )
         clock.advance(mine[-1].delay or timedelta(0))
 

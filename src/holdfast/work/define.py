@@ -97,7 +97,9 @@ class Task(Generic[P, R]):
         signature, options = self.handler.signature, self._options
         for option in ("key", "unique_key", "due_at"):
             if getattr(options, option) is not None:
-                raise BadInput(f"start_many takes no {option}; leave it out, or start the tasks one by one")
+                raise BadInput(
+                    f"start_many takes no {option}", where=option, next="leave it out, or start the tasks one by one"
+                )
         queue = options.queue or self.handler.queue
         rows = (
             bulk.Start(self.name, signature.write(signature.check((), each)), queue, options.priority)

@@ -75,7 +75,9 @@ class Handle(Generic[R]):
 
     def _found(self, rows: list[StepResult]) -> StepResult:
         if not rows:
-            raise NotFound(f"there is no step {self.id}; it was pruned, or is another tenant's")
+            raise NotFound(
+                f"there is no step {self.id}", where=str(self.id), next="it was pruned, or is another tenant's"
+            )
         return rows[0]
 
     def _result(self, result: StepResult) -> R:
@@ -83,10 +85,15 @@ class Handle(Generic[R]):
             case "succeeded":
                 return self._read_result(result.result, f"step {self.id}")
             case "cancelled":
-                raise RunCancelled(f"step {self.id} was cancelled; see why: holdfast runs show {self.id}")
+                raise RunCancelled(
+                    f"step {self.id} was cancelled", where=str(self.id), next=f"see why: holdfast runs show {self.id}"
+                )
             case _:
-                message = error_line(result.error)
-                raise RunFailed(f"step {self.id} failed: {message}; see its story: holdfast runs show {self.id}")
+                raise RunFailed(
+                    f"step {self.id} failed: {error_line(result.error)}",
+                    where=str(self.id),
+                    next=f"see its story: holdfast runs show {self.id}",
+                )
 
 
 def found(executor: Executor, step_id: str) -> Handle[Any]:

@@ -29,7 +29,11 @@ class Probe:
         try:
             self._server = ThreadingHTTPServer((host, port), self._answers)
         except (OSError, OverflowError) as error:
-            raise BadInput(f"the probe cannot listen on {host}:{port}: {error}; name another --probe-port") from error
+            raise BadInput(
+                f"the probe cannot listen on {host}:{port}: {error}",
+                where="--probe-port",
+                next="name another --probe-port",
+            ) from error
         forks.own(self._server)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="holdfast-probe", daemon=True)

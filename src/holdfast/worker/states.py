@@ -89,7 +89,7 @@ class States:
 
     def _note(self, come: State, to: State, count: int) -> None:
         if (come, to) not in MOVES:
-            raise IllegalMove(f"a worker cannot go from {come} to {to}; this is a defect, please report it")
+            raise IllegalMove(f"a worker cannot go from {come} to {to}", next="this is a defect, please report it")
         self.moves[come, to] += count
         if self._watch is not None:
             self._watch(come, to, count)

@@ -94,7 +94,8 @@ async def _send(connection: WorkerConnection, call: Call[Any]) -> list[Any]:
     try:
         return await connection.make(call)
     except (RefusedError, PermissionMissing) as error:
-        named = type(error)(f"the database refused {_named(call)}: {error}")
+        what = f"the database refused {_named(call)}: {error.what}"
+        named = type(error)(what, where=error.where, next=error.next)
         named.__cause__ = error
         raise RegistrationRefused(named) from error
 

@@ -41,7 +41,7 @@ def graph(
 ) -> None:
     """Draw a flow, or a task with the states of its steps; what a step planned itself is one box when it is much."""
     if as_json and to == "-":
-        raise BadInput("--json and --svg - both want stdout; name a file for the drawing")
+        raise BadInput("--json and --svg - both want stdout", where="--svg", next="name a file for the drawing")
     with opened() as connection:
         if _is_id(target):
             picture = drawing.of_task(connection, parse_id(target))
@@ -141,7 +141,9 @@ def _write(to: str, text: str) -> None:
     try:
         Path(to).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"{to} cannot be written: {error.strerror}; name another file, or - for stdout") from None
+        raise BadInput(
+            f"{to} cannot be written: {error.strerror}", where="--svg", next="name another file, or - for stdout"
+        ) from None
     say(f"wrote {to}")
 
 

@@ -40,7 +40,7 @@ def retry(
         _act(target, step, lambda subject: calls.retry(subject, reason), as_json=as_json)
         return
     if step is not None:
-        raise BadInput(f"{step} and --from {begin} name two steps; give the one or the other")
+        raise BadInput(f"{step} and --from {begin} name two steps", where="--from", next="give the one or the other")
     with opened() as connection:
         from_id = _step_of(connection, parse_id(target), begin)
         (task_id,) = db.run(connection, flow.retry_from(from_id, reason))
@@ -89,5 +89,7 @@ def _of_flow(connection: DB, task_or_step: int | UUID) -> int | UUID:
 
 def _step_of(connection: DB, task: int | UUID, step: str) -> int:
     if isinstance(task, int):
-        raise BadInput(f"{task} is a step already; name a step as TASK {step}, or by its number alone")
+        raise BadInput(
+            f"{task} is a step already", where=str(task), next=f"name a step as TASK {step}, or by its number alone"
+        )
     return reads.step_of(connection, reads.task_of(connection, task), step)

@@ -38,16 +38,18 @@ class Order:
 def read_context(fields: Sequence[str], whole: str | None) -> Any:
     """Read a context: the whole of it as JSON, or its fields as key=value."""
     if whole is not None and fields:
-        raise BadInput("--context and key=value name two contexts; give the one or the other")
+        raise BadInput("--context and key=value name two contexts", where="--context", next="give the one or the other")
     if whole is not None:
         return read_json(sys.stdin.read() if whole == "-" else whole, "--context")
     found: dict[str, Any] = {}
     for field in fields:
         name, is_there, text = field.partition("=")
         if not is_there or not name:
-            raise BadInput(f"{field!r} is no field of a context; write key=value, as in order_id=123")
+            raise BadInput(
+                f"{field!r} is no field of a context", where=field, next="write key=value, as in order_id=123"
+            )
         if name in found:
-            raise BadInput(f"{name} is given twice; give it once")
+            raise BadInput(f"{name} is given twice", where=name, next="give it once")
         found[name] = value_of(text)
     return found
 
@@ -57,7 +59,9 @@ def read_json(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise BadInput(f"{what} is no JSON: {error}; quote it for the shell, as in '{{\"order_id\": 123}}'") from None
+        raise BadInput(
+            f"{what} is no JSON: {error}", where=what, next="quote it for the shell, as in '{\"order_id\": 123}'"
+        ) from None
 
 
 def value_of(text: str) -> Any:

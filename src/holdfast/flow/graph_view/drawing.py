@@ -41,11 +41,14 @@ def of_flow(connection: DB, name: str, namespace: str | None, version: str | Non
     """Take a definition to be drawn."""
     definitions = run_list.definitions(connection, name=name, namespace=namespace, version=version)
     if not definitions:
-        raise NotFound(f"there is no flow {name} of that sort; `holdfast flow list` shows what workers defined")
+        raise NotFound(
+            f"there is no flow {name} of that sort", where=name, next="`holdfast flow list` shows what workers defined"
+        )
     if len({each.namespace for each in definitions}) > 1:
         raise BadInput(
-            f"flow {name} is in several namespaces: {', '.join(d.namespace for d in definitions)}; "
-            "name one: --namespace"
+            f"flow {name} is in several namespaces: {', '.join(d.namespace for d in definitions)}",
+            where="--namespace",
+            next="name one: --namespace",
         )
     latest = max(definitions, key=lambda each: each.defined_at)
     title = f"{latest.name} {latest.version}"

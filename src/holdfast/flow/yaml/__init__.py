@@ -15,5 +15,6 @@ def needs_extra() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise BadTask(
-            f"flows by YAML and contexts by JSON Schema need {error.name}; install it: pip install 'holdfast[yaml]'"
+            f"flows by YAML and contexts by JSON Schema need {error.name}",
+            next="install it: pip install 'holdfast[yaml]'",
         ) from error

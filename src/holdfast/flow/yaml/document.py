@@ -91,7 +91,7 @@ class Document(_Part):
 def check(values: Any, where: str, environment: str | None) -> Document:
     """Read a document out of plain values, as it is in an environment; `where` is what messages call it."""
     if not isinstance(values, Mapping):
-        raise BadTask(f"{where} is no mapping; a flow has at least a name and steps")
+        raise BadTask(f"{where} is no mapping", where=where, next="a flow has at least a name and steps")
     document = _read(values, where)
     _check_names(document, where)
     there = {
@@ -101,8 +101,9 @@ def check(values: Any, where: str, environment: str | None) -> Document:
         return document
     if environment not in there:
         raise BadTask(
-            f"{where} has no environment {environment}; it has: {', '.join(there)}; "
-            f"if nothing is otherwise there, write {environment}: {{}}"
+            f"{where} has no environment {environment} (it has: {', '.join(there)})",
+            where="environment",
+            next=f"if nothing is otherwise there, write {environment}: {{}}",
         )
     return there[environment]
 
@@ -120,7 +121,7 @@ def _read(values: Mapping[str, Any], where: str) -> Document:
         said = "; ".join(dict.fromkeys(_told(each) for each in found[:5]))
         raise BadTask(f"{where}: {said}") from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadTask(f"{where} holds what is no JSON: {error}") from None
+        raise BadTask(f"{where} holds what is no JSON: {error}", where=where) from None
 
 
 def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict[str, Any]:
@@ -128,7 +129,8 @@ def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict
     known = [step["name"] for step in values["steps"]]
     for name in own.get("steps") or {}:
         if name not in known:
-            raise BadTask(f"{where}: environments.{environment}.steps.{name} is no step{did_you_mean(name, known)}")
+            place = f"environments.{environment}.steps.{name}"
+            raise BadTask(f"{where}: {place} is no step", where=place, next=did_you_mean(name, known))
     steps = [merged(step, (own.get("steps") or {}).get(step["name"], {})) for step in values["steps"]]
     return merged(values, {name: part for name, part in own.items() if name != "steps"}) | {"steps": steps}
 
@@ -152,8 +154,9 @@ def _check_names(document: Document, where: str) -> None:
     for place, step in enumerate(document.steps):
         if step.name in seen:
             raise BadTask(
-                f"{where}: steps[{place}].name is {step.name}, as is steps[{seen[step.name]}].name; "
-                "give one of them another name"
+                f"{where}: steps[{place}].name is {step.name}, as is steps[{seen[step.name]}].name",
+                where=f"steps[{place}].name",
+                next="give one of them another name",
             )
         seen[step.name] = place
 
@@ -163,7 +166,7 @@ def _told(error: Any) -> str:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
     match error["type"]:
         case "extra_forbidden":
-            return f"{place} is not known{did_you_mean(str(parts[-1]), _names_beside(parts))}"
+            return f"{place} is not known; {did_you_mean(str(parts[-1]), _names_beside(parts))}"
         case "missing":
             return f"{place} is missing"
         case "string_type" if place == "version":

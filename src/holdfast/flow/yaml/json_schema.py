@@ -31,14 +31,24 @@ class JsonSchema:
         self._flow = flow
         self._schema = dict(schema)
         if self._schema.get("$schema", DIALECT).rstrip("#") != DIALECT:
-            raise BadTask(f"the context of flow {flow} is in another dialect than {DIALECT}; leave $schema out")
+            raise BadTask(
+                f"the context of flow {flow} is in another dialect than {DIALECT}",
+                where="context",
+                next="leave $schema out",
+            )
         try:
             Draft202012Validator.check_schema(self._schema)
         except SchemaError as error:
             place = _path(error.absolute_path) or "it"
-            raise BadTask(f"the context of flow {flow} is no JSON Schema: {place}: {error.message}") from None
+            raise BadTask(
+                f"the context of flow {flow} is no JSON Schema: {place}: {error.message}", where="context"
+            ) from None
         if self._schema.get("type") != "object":
-            raise BadTask(f"the context of flow {flow} is an object, by the names of its fields; say type: object")
+            raise BadTask(
+                f"the context of flow {flow} is an object, by the names of its fields",
+                where="context",
+                next="say type: object",
+            )
         self._check_references()
         self._validator = Draft202012Validator(
             self._schema, registry=Registry(), format_checker=Draft202012Validator.FORMAT_CHECKER
@@ -51,12 +61,18 @@ class JsonSchema:
         except (TypeError, ValueError, RecursionError) as error:
             said = finite.complaint_of_json(given, "context") if type(error) is ValueError else None
             if said:
-                raise BadInput(f"flow {self._flow} cannot be started: {said}; pass null or text instead") from None
-            raise InputRefused(f"flow {self._flow}: the context is no JSON; {self._usage()}") from None
+                raise BadInput(
+                    f"flow {self._flow} cannot be started: {said}", next="pass null or text instead"
+                ) from None
+            raise InputRefused(
+                f"flow {self._flow}: the context is no JSON", where="context", next=self._usage()
+            ) from None
         found = sorted(self._validator.iter_errors(json.loads(text)), key=lambda error: _path(error.absolute_path))
         if found:
             said = ", ".join(_told(error) for error in found[:MOST_TOLD])
-            raise InputRefused(f"flow {self._flow} cannot be started with that: {said}; {self._usage()}")
+            raise InputRefused(
+                f"flow {self._flow} cannot be started with that: {said}", where="context", next=self._usage()
+            )
         return Json(text)
 
     def schema(self) -> dict[str, Any]:
@@ -75,7 +91,9 @@ class JsonSchema:
                 resolver.lookup(reference)
             except Unresolvable:
                 raise BadTask(
-                    f"the context of flow {self._flow} refers to {reference}, which is not in it; write it under $defs"
+                    f"the context of flow {self._flow} refers to {reference}, which is not in it",
+                    where="context",
+                    next="write it under $defs",
                 ) from None
 
 

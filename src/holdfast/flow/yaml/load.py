@@ -50,14 +50,20 @@ class Loading:
         whole = path.resolve()
         if whole in self.above:
             circle = " → ".join(each.name for each in [*self.above[self.above.index(whole) :], whole])
-            raise BadTask(f"{path}: flows would stand inside themselves: {circle}; take one of these steps away")
+            raise BadTask(
+                f"{path}: flows would stand inside themselves: {circle}",
+                where=str(path),
+                next="take one of these steps away",
+            )
         key = (whole, self.environment, tuple(self.handlers.items()))
         if (known := self.flows.from_document(key)) is not None:
             return known
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadTask(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            raise BadTask(
+                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path)
+            ) from None
         inside = replace(self, where=str(path), folder=path.parent, above=(*self.above, whole))
         flow = inside._define(parse.read(text, str(path)))
         self.flows.remember_document(key, flow)
@@ -82,7 +88,8 @@ class Loading:
             for name in order:
                 _add(flow, steps[name], functions[name], conditions.get(name), inner.get(name))
         except BadTask as error:
-            raise BadTask(f"{self.where}: {str(error).removeprefix(f'{self.where}: ')}") from None
+            what = error.what.removeprefix(f"{self.where}: ")
+            raise BadTask(f"{self.where}: {what}", where=error.where, next=error.next) from None
         return flow
 
     def _inner(self, named: str) -> Flow:
@@ -93,8 +100,9 @@ class Loading:
     def _function(self, place: int, step: StepPart) -> Callable[..., Any]:
         if step.cpu and (step.when or step.flow):
             raise BadTask(
-                f"steps[{place}].cpu: another process finds the function by its name and knows of no when and no flow; "
-                "leave cpu out, or put the condition into the function"
+                f"steps[{place}].cpu: another process finds the function by its name and knows of no when and no flow",
+                where=f"steps[{place}].cpu",
+                next="leave cpu out, or put the condition into the function",
             )
         return self._named(f"steps[{place}].handler", step.handler or step.name)
 
@@ -103,19 +111,19 @@ class Loading:
             return self.handlers[named]
         module, _, name = named.partition(":")
         if not name:
-            raise BadTask(f"{place}: there is no handler {named}{_known(named, list(self.handlers))}")
+            raise BadTask(f"{place}: there is no handler {named}", where=place, next=_known(named, list(self.handlers)))
         try:
             target = reduce(getattr, name.split("."), importlib.import_module(module))
         except (ImportError, AttributeError) as error:
-            raise BadTask(f"{place}: {named} cannot be imported: {error}") from error
+            raise BadTask(f"{place}: {named} cannot be imported: {error}", where=place) from error
         if not callable(target):
-            raise BadTask(f"{place}: {named} is a {type(target).__name__}; name a function")
+            raise BadTask(f"{place}: {named} is a {type(target).__name__}", where=place, next="name a function")
         return target
 
 
 def _known(named: str, handlers: Sequence[str]) -> str:
     if not handlers:
-        return f"; write module:{named}, or give it: handlers={{'{named}': …}}"
+        return f"write module:{named}, or give it: handlers={{'{named}': …}}"
     return did_you_mean(named, handlers)
 
 

@@ -35,18 +35,22 @@ for _name, _pattern, _first in (
 def read(text: str, where: str) -> Any:
     """Read one document; `where` is what messages call it."""
     if len(text) > LARGEST_TEXT:
-        raise BadTask(f"{where} has {len(text)} characters, and at most {LARGEST_TEXT} are read; split the flow")
+        raise BadTask(
+            f"{where} has {len(text)} characters, and at most {LARGEST_TEXT} are read",
+            where=where,
+            next="split the flow",
+        )
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
         if root is None:
-            raise BadTask(f"{where} is empty; a flow has at least a name and steps")
+            raise BadTask(f"{where} is empty", where=where, next="a flow has at least a name and steps")
         _Nodes(where).check(root)
         return loader.construct_document(root)
     except yaml.YAMLError as error:
-        raise BadTask(f"{where} is no YAML: {_told(error)}") from None
+        raise BadTask(f"{where} is no YAML: {_told(error)}", where=where) from None
     except RecursionError:
-        raise BadTask(f"{where} is nested too deep to be read") from None
+        raise BadTask(f"{where} is nested too deep to be read", where=where) from None
     finally:
         loader.dispose()
 

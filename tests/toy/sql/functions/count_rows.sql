@@ -5,7 +5,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform holdfast.act('system', 'toy');
+  perform holdfast.set_actor('system', 'toy');
   insert into toy.counts as c (subject, list_id, state, rows)
   select case when m.step_ids is null then 'list' else 'wish' end, coalesce(m.run_id::text, ''), u.state,
          sum(u.sign * coalesce(cardinality(m.step_ids), 1))
@@ -13,6 +13,6 @@ begin
    where u.state <> 'new'
    group by 1, 2, 3
   on conflict (subject, list_id, state) do update set rows = c.rows + excluded.rows;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;

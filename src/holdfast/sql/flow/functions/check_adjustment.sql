@@ -7,7 +7,7 @@ as $$
 begin
   if check_adjustment.retry_limit < 0 then
     perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', check_adjustment.retry_limit),
-                            'it counts executions, the first included');
+                            'it counts executions, the first included', 'retry_limit');
   end if;
   if step.finished_at is not null and step.state <> 'error' then
     perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
@@ -16,7 +16,7 @@ begin
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse(
       'RN005', format('backoff_request_seconds must be 0 to 3e9, got %s', check_adjustment.backoff_request_seconds),
-      'that is from now to a hundred years');
+      'that is from now to a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;

@@ -26,11 +26,11 @@ begin
       'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
   if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
-    perform holdfast.act('api', session_user::text, 'skipped by request');
+    perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(
       select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
         from holdfast.run_steps n where n.run_id = task_id and n.name = any (initialize_task.skip)));
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   return task_id;
 end

@@ -17,7 +17,7 @@ begin
   task := flow.finished_task_of(retry_from.step_id);
   select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh
     from flow.waiting_for(retry_from.step_id) r;
-  perform holdfast.act('user', session_user::text,
+  perform holdfast.set_actor('user', session_user::text,
                        coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
   perform holdfast.make_run(
     task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
@@ -31,8 +31,10 @@ begin
       join holdfast.run_steps m on m.run_id = task.id and m.name = n.name
       join holdfast.steps o on o.id = m.step_id and o.finished_at is not null
       join holdfast.machine_states t on t.machine = o.machine and t.state = o.state and t.outcome = 'succeeded'
-     where n.run_id = task_id and o.id <> all (again)));
-  perform holdfast.act();
+     where n.run_id = task_id
+       and o.id <> all (again)  -- guard: taken-over
+  ));
+  perform holdfast.set_actor();
   return task_id;
 end
 $$;

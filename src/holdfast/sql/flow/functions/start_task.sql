@@ -30,7 +30,7 @@ begin
    where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'its definition''s context_schema says what it takes');
+                            'its definition''s context_schema says what it takes', 'context');
   end if;
   return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);

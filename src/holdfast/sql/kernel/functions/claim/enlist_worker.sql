@@ -25,7 +25,8 @@ begin
   perform holdfast.check_names('kind', enlist_worker.kinds);
   perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
-    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
+    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker),
+                            'name one; `default` is there', 'queues');
   end if;
   if serves = '{}' then
     perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
@@ -46,11 +47,11 @@ begin
   if written < cardinality(queues) then
     perform holdfast.refuse_worker(enlist_worker.worker);
   end if;
-  perform holdfast.act('worker', enlist_worker.worker);
+  perform holdfast.set_actor('worker', enlist_worker.worker);
   foreach served in array queues loop
-    perform holdfast.greet_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
+    perform holdfast.record_worker(enlist_worker.worker, served, enlist_worker.kinds, serves, null, clock);
   end loop;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 grant execute on function holdfast.enlist_worker to hf_worker;

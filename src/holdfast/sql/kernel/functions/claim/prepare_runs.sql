@@ -23,7 +23,7 @@ begin
      where r.id = any (fresh) and r.started_at is null and r.finished_at is null
        and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
   end if;
-  if ended = '{}' then
+  if ended = '{}' then  -- guard: ended
     return pick.ids;
   end if;
   select array_agg(s.id), array_agg((s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move)
@@ -31,7 +31,7 @@ begin
     from holdfast.steps s
    where s.id = any (pick.ids) and s.run_id = any (ended);
   perform from holdfast.move_steps(moves);
-  perform holdfast.set_aside(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
+  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
   return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
 end
 $$;

@@ -23,13 +23,14 @@ begin
      set seen_at = clock
    where w.worker = renew_leases.worker and w.seen_at < clock - interval '10 s'
      and holdfast.is_own_worker(w.tenants, allowed);
-  perform holdfast.act('worker', renew_leases.worker);
+  perform holdfast.set_actor('worker', renew_leases.worker);
   free := array(
     select s.id from holdfast.steps s
      where s.id = any (held)
-       and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
+       and s.lease_id = any (renew_leases.lease_ids)  -- guard: lease
+       and s.lease_owner = renew_leases.worker  -- guard: owner
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and holdfast.matches_any(allowed, s.tenant)
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
        for no key update skip locked);
   return query
   update holdfast.steps s
@@ -45,7 +46,7 @@ begin
        and s.lease_id = any (renew_leases.lease_ids)
        and holdfast.matches_any(allowed, s.tenant);
   end if;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 grant execute on function holdfast.renew_leases to hf_worker;

@@ -18,8 +18,9 @@ declare
   actor constant text := coalesce(current_setting('holdfast.actor', true), '');
   reason constant text := coalesce(current_setting('holdfast.reason', true), '');
 begin
-  execute format('select %s($1)', (select c.moved from holdfast.machines c where c.machine = call_moved.machine))
+  execute format('select %s($1)', (select holdfast.face_name(c.moved) from holdfast.machines c
+                                    where c.machine = call_moved.machine))
     using call_moved.moves;
-  perform holdfast.act(actor_kind, actor, reason);
+  perform holdfast.set_actor(actor_kind, actor, reason);
 end
 $$;

@@ -11,8 +11,8 @@ begin
   if catch_up_by_hand.run_ids = '{}' then
     return;
   end if;
-  perform holdfast.act('system', 'by_hand', format('after a change by %s', session_user));
-  perform holdfast.free_children(
+  perform holdfast.set_actor('system', 'by_hand', format('after a change by %s', session_user));
+  perform holdfast.admit_children(
     array(select s.id from holdfast.steps s
             join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
            where s.id = any (catch_up_by_hand.moved) and s.finished_at is not null and t.outcome = 'succeeded'), clock);
@@ -25,6 +25,6 @@ begin
     array(select r.id from holdfast.runs r
            where r.id = any (catch_up_by_hand.run_ids) and r.live > 0 and r.finished_at is not null and r.moving is null),
     'reopened', clock);
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;

@@ -18,8 +18,8 @@ begin
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0
-      or n.failures <> 0;
+   where s.is_initial is not true  -- guard: initial
+      or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),

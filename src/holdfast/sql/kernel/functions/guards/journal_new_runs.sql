@@ -15,7 +15,8 @@ begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
      from n
      left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-    where s.is_initial is not true or n.finished_at is not null;
+    where s.is_initial is not true  -- guard: initial
+       or n.finished_at is not null;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;

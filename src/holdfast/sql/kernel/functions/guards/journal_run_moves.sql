@@ -24,7 +24,10 @@ begin
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'), actor, n.id, reason, login
     from o

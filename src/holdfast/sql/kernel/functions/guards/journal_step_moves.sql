@@ -30,7 +30,10 @@ begin
                                 step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: what is not found is not equal.
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'),
          case announced when 'worker' then coalesce(o.lease_owner, actor)

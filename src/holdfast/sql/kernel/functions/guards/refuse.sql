@@ -1,5 +1,5 @@
--- Raises one of our own errors.
-create or replace function holdfast.refuse(code text, message text, hint text default null)
+-- Raises one of our own errors: `message` is what happened, `hint` what to do next, `field` the argument at fault.
+create or replace function holdfast.refuse(code text, message text, hint text default null, field text default null)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -8,6 +8,9 @@ begin
   if refuse.hint is null then
     raise exception using errcode = refuse.code, message = refuse.message;
   end if;
-  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+  if refuse.field is null then
+    raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+  end if;
+  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint, column = refuse.field;
 end
 $$;

@@ -7,7 +7,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return holdfast.wish(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
+  return holdfast.act_on(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
 end
 $$;
 grant execute on function holdfast.cancel to hf_producer, hf_operator;

@@ -7,7 +7,7 @@ as $$
 begin
   if length(check_reason.reason) > 1000 then
     perform holdfast.refuse('RN005', format('a reason of %s characters is too long', length(check_reason.reason)),
-                            'say it in 1000, or say where it is written');
+                            'say it in 1000, or say where it is written', 'reason');
   end if;
 end
 $$;

@@ -13,7 +13,7 @@ declare
   parked bigint[];
 begin
   perform holdfast.check_parking(park_steps.parked_for);
-  perform holdfast.act('user', coalesce(park_steps.actor, session_user), park_steps.reason);
+  perform holdfast.set_actor('user', coalesce(park_steps.actor, session_user), park_steps.reason);
   with changed as (
     update holdfast.steps s
        set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
@@ -26,7 +26,7 @@ begin
                 for update))
     returning s.id)
   select array_agg(c.id order by c.id) into parked from changed c;
-  perform holdfast.act();
+  perform holdfast.set_actor();
   perform holdfast.note_change(
     parked, format('parked for %s', park_steps.parked_for), jsonb_build_object('parked_for', park_steps.parked_for),
     park_steps.reason, park_steps.actor);

@@ -7,7 +7,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return holdfast.wish(resolve.id, 'resolved', resolve.reason, resolve.result, resolve.actor);
+  return holdfast.act_on(resolve.id, 'resolved', resolve.reason, resolve.result, resolve.actor);
 end
 $$;
 grant execute on function holdfast.resolve to hf_operator;

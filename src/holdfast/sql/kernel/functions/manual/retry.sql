@@ -6,7 +6,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return holdfast.wish(retry.id, 'reopened', retry.reason, actor => retry.actor);
+  return holdfast.act_on(retry.id, 'reopened', retry.reason, actor => retry.actor);
 end
 $$;
 grant execute on function holdfast.retry to hf_operator;

@@ -11,7 +11,7 @@ declare
   unparked bigint[];
   queues text[];
 begin
-  perform holdfast.act('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
+  perform holdfast.set_actor('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
   with changed as (
     update holdfast.steps s
        set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
@@ -23,7 +23,7 @@ begin
                 for update))
     returning s.id, s.queue)
   select array_agg(c.id order by c.id), array_agg(distinct c.queue) into unparked, queues from changed c;
-  perform holdfast.act();
+  perform holdfast.set_actor();
   perform holdfast.note_change(unparked, 'unparked', '{}', unpark_steps.reason, unpark_steps.actor);
   perform holdfast.wake(queues);
   return query select u.id from unnest(unparked) u (id);

@@ -14,7 +14,8 @@ declare
                           and (p.tenant = '*' or holdfast.matches_any(allowed, p.tenant))));
 begin
   if unknown is not null then
-    perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');
+    perform holdfast.refuse('RN005', format('there is no policy %s', unknown),
+                            'holdfast.policies lists them', 'policy');
   end if;
 end
 $$;

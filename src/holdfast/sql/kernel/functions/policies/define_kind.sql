@@ -27,7 +27,8 @@ begin
     -- Each worker defines it at its start; only what is new is written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then
-  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy), 'holdfast.policies lists them');
+  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
+                          'holdfast.policies lists them', 'policy');
 end
 $$;
 grant execute on function holdfast.define_kind to hf_worker, hf_operator;

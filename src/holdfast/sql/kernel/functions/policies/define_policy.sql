@@ -16,10 +16,12 @@ declare
 begin
   perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
   if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
-    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
+    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy),
+                            'take a name of your own', 'policy');
   end if;
   if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
-    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth),
+                            'take 1000 or less', 'growth');
   end if;
   select min(p.policy) into taken
     from unnest(tenants) t (tenant)

@@ -27,9 +27,9 @@ begin
                             'a backoff is set on a step that failed and will be retried');
   end if;
   if waits_again and step.finished_at is not null and step.run_id is not null then
-    perform holdfast.act('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
     perform holdfast.reopen_run(step.run_id, clock);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   if waits_again then
     step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);

@@ -14,23 +14,29 @@ declare
   written bigint;
 begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level), 'take debug, info, warn or error');
+    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level),
+                            'take debug, info, warn or error', 'level');
   end if;
   perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
-  select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
-  if step.id is null or not holdfast.matches_any(allowed, step.tenant) then
+  select s.* into step from holdfast.steps s
+   where s.id = note.step_id
+     and s.lease_id = note.lease_id  -- guard: lease
+     for update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
-  perform holdfast.act('worker', step.lease_owner);
+  perform holdfast.set_actor('worker', step.lease_owner);
   update holdfast.steps s
      set state = m.to_state, last_event = 'started'
     from holdfast.machine_moves m
    where s.id = step.id and m.machine = s.machine and m.from_state = s.state and m.event = 'started';
-  perform holdfast.act();
+  perform holdfast.set_actor();
   if note.key is not null then
     written := nextval('holdfast.stream_ids');
     insert into holdfast.note_keys values (step.id, note.key, written, clock + interval '30 days') on conflict do nothing;

@@ -20,15 +20,14 @@ declare
   ids bigint[];
   states text[];
 begin
-  perform holdfast.act('worker', holdfast.holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
+  perform holdfast.set_actor('worker', holdfast.lease_holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
   select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
     into ids, states, run_ids
     from holdfast.succeed_steps(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results, allowed, clock) s;
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
-        || holdfast.free_children(ids, clock),
-      clock);
+        || holdfast.admit_children(ids, clock), clock);  -- guard: children-first
   end if;
   return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
   if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then
@@ -37,7 +36,7 @@ begin
   if rest <> '[]' then
     return query select * from holdfast.settle_others(rest, allowed, clock);
   end if;
-  perform holdfast.act();
+  perform holdfast.set_actor();
 end
 $$;
 grant execute on function holdfast.settle_batch to hf_worker;

@@ -17,15 +17,17 @@ begin
                             'stop working on it: another worker has it, or it is over');
   end if;
   perform holdfast.check_open_run(step.run_id, step.tenant);
-  perform holdfast.act('worker', step.lease_owner);
+  perform holdfast.set_actor('worker', step.lease_owner);
   ids := holdfast.add_steps(step.run_id, step.machine, add_awaited.steps);
   if add_awaited.awaited is not null then
     ids := array(select n.step_id from holdfast.run_steps n
                   where n.run_id = step.run_id and n.step_id = any (ids) and n.name = any (add_awaited.awaited));
   end if;
-  update holdfast.steps s set waits = s.waits + cardinality(ids) where s.id = step.id;
+  update holdfast.steps s
+     set waits = s.waits + cardinality(ids)  -- guard: waits
+   where s.id = step.id;
   insert into holdfast.edges select u.id, step.id from unnest(ids) u (id);
-  perform holdfast.act();
+  perform holdfast.set_actor();
   return cardinality(ids);
 end
 $$;

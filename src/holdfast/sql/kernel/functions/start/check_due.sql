@@ -7,7 +7,7 @@ as $$
 begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
-                            'leave it out for now');
+                            'leave it out for now', 'due_at');
   end if;
 end
 $$;

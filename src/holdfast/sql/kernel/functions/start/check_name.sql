@@ -9,7 +9,7 @@ begin
     perform holdfast.refuse(
       'RN005', format('%s must have 1 to %s characters and no control characters, got %s of them: %s', check_name.what,
                       check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
-      'take a shorter name, or a digest of it');
+      'take a shorter name, or a digest of it', check_name.what);
   end if;
 end
 $$;

@@ -10,7 +10,8 @@ declare
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'a plan is an array of steps', '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]');
+    perform holdfast.refuse('RN005', 'a plan is an array of steps',
+                            '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]', 'steps');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p

@@ -7,7 +7,7 @@ as $$
 begin
   if pg_column_size(check_size.value) > 1048576 then
     perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what, pg_column_size(check_size.value)),
-                            'keep it elsewhere and pass where it is');
+                            'keep it elsewhere and pass where it is', check_size.what);
   end if;
 end
 $$;

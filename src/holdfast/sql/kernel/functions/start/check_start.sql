@@ -11,7 +11,8 @@ begin
   end if;
   perform holdfast.check_name('the name of a handler or run', coalesce(check_start.name, ''));
   if check_start.priority is null or check_start.priority not between 0 and 9 then
-    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority), 'use 9 for the most urgent');
+    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority),
+                            'use 9 for the most urgent', 'priority');
   end if;
   perform holdfast.check_size('an input', check_start.input);
 end

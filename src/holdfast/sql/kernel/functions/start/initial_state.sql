@@ -11,7 +11,7 @@ declare
 begin
   if state is null then
     perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine, initial_state.subject),
-                            'holdfast.machines lists them; a face brings its own');
+                            'holdfast.machines lists them; a face brings its own', 'machine');
   end if;
   return state;
 end

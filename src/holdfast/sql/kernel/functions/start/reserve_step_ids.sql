@@ -10,7 +10,7 @@ declare
 begin
   if reserve_step_ids.amount is null or reserve_step_ids.amount not between 0 and 1000000 then
     perform holdfast.refuse('RN005', format('amount must be 0 to 1000000, got %s', reserve_step_ids.amount),
-                            'reserve more with another call');
+                            'reserve more with another call', 'amount');
   end if;
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
   insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)

@@ -26,10 +26,10 @@ begin
       return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
     end if;
   end if;
-  perform holdfast.act('api', session_user::text);
+  perform holdfast.set_actor('api', session_user::text);
   perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine, start_run.steps, start_run.input,
                             start_run.tenant, start_run.of_run);
-  perform holdfast.act();
+  perform holdfast.set_actor();
   return run_id;
 end
 $$;

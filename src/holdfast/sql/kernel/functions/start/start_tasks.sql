@@ -11,7 +11,8 @@ declare
   odd text;
 begin
   if jsonb_typeof(start_tasks.tasks) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'tasks are an array of objects', '[{"name": "mail", "input": {"to": "a@b"}}]');
+    perform holdfast.refuse('RN005', 'tasks are an array of objects',
+                            '[{"name": "mail", "input": {"to": "a@b"}}]', 'tasks');
   end if;
   select k into odd
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(

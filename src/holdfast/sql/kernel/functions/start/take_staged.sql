@@ -60,9 +60,9 @@ begin
             from pg_temp.staged_steps g left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind group by 1) q;
   perform holdfast.remember_queues(queues, priorities);
   if take_staged.run_id is not null and taken > 0 then
-    perform holdfast.act('api', session_user::text);
+    perform holdfast.set_actor('api', session_user::text);
     perform holdfast.tally_runs(array[(take_staged.run_id, taken, live, 0, 0, 0)::holdfast.run_delta], clock);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end if;
   drop table pg_temp.staged_steps, pg_temp.staged_edges;
   perform holdfast.wake(queues);

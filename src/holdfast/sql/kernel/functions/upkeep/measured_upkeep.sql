@@ -23,9 +23,9 @@ begin
   for run in
     select r.id, r.moving from holdfast.runs r where r.moving is not null order by r.id limit 10 for update skip locked
   loop
-    perform holdfast.act('system', 'upkeep', 'the run was ' || run.moving);
+    perform holdfast.set_actor('system', 'upkeep', 'the run was ' || run.moving);
     measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
-    perform holdfast.act();
+    perform holdfast.set_actor();
   end loop;
   -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
   update holdfast.workers w

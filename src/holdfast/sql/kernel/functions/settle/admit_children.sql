@@ -1,6 +1,6 @@
 -- Takes finished parents off the count that their children wait for; a child that waits for nobody any more is let in.
 -- Answers with what that adds to the runs' live counts.
-create or replace function holdfast.free_children(parents bigint[], clock timestamptz)
+create or replace function holdfast.admit_children(parents bigint[], clock timestamptz)
 returns holdfast.run_delta[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -17,10 +17,11 @@ declare
 begin
   with freed as (
     update holdfast.steps s
-       set waits = s.waits - c.done,
-           due_at = case when s.waits = c.done and s.finished_at is null then free_children.clock end
+       set waits = s.waits - c.done,  -- guard: waits
+           due_at = case when s.waits = c.done  -- guard: parents
+                          and s.finished_at is null then admit_children.clock end
       from (select e.next_id, count(*)::int as done
-              from unnest(free_children.parents) p (id)
+              from unnest(admit_children.parents) p (id)
              cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
                select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
              group by e.next_id

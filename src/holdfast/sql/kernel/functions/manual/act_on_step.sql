@@ -1,5 +1,6 @@
--- A person's wish for one step, which is locked. A run that had ended is reopened with its step.
-create or replace function holdfast.wish_for_step(step holdfast.steps, event text, result jsonb default null)
+-- Takes one step, which is locked, through an event that a person asked for. A run that had ended is reopened with its
+-- step.
+create or replace function holdfast.act_on_step(step holdfast.steps, event text, result jsonb default null)
 returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -9,20 +10,21 @@ declare
   moved holdfast.settled_step;
 begin
   if not exists (select from holdfast.machine_moves m
-                  where m.machine = step.machine and m.from_state = step.state and m.event = wish_for_step.event) then
+                  where m.machine = step.machine and m.from_state = step.state and m.event = act_on_step.event) then
     perform holdfast.refuse(
-      'RN010', format('step %s is %s and cannot be %s', step.id, step.state, wish_for_step.event),
+      'RN010', format('step %s is %s and cannot be %s', step.id, step.state, act_on_step.event),
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')),
                format('%s is final for a %s', step.state, step.machine)));
   end if;
-  if step.run_id is not null and wish_for_step.event in ('reopened', 'resolved') then
+  if step.run_id is not null and act_on_step.event in ('reopened', 'resolved') then
     perform holdfast.reopen_run(step.run_id, clock);
   end if;
   select m.* into moved
-    from holdfast.move_steps(array[(step.id, step.lease_id, wish_for_step.event, clock, wish_for_step.result, null, null)::holdfast.step_move]) m;
-  if wish_for_step.event = 'reopened' then
+    from holdfast.move_steps(array[
+           (step.id, step.lease_id, act_on_step.event, clock, act_on_step.result, null, null)::holdfast.step_move]) m;
+  if act_on_step.event = 'reopened' then
     perform holdfast.wake(array[step.queue]);
   end if;
   return moved.state;

@@ -1,6 +1,6 @@
 -- Parks those of the steps that are free and due although their machine has no move for the event, with a note that says
 -- so: a row that cannot move never fails its batch, and is not met again at each claim.
-create or replace function holdfast.set_aside(candidates bigint[], event text, clock timestamptz)
+create or replace function holdfast.park_unmovable_due(candidates bigint[], event text, clock timestamptz)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -9,12 +9,13 @@ begin
   with aside as (
     update holdfast.steps s
        set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
-     where s.id = any (set_aside.candidates) and s.due_at + interval '0' is not null
+     where s.id = any (park_unmovable_due.candidates) and s.due_at + interval '0' is not null
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
-  select set_aside.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside', a.machine, set_aside.event, a.state),
-         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', set_aside.event)
+  select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
+         format('machine %s has no move %s from state %s: the step is set aside',
+                a.machine, park_unmovable_due.event, a.state),
+         jsonb_build_object('machine', a.machine, 'state', a.state, 'event', park_unmovable_due.event)
     from aside a;
 end
 $$;

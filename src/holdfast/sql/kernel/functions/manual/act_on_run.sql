@@ -1,6 +1,6 @@
--- A person's wish for a whole run: the run moves at once, its steps follow in chunks (move_run_steps). A retry of a run without a
--- failed step is refused: there would be nothing to do.
-create or replace function holdfast.wish_for_run(run holdfast.runs, event text)
+-- Takes a whole run through an event that a person asked for: the run moves at once, its steps follow in chunks
+-- (move_run_steps). A retry of a run without a failed step is refused: there would be nothing to do.
+create or replace function holdfast.act_on_run(run holdfast.runs, event text)
 returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -14,22 +14,22 @@ begin
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
   select r.* into strict run from holdfast.runs r where r.id = run.id for update;
-  if holdfast.move_runs(array[run.id], wish_for_run.event, clock) = 0 then
+  if holdfast.move_runs(array[run.id], act_on_run.event, clock) = 0 then
     perform holdfast.refuse(
-      'RN010', format('run %s is %s and cannot be %s', run.id, run.state, wish_for_run.event),
+      'RN010', format('run %s is %s and cannot be %s', run.id, run.state, act_on_run.event),
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = run.machine and m.from_state = run.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')
                                        and (m.event <> 'reopened' or run.failed > 0)),
                format('%s is final for a %s', run.state, run.machine)));
   end if;
-  if wish_for_run.event = 'reopened' and run.failed = 0 then
+  if act_on_run.event = 'reopened' and run.failed = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
       'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
   end if;
-  if wish_for_run.event in ('cancelled', 'reopened') then
-    update holdfast.runs r set moving = wish_for_run.event, moved_until = 0 where r.id = run.id;
+  if act_on_run.event in ('cancelled', 'reopened') then
+    update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;
     perform holdfast.move_run_steps(run.id, 10000);
   end if;
   return (select r.state from holdfast.runs r where r.id = run.id);

@@ -1,0 +1,43 @@
+-- Takes a step or a run through an event that a person asked for: cancelled, reopened or resolved. Raises when there is
+-- no such thing or its state does not allow it. A step's number is digits, a run's id a UUID. `result` is what a
+-- resolved step is to give. `actor` names the person that the login acts for; the journal keeps the login beside it.
+create or replace function holdfast.act_on(
+  id text, event text, reason text, result jsonb default null, actor text default null)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+  run holdfast.runs;
+  answer text;
+begin
+  perform holdfast.check_reason(act_on.reason);
+  perform holdfast.check_size('a result', act_on.result);
+  perform holdfast.check_name('actor', act_on.actor);
+  if act_on.id ~ '^[0-9]{1,18}$' then
+    select s.* into step from holdfast.steps s
+     where s.id = act_on.id::bigint
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: step-tenant
+       for update;
+  elsif act_on.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select r.* into run from holdfast.runs r
+     where r.id = act_on.id::uuid
+       and holdfast.matches_any(allowed, r.tenant)  -- guard: run-tenant
+    ;
+  end if;
+  perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
+  if step.id is not null then
+    answer := holdfast.act_on_step(step, act_on.event, act_on.result);
+  elsif run.id is not null and act_on.result is not null then
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
+  elsif run.id is not null then
+    answer := holdfast.act_on_run(run, act_on.event);
+  else
+    perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id), 'a step is a number, a run a UUID');
+  end if;
+  perform holdfast.set_actor();
+  return answer;
+end
+$$;
