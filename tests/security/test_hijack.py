@@ -73,6 +73,7 @@ def story(db: DB) -> list[Call[Any]]:
     plan: list[dict[str, Any]] = [{"kind": "a", "name": "a"}, {"kind": "b", "after": ["a"]}]
     return [
         calls.start_task("mail", key="k", unique_key="u"),
+        calls.start_step("work.task", "slow", policy="work.task", parked_for="approval", actor="ada"),
         calls.start_tasks([{"name": "mail"}, {"name": "mail", "priority": 3}]),
         calls.start_run("flow.task", "f", "flow.step", steps=plan, key="r"),
         calls.stage_steps(),
@@ -98,6 +99,8 @@ def story(db: DB) -> list[Call[Any]]:
         calls.upkeep(worker="w", about={"state": "recovery"}),
         calls.measured_upkeep("w", most=10),
         calls.retire_worker("w"),
+        calls.park_steps([spare], "approval"),
+        calls.unpark_steps([spare]),
         calls.retry(str(failed)),
         calls.cancel(str(failed)),
         calls.cancel(str(spare)),

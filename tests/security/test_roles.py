@@ -161,7 +161,7 @@ def test_a_runtime_role_writes_no_table(login: Login, db: DB, role: str, proof: 
             proof.add(rounds=1)
     for statement in (
         "update holdfast.steps set state = 'done'",
-        "update holdfast.step_list set state = 'done'",
+        "update holdfast.runs set state = 'done'",
         "select setval('holdfast.lease_ids', 1)",
         "select nextval('holdfast.lease_ids')",
         "select holdfast.set_actor('system', 'x')",
