@@ -1,4 +1,4 @@
-"""Count the instructions that a step costs the server: a claim and a settle, batches of 500, under callgrind.
+"""Count the instructions that a step costs the server, under callgrind: its start, and claim and settle by 500.
 
     .venv/bin/python bench/instructions.py [--keep FILE]
 
@@ -25,6 +25,8 @@ from holdfast.embedded.binaries import binary
 from hot_loop import BATCH, install, load
 
 SHORT, LONG = 4, 8  # batches
+STARTS = 100  # statements per batch
+START = "select holdfast.start_task('noop', '{}');"
 SETTLE = """select count(*) from {function}((select array_agg(step_id) from pg_temp.claimed),
   (select array_agg(lease_id) from pg_temp.claimed), (select array_agg('null'::jsonb) from pg_temp.claimed));"""
 ENGINES = {
@@ -53,6 +55,8 @@ def main() -> None:
             print(f"{engine}: {(counts[LONG] - counts[SHORT]) // steps:,} instructions a step", flush=True)
             if options.keep and engine == "holdfast":
                 shutil.copy(home.parent / "copy" / "profile", options.keep)
+        starts = {batches: count(home, "\n".join([START] * STARTS * batches) + "\n")[0] for batches in (SHORT, LONG)}
+        print(f"holdfast: {(starts[LONG] - starts[SHORT]) // ((LONG - SHORT) * STARTS):,} instructions a start")
 
 
 def prepare(home: Path, engine: str) -> None:
@@ -70,7 +74,16 @@ def prepare(home: Path, engine: str) -> None:
 
 
 def run(home: Path, engine: str, batches: int) -> int:
-    """Drain some batches on a copy of the data, and tell how many instructions that took."""
+    """Drain some batches, and tell how many instructions that took."""
+    instructions, output = count(home, script(engine, batches))
+    settled = re.findall(r'count = "(\d+)"', output)
+    if settled != [str(BATCH)] * batches:
+        raise SystemExit(f"{engine} did not settle its batches: {settled}\n{output[-2000:]}")
+    return instructions
+
+
+def count(home: Path, statements: str) -> tuple[int, str]:
+    """Run statements, one per line, on a copy of the data; give the instructions that took and what was printed."""
     copy = home.parent / "copy"  # not below the home, which lets nobody in
     shutil.rmtree(copy, ignore_errors=True)
     subprocess.run(["cp", "-a", home / "pgdata", copy], check=True)
@@ -78,20 +91,17 @@ def run(home: Path, engine: str, batches: int) -> int:
     owner = copy.stat().st_uid
     said = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={copy / 'profile'}", *server],
-        input=script(engine, batches),
+        input=statements,
         capture_output=True,
         text=True,
         user=owner if os.getuid() == 0 else None,
         cwd=copy,
         check=True,
     )
-    settled = re.findall(r'count = "(\d+)"', said.stdout)
-    if settled != [str(BATCH)] * batches:
-        raise SystemExit(f"{engine} did not settle its batches: {settled}\n{said.stderr[-2000:]}")
     counted = re.search(r"Collected : (\d+)", said.stderr)
     if counted is None:
         raise SystemExit(f"callgrind counted nothing:\n{said.stderr[-2000:]}")
-    return int(counted[1])
+    return int(counted[1]), said.stdout
 
 
 def script(engine: str, batches: int) -> str:

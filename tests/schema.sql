@@ -173,6 +173,19 @@ CREATE TYPE holdfast.settled_step AS (
 
 
 --
+-- Name: shared_move; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.shared_move AS (
+	run_id uuid,
+	from_state text,
+	event text,
+	to_state text,
+	step_ids bigint[]
+);
+
+
+--
 -- Name: step_move; Type: TYPE; Schema: holdfast; Owner: -
 --
 
@@ -196,61 +209,15 @@ CREATE FUNCTION flow.adjust_step(step_id bigint, retry_limit integer DEFAULT NUL
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();
-  step holdfast.steps := flow.step_to_change(adjust_step.step_id);
-  law constant holdfast.policies := (
-    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
-  tries constant int := flow.adjusted_tries(law.tries, adjust_step.retry_limit);
-  is_retryable constant boolean := coalesce(adjust_step.retryable, law.retryable);
-  waits_again constant boolean := step.state = 'error' and is_retryable and (tries is null or step.failures < tries)
-    and (step.finished_at is null or coalesce(step.failures >= law.tries, false) or coalesce(adjust_step.retryable, false));
-  retry_at timestamptz;
+  step constant holdfast.steps := flow.step_to_change(adjust_step.step_id);
 begin
-  perform flow.check_adjustment(step, waits_again, adjust_step.backoff_request_seconds);
-  if waits_again and step.finished_at is not null then
-    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
-    perform holdfast.reopen_run(step.run_id, clock);
-    perform holdfast.set_actor();
-  end if;
-  if waits_again then
-    step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
-    retry_at := coalesce(
-      step.failed_at + make_interval(secs => adjust_step.backoff_request_seconds::float), step.due_at, step.parked_due_at,
-      step.failed_at + holdfast.backoff(law.policy, step.failures));
-  end if;
-  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
-     set policy = case when (tries, is_retryable) is distinct from (law.tries, law.retryable)
-                       then flow.policy_with_tries(law.policy, tries, is_retryable) else s.policy end,
-         finished_at = case when s.state <> 'error' then null when not waits_again then coalesce(s.finished_at, clock) end,
-         failed_at = step.failed_at,
-         due_at = case when s.state <> 'error' then s.due_at when s.parked_due_at is null then retry_at end,
-         parked_due_at = case when s.state <> 'error' then s.parked_due_at when s.parked_due_at is not null then retry_at end,
-         parked_for = case when s.state <> 'error' or waits_again then s.parked_for end
-   where s.id = step.id;
-  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
-  values (clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, 'info', format('adjusted by %s', session_user),
-          jsonb_strip_nulls(jsonb_build_object(
-            'retry_limit', adjust_step.retry_limit, 'retryable', adjust_step.retryable,
-            'backoff_request_seconds', adjust_step.backoff_request_seconds, 'actor', session_user)));
-  perform holdfast.wake(array[step.queue]);
-end
-$$;
-
-
---
--- Name: adjusted_tries(integer, integer); Type: FUNCTION; Schema: flow; Owner: -
---
-
-CREATE FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) RETURNS integer
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-  if adjusted_tries.retry_limit < 0 then
-    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', adjusted_tries.retry_limit),
-                            'it counts executions, the first included');
-  end if;
-  return case when adjusted_tries.retry_limit is null then adjusted_tries.tries else greatest(1, adjusted_tries.retry_limit) end;
+  perform flow.check_adjustment(step, adjust_step.retry_limit, adjust_step.backoff_request_seconds);
+  perform holdfast.set_retry_budget(
+    step, case when adjust_step.retry_limit = 0 then 1 else adjust_step.retry_limit end, adjust_step.retryable,
+    make_interval(secs => adjust_step.backoff_request_seconds::float));
+  perform holdfast.note_change(array[step.id], 'adjusted', jsonb_build_object(
+    'retry_limit', adjust_step.retry_limit, 'retryable', adjust_step.retryable,
+    'backoff_request_seconds', adjust_step.backoff_request_seconds));
 end
 $$;
 
@@ -350,25 +317,26 @@ ALTER TABLE ONLY holdfast.steps FORCE ROW LEVEL SECURITY;
 
 
 --
--- Name: check_adjustment(holdfast.steps, boolean, numeric); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: check_adjustment(holdfast.steps, integer, numeric); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric) RETURNS void
+CREATE FUNCTION flow.check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
+  if check_adjustment.retry_limit < 0 then
+    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', check_adjustment.retry_limit),
+                            'it counts executions, the first included', 'retry_limit');
+  end if;
   if step.finished_at is not null and step.state <> 'error' then
-    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is tried again', step.id, step.state),
+    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
                             'flow.retry_from does a step of a finished task again, in a new task');
   end if;
-  if check_adjustment.backoff_request_seconds is not null and not check_adjustment.waits_again then
-    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
-                            'a backoff is set on a step that failed and will be tried again');
-  end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
-    perform holdfast.refuse('RN005', format('a backoff of %s seconds makes no sense', check_adjustment.backoff_request_seconds),
-                            'from 0 to a hundred years');
+    perform holdfast.refuse(
+      'RN005', format('backoff_request_seconds must be 0 to 3e9, got %s', check_adjustment.backoff_request_seconds),
+      'that is from now to a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;
@@ -411,7 +379,7 @@ CREATE FUNCTION flow.checked_object(field text, content jsonb) RETURNS jsonb
 begin
   if jsonb_typeof(checked_object.content) <> 'object' then
     perform holdfast.refuse('RN005', format('%s must be a JSON object, got %s', checked_object.field, jsonb_typeof(checked_object.content)),
-                            'pass fields by name, such as {"order_id": 123}');
+                            'pass fields by name, such as {"order_id": 123}', checked_object.field);
   end if;
   return coalesce(checked_object.content, '{}');
 end
@@ -572,13 +540,14 @@ begin
   select f.step_id, f.task_id, f.name, f.state, h.waits = 0,
          (f.attempts = 0 or (f.retryable and coalesce(f.attempts < f.retry_limit, true))) and e.is_expired,
          w.is_ready,
-         f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit, f.backoff_request_seconds,
-         f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
+         f.last_failure_at, f.next_retry_at, p.total, p.completed, f.attempts, f.retry_limit,
+         f.backoff_request_seconds, f.last_attempted_at, f.processed, f.in_process, f.retryable, e.is_expired,
          case when w.is_ready or f.in_process or h.finished_at is not null then null
               when r.finished_at is not null then 'task_over'
               when h.waits > 0 then 'dependencies'
               when h.parked_for = 'handler' then 'unserved'
-              when h.parked_for is not null then 'no_move'
+              when h.parked_for = 'move' then 'no_move'
+              when h.parked_for is not null then 'parked'
               when q.paused_at is not null then 'queue_paused'
               when f.state = 'error' then 'backoff'
               when h.last_event = 'snoozed' then 'snoozed'
@@ -589,13 +558,15 @@ begin
     join holdfast.steps h on h.id = f.step_id
     left join holdfast.queues q on q.queue = h.queue
    cross join lateral (
-     select count(*)::int as total, (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
+     select count(*)::int as total,
+            (count(*) filter (where s.state in ('complete', 'resolved_manually')))::int as completed
        from holdfast.edges e left join holdfast.steps s on s.id = e.step_id
       where e.next_id = h.id) p
    cross join lateral (select coalesce(f.next_retry_at <= clock, true) as is_expired) e
    cross join lateral (
      select coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
-   where get_step_readiness_status_batch.step_ids is null or f.step_id = any (get_step_readiness_status_batch.step_ids)
+   where get_step_readiness_status_batch.step_ids is null
+      or f.step_id = any (get_step_readiness_status_batch.step_ids)
    order by f.task_id, f.step_id;
 end
 $$;
@@ -837,37 +808,6 @@ END;
 
 
 --
--- Name: policy_with_tries(text, integer, boolean); Type: FUNCTION; Schema: flow; Owner: -
---
-
-CREATE FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) RETURNS text
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-declare
-  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries(, not retryable)?$', '');
-  named constant text := format('%s with %s tries%s', like_it, coalesce(policy_with_tries.tries::text, 'any'),
-                                case when not policy_with_tries.retryable then ', not retryable' end);
-begin
-  if exists (select from holdfast.policies p
-              where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries and p.retryable = policy_with_tries.retryable) then
-    return like_it;
-  end if;
-  insert into holdfast.policies as o
-    (policy, tenant, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds, longest_retry_after)
-  select named, p.tenant, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law, p.longest,
-         p.jitter, p.jitter_in_seconds, p.longest_retry_after
-    from holdfast.policies p where p.policy = like_it
-  on conflict on constraint policies_pkey do update
-    set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law, longest = excluded.longest,
-        jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds, longest_retry_after = excluded.longest_retry_after
-    where o is distinct from excluded;  -- what it was made like has changed since
-  return named;
-end
-$_$;
-
-
---
 -- Name: refuse_write(); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -954,25 +894,25 @@ declare
 begin
   perform holdfast.check_reason(retry_from.reason);
   task := flow.finished_task_of(retry_from.step_id);
-  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
+  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh
+    from flow.waiting_for(retry_from.step_id) r;
   perform holdfast.set_actor('user', session_user::text,
                        coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
   perform holdfast.make_run(
     task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
-    (task.input - 'reason') || jsonb_strip_nulls(jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
+    (task.input - 'reason') || jsonb_strip_nulls(
+      jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
     task.tenant, task.id);
-  update holdfast.steps s  -- where a mapped step or a sub-flow stands; no move
-     set cursor = o.cursor
-    from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
-   where n.run_id = task_id and s.id = n.step_id and m.run_id = task.id and m.name = n.name
-     and o.id = m.step_id and o.cursor is not null and o.id <> all (afresh);
+  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- where a mapped step or a sub-flow stands
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n
       join holdfast.run_steps m on m.run_id = task.id and m.name = n.name
       join holdfast.steps o on o.id = m.step_id and o.finished_at is not null
       join holdfast.machine_states t on t.machine = o.machine and t.state = o.state and t.outcome = 'succeeded'
-     where n.run_id = task_id and o.id <> all (again)));
+     where n.run_id = task_id
+       and o.id <> all (again)  -- guard: taken-over
+  ));
   perform holdfast.set_actor();
   return task_id;
 end
@@ -1075,7 +1015,7 @@ begin
    where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'its definition''s context_schema says what it takes');
+                            'its definition''s context_schema says what it takes', 'context');
   end if;
   return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
@@ -1217,7 +1157,8 @@ begin
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
               when 'parent' then (  -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
-                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name) else coalesce(o.result, 'null') end
+                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
+                            else coalesce(o.result, 'null') end  -- guard: parent
                   from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
                  where m.run_id = h.run_id and m.name = concat(n.scope || '.', w.name)) end as value) v
    group by w.step_id;
@@ -1399,10 +1340,14 @@ begin
   perform holdfast.check_name('actor', act_on.actor);
   if act_on.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
-     where s.id = act_on.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
+     where s.id = act_on.id::bigint
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: step-tenant
+       for update;
   elsif act_on.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.* into run from holdfast.runs r
-     where r.id = act_on.id::uuid and holdfast.matches_any(allowed, r.tenant);
+     where r.id = act_on.id::uuid
+       and holdfast.matches_any(allowed, r.tenant)  -- guard: run-tenant
+    ;
   end if;
   perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
   if step.id is not null then
@@ -1520,7 +1465,9 @@ begin
     ids := array(select n.step_id from holdfast.run_steps n
                   where n.run_id = step.run_id and n.step_id = any (ids) and n.name = any (add_awaited.awaited));
   end if;
-  update holdfast.steps s set waits = s.waits + cardinality(ids) where s.id = step.id;
+  update holdfast.steps s
+     set waits = s.waits + cardinality(ids)  -- guard: waits
+   where s.id = step.id;
   insert into holdfast.edges select u.id, step.id from unnest(ids) u (id);
   perform holdfast.set_actor();
   return cardinality(ids);
@@ -1610,8 +1557,9 @@ declare
 begin
   with freed as (
     update holdfast.steps s
-       set waits = s.waits - c.done,
-           due_at = case when s.waits = c.done and s.finished_at is null then admit_children.clock end
+       set waits = s.waits - c.done,  -- guard: waits
+           due_at = case when s.waits = c.done  -- guard: parents
+                          and s.finished_at is null then admit_children.clock end
       from (select e.next_id, count(*)::int as done
               from unnest(admit_children.parents) p (id)
              cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
@@ -1702,7 +1650,8 @@ begin
     return '0';
   end if;
   seconds := case
-    when backoff.failure <= cardinality(law.waits) then extract(epoch from law.waits[backoff.failure])
+    when backoff.failure <= cardinality(law.waits) then
+      extract(epoch from law.waits[backoff.failure])  -- guard: waits
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
     -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
@@ -1717,6 +1666,35 @@ begin
   return make_interval(secs => seconds::double precision);
 end
 $$;
+
+
+--
+-- Name: call_moved(text, holdfast.shared_move[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'on'
+    SET enable_seqscan TO 'on'
+    SET enable_bitmapscan TO 'on'
+    SET enable_sort TO 'on'
+    SET plan_cache_mode TO 'auto'
+    SET jit TO 'off'
+    AS $_$
+declare
+  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+begin
+  execute format('select %s($1)', (select holdfast.face_name(c.moved) from holdfast.machines c
+                                    where c.machine = call_moved.machine))
+    using call_moved.moves;
+  perform holdfast.set_actor(actor_kind, actor, reason);
+end
+$_$;
 
 
 --
@@ -1839,14 +1817,15 @@ declare
 begin
   if check_by_hand.machine <> check_by_hand.was_machine or phase is null
      or (check_by_hand.from_state <> check_by_hand.to_state
-         and not exists (select from holdfast.machine_moves m
+         and not exists (select from holdfast.machine_moves m  -- guard: move
                           where m.machine = check_by_hand.machine and m.from_state = check_by_hand.from_state
                             and m.to_state = check_by_hand.to_state)) then
     perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand', check_by_hand.to_state, 'user',
                                  check_by_hand.id);
   end if;
-  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)
-     or (phase = 'over' and not check_by_hand.has_ended) or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
+  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
+     or (phase = 'over' and not check_by_hand.has_ended)  -- guard: end
+     or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id, check_by_hand.to_state),
       'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
@@ -1868,14 +1847,16 @@ begin
     perform holdfast.check_name('worker', coalesce(check_claim.worker, ''));
   end if;
   if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
-    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch), 'take 1 to 10000; 500 is fast');
+    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch),
+                            'take 1 to 10000; 500 is fast', 'batch');
   end if;
   if check_claim.lease <= '0' then
-    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease), 'take a second or more');
+    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease),
+                            'take a second or more', 'lease');
   end if;
   if check_claim.lease > '365 days' then
     perform holdfast.refuse('RN005', format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
-                            'take minutes, and renew it');
+                            'take minutes, and renew it', 'lease');
   end if;
 end
 $$;
@@ -1892,7 +1873,7 @@ CREATE FUNCTION holdfast.check_due(due_at timestamp with time zone) RETURNS void
 begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
-                            'leave it out for now');
+                            'leave it out for now', 'due_at');
   end if;
 end
 $$;
@@ -1911,7 +1892,7 @@ begin
     perform holdfast.refuse(
       'RN005', format('%s must have 1 to %s characters and no control characters, got %s of them: %s', check_name.what,
                       check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
-      'take a shorter name, or a digest of it');
+      'take a shorter name, or a digest of it', check_name.what);
   end if;
 end
 $$;
@@ -2004,17 +1985,28 @@ CREATE FUNCTION holdfast.check_new_steps() RETURNS trigger
     SET jit TO 'off'
     AS $$
 declare
-  culprit record;
+  seen record;
 begin
-  select count(*) as found, min(n.machine) as machine, min(n.state) as state
-    into culprit
+  select exists (select from holdfast.machines c where c.moved is not null) as is_told,
+         count(*) as odd, min(n.machine) as machine, min(n.state) as state
+    into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
-  if culprit.found > 0 then
+   where s.is_initial is not true  -- guard: initial
+      or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
+  if seen.odd > 0 then
     perform holdfast.refuse(
-      'RN007', format('%s step cannot begin as %s', culprit.machine, culprit.state),
+      'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
       'a new step is in an initial state of its machine, with no lease, no attempt and no end');
+  end if;
+  if seen.is_told then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, 'new', 'created', g.state, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, n.state, array_agg(n.id) as step_ids
+               from n
+              where n.machine in (select c.machine from holdfast.machines c where c.moved is not null)
+              group by n.machine, n.run_id, n.state) g
+      group by g.machine;
   end if;
   return null;
 end
@@ -2073,6 +2065,25 @@ $_$;
 
 
 --
+-- Name: check_parking(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_parking(parked_for text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('parked_for', coalesce(check_parking.parked_for, ''));
+  if holdfast.is_kernels_parking(check_parking.parked_for) then
+    perform holdfast.refuse(
+      'RN005', format('parked_for must not be %s: the kernel parks steps for it', check_parking.parked_for),
+      'name what the step waits for, such as approval');
+  end if;
+end
+$$;
+
+
+--
 -- Name: check_plan(uuid, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2085,7 +2096,8 @@ declare
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'a plan is an array of steps', '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]');
+    perform holdfast.refuse('RN005', 'a plan is an array of steps',
+                            '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]', 'steps');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p
@@ -2147,7 +2159,8 @@ declare
                           and (p.tenant = '*' or holdfast.matches_any(allowed, p.tenant))));
 begin
   if unknown is not null then
-    perform holdfast.refuse('RN005', format('there is no policy %s', unknown), 'holdfast.policies lists them');
+    perform holdfast.refuse('RN005', format('there is no policy %s', unknown),
+                            'holdfast.policies lists them', 'policy');
   end if;
 end
 $$;
@@ -2164,7 +2177,7 @@ CREATE FUNCTION holdfast.check_reason(reason text) RETURNS void
 begin
   if length(check_reason.reason) > 1000 then
     perform holdfast.refuse('RN005', format('a reason of %s characters is too long', length(check_reason.reason)),
-                            'say it in 1000, or say where it is written');
+                            'say it in 1000, or say where it is written', 'reason');
   end if;
 end
 $$;
@@ -2209,7 +2222,7 @@ CREATE FUNCTION holdfast.check_size(what text, value jsonb) RETURNS void
 begin
   if pg_column_size(check_size.value) > 1048576 then
     perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what, pg_column_size(check_size.value)),
-                            'keep it elsewhere and pass where it is');
+                            'keep it elsewhere and pass where it is', check_size.what);
   end if;
 end
 $$;
@@ -2300,7 +2313,8 @@ begin
   end if;
   perform holdfast.check_name('the name of a handler or run', coalesce(check_start.name, ''));
   if check_start.priority is null or check_start.priority not between 0 and 9 then
-    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority), 'use 9 for the most urgent');
+    perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s', check_start.priority),
+                            'use 9 for the most urgent', 'priority');
   end if;
   perform holdfast.check_size('an input', check_start.input);
 end
@@ -2322,7 +2336,7 @@ begin
     perform holdfast.check_name('tenant', check_tenant.tenant);
     perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
-  if not holdfast.matches_any(allowed, check_tenant.tenant) then
+  if not holdfast.matches_any(allowed, check_tenant.tenant) then  -- guard: tenant
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
                             'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
                             'narrows a transaction');
@@ -2347,8 +2361,8 @@ CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
-  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
+  clock constant timestamptz := holdfast.clock();  -- guard: clock; read once: an index cannot use a volatile call
+  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);  -- guard: tenant
   leases constant jsonb := (
     select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
   has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
@@ -2366,11 +2380,11 @@ begin
   perform holdfast.set_actor('worker', claim_steps.worker);
   perform holdfast.record_worker(
     claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
-  select (select case when q.paused_at is null then q.top_priority else -1 end
+  select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
     into top, is_asleep;
-  for level in reverse coalesce(top, 9) .. 0 loop
+  for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
     pick := holdfast.pick_steps(
       claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
     continue when pick.ids = '{}';
@@ -2383,13 +2397,17 @@ begin
       return query
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
-             lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
+             lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
+             lease_owner = claim_steps.worker,
              lease_until = clock + coalesce(
                claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
                                        else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m
-       where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
-         and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+       where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
+         and s.lease_id is null  -- guard: free
+         and m.machine = s.machine
+         and m.from_state = s.state  -- guard: state
+         and m.event = 'claimed'
       returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
       get diagnostics claimed = row_count;
       rest := rest - claimed;
@@ -2438,7 +2456,7 @@ begin
       from holdfast.runs r join holdfast.machines c on c.machine = r.machine
      where r.id = any (close_runs.ids) and c.closing is not null
   loop
-    execute format('select %s($1, $2)', asked.closing) into chosen using asked.id, asked.event;
+    execute format('select %s($1, $2)', holdfast.face_name(asked.closing)) into chosen using asked.id, asked.event;
     if chosen is not null then
       perform holdfast.move_runs(array[asked.id], chosen, close_runs.clock);
     end if;
@@ -2470,6 +2488,24 @@ CREATE FUNCTION holdfast.closing_event(run holdfast.runs) RETURNS text
              ELSE 'none_succeeded'::text
          END AS "case";
 END;
+
+
+--
+-- Name: copy_cursors(uuid, uuid, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.copy_cursors(from_run uuid, to_run uuid, except_ids bigint[] DEFAULT '{}'::bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  update holdfast.steps s
+     set cursor = o.cursor
+    from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
+   where n.run_id = copy_cursors.to_run and s.id = n.step_id and m.run_id = copy_cursors.from_run and m.name = n.name
+     and o.id = m.step_id and o.cursor is not null and o.id <> all (coalesce(copy_cursors.except_ids, '{}'));
+end
+$$;
 
 
 --
@@ -2583,7 +2619,8 @@ begin
     -- Each worker defines it at its start; only what is new is written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then
-  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy), 'holdfast.policies lists them');
+  perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
+                          'holdfast.policies lists them', 'policy');
 end
 $$;
 
@@ -2602,10 +2639,12 @@ declare
 begin
   perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
   if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
-    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy), 'take a name of your own');
+    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy),
+                            'take a name of your own', 'policy');
   end if;
   if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
-    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth), 'take 1000 or less');
+    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth),
+                            'take 1000 or less', 'growth');
   end if;
   select min(p.policy) into taken
     from unnest(tenants) t (tenant)
@@ -2661,7 +2700,8 @@ begin
   perform holdfast.check_names('kind', enlist_worker.kinds);
   perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
-    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker), 'name one; `default` is there');
+    perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker),
+                            'name one; `default` is there', 'queues');
   end if;
   if serves = '{}' then
     perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
@@ -2719,7 +2759,7 @@ begin
   return query
   select e.* from holdfast.expire_steps(
     array(select s.id from holdfast.steps s
-           where s.lease_until < expire_leases.clock
+           where s.lease_until < expire_leases.clock  -- guard: lease
            order by s.lease_until
            limit expire_leases.batch
              for update skip locked),
@@ -2748,8 +2788,10 @@ declare
      cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
       left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
       left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-      lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
-                           then 'failed' else 'expired' end as event) e
+      lateral (select case when t.phase is distinct from 'over' and (
+                             s.failures + 1 >= p.tries  -- guard: budget
+                             or not p.retryable  -- guard: retryable
+                           ) then 'failed' else 'expired' end as event) e
      where s.id = any (expire_steps.ids));
 begin
   if moves = '{}' then
@@ -2764,6 +2806,21 @@ $$;
 
 
 --
+-- Name: face_name(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.face_name(name text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ('holdfast'::text = ('hold'::text || 'fast'::text)) THEN name
+             ELSE (('holdfast'::text || '_'::text) || name)
+         END AS "case";
+END;
+
+
+--
 -- Name: face_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2772,14 +2829,12 @@ CREATE FUNCTION holdfast.face_violations() RETURNS TABLE(invariant text, subject
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  -- A self-test installs a copy under another name, which its faces' schemas bear before their own.
-  prefix constant text := case when 'holdfast' = 'hold' || 'fast' then '' else 'holdfast' || '_' end;
   face text;
 begin
   for face in
     select distinct n.nspname
       from holdfast.machines m
-      join pg_catalog.pg_namespace n on n.nspname = prefix || split_part(m.machine, '.', 1)
+      join pg_catalog.pg_namespace n on n.nspname = holdfast.face_name(split_part(m.machine, '.', 1))
       join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = 'violations' and p.pronargs = 0
      where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- ours, and nobody else's
      order by 1
@@ -2828,9 +2883,9 @@ declare
   used holdfast.keys;
 begin
   select k.* into strict used from holdfast.keys k where k.tenant = id_of_key.tenant and k.key = id_of_key.key;
-  if used.input_hash <> id_of_key.hash then
+  if used.input_hash <> id_of_key.hash then  -- guard: input
     perform holdfast.refuse('RN003', format('key %s was used before, with another input', id_of_key.key),
-                            format('it started %s; take another key for another input', used.id));
+                            format('it started %s; take another key for another input', used.id), 'key');
   end if;
   return used.id;
 end
@@ -2852,7 +2907,7 @@ declare
 begin
   if state is null then
     perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine, initial_state.subject),
-                            'holdfast.machines lists them; a face brings its own');
+                            'holdfast.machines lists them; a face brings its own', 'machine');
   end if;
   return state;
 end
@@ -2878,6 +2933,17 @@ CREATE FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) RETURNS bo
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
  SELECT ((due_at >= '1900-01-02 00:00:00+00'::timestamp with time zone) AND (due_at <= '9998-12-31 00:00:00+00'::timestamp with time zone));
+END;
+
+
+--
+-- Name: is_kernels_parking(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_kernels_parking(parked_for text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (parked_for = ANY (ARRAY['handler'::text, 'move'::text, 'limit'::text]));
 END;
 
 
@@ -2928,14 +2994,23 @@ declare
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   perform holdfast.refuse('RN007', format('%s run cannot begin as %s', n.machine, n.state))
      from n
      left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-    where s.is_initial is not true or n.finished_at is not null;
+    where s.is_initial is not true  -- guard: initial
+       or n.finished_at is not null;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, 'new', 'created', n.state, coalesce(announced, 'user'), actor, n.id, reason, login
     from n;
+  if listening <> '{}' then
+    perform holdfast.call_moved(
+       n.machine, array_agg((n.id, 'new', 'created', n.state, null)::holdfast.shared_move))
+       from n
+      where n.machine = any (listening)
+      group by n.machine;
+  end if;
   return null;
 end
 $$;
@@ -2960,20 +3035,33 @@ declare
   actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   if announced is null then
-    perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false, n.finished_at is not null)
+    perform holdfast.check_by_hand('run', n.machine, n.id::text, o.machine, o.state, n.state, false,
+                                   n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, run_id, reason, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'), actor, n.id, reason, login
     from o
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state;
+  if listening <> '{}' then
+    perform holdfast.call_moved(n.machine, array_agg((
+              n.id, o.state, case when announced is null then 'by_hand' else n.last_event end, n.state, null
+            )::holdfast.shared_move))
+       from o join n on n.id = o.id
+      where n.machine = any (listening) and o.state <> n.state
+      group by n.machine;
+  end if;
   return null;
 end
 $$;
@@ -2998,19 +3086,25 @@ declare
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   if announced is null then
-    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null, n.finished_at is not null)
+    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
+                                   n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
                                 step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: what is not found is not equal.
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'),
-         case announced when 'worker' then coalesce(o.lease_owner, actor) else coalesce(nullif(actor, ''), session_user) end,
+         case announced when 'worker' then coalesce(o.lease_owner, actor)
+                        else coalesce(nullif(actor, ''), session_user) end,
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
          -- Each failed attempt has its error, also one that failed as the attempt before it did.
          case when n.error is distinct from o.error
@@ -3020,6 +3114,16 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
+  if listening <> '{}' then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
+                    case when announced is null then 'by_hand' else n.last_event end as event
+               from o join n on n.id = o.id
+              where n.machine = any (listening) and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
+              group by n.machine, n.run_id, o.state, n.state, event) g
+      group by g.machine;
+  end if;
   if announced is null then
     perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))
        from (select n.queue, max(n.priority)::int as priority from n group by n.queue) q;
@@ -3027,7 +3131,8 @@ begin
       array(select n.id from o join n on n.id = o.id where o.state <> n.state and n.run_id is not null),
       array(select distinct n.run_id from o join n on n.id = o.id
              where n.run_id is not null
-               and (o.state <> n.state or o.finished_at is distinct from n.finished_at or holdfast.is_live(o) <> holdfast.is_live(n))));
+               and (o.state <> n.state or o.finished_at is distinct from n.finished_at
+                    or holdfast.is_live(o) <> holdfast.is_live(n))));
   end if;
   return null;
 end
@@ -3440,7 +3545,9 @@ begin
       from (select * from unnest(move_steps.moves) order by step_id) v
      cross join lateral (
        select h.*, holdfast.is_live(h) as was_live from holdfast.steps h
-        where h.id = v.step_id and h.lease_id is not distinct from v.lease_id for update) s
+        where h.id = v.step_id
+          and h.lease_id is not distinct from v.lease_id  -- guard: lease
+          for update) s
       join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
       join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
       join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state),
@@ -3453,8 +3560,9 @@ begin
            due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
            finished_at = case when b.is_over then move_steps.clock end,
            parked_due_at = null, parked_for = null,
-           failures = case when b.event in ('retried', 'failed', 'expired') then s.failures + 1
-                           when b.event in ('continued', 'reopened') then 0
+           failures = case when b.event in ('retried', 'failed', 'expired') then
+                             s.failures + 1  -- guard: failures
+                           when b.event in ('continued', 'reopened') then 0  -- guard: fresh-budget
                            else s.failures end,
            failed_at = case when b.event in ('retried', 'failed', 'expired') then move_steps.clock else s.failed_at end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,
@@ -3573,14 +3681,20 @@ declare
   written bigint;
 begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level), 'take debug, info, warn or error');
+    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level),
+                            'take debug, info, warn or error', 'level');
   end if;
   perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
-  select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
-  if step.id is null or not holdfast.matches_any(allowed, step.tenant) then
+  select s.* into step from holdfast.steps s
+   where s.id = note.step_id
+     and s.lease_id = note.lease_id  -- guard: lease
+     for update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
@@ -3607,6 +3721,32 @@ $$;
 
 
 --
+-- Name: note_change(bigint[], text, jsonb, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.note_change(ids bigint[], what text, payload jsonb, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  name constant text := coalesce(note_change.actor, session_user);
+begin
+  perform holdfast.check_reason(note_change.reason);
+  perform holdfast.check_name('actor', note_change.actor);
+  insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'info',
+         format('%s by %s%s', note_change.what, name, ': ' || note_change.reason),
+         jsonb_strip_nulls(note_change.payload || jsonb_build_object(
+           'actor', name, 'login', case when name <> session_user then session_user end, 'reason', note_change.reason))
+    from holdfast.steps s
+   where s.id = any (note_change.ids)
+   order by s.id;
+end
+$$;
+
+
+--
 -- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3622,6 +3762,41 @@ CREATE FUNCTION holdfast.outside_names(steps jsonb) RETURNS text[]
             FROM jsonb_array_elements(outside_names.steps) q(value)
            WHERE ((q.value ->> 'name'::text) IS NOT NULL)) u;
 END;
+
+
+--
+-- Name: park_steps(bigint[], text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  parked bigint[];
+begin
+  perform holdfast.check_parking(park_steps.parked_for);
+  perform holdfast.set_actor('user', coalesce(park_steps.actor, session_user), park_steps.reason);
+  with changed as (
+    update holdfast.steps s
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
+     where s.id = any (array(
+             select l.id from holdfast.steps l
+              where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
+                -- What nobody serves is parked too: else the next worker that serves it would bring it back.
+                and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
+              order by l.id
+                for update))
+    returning s.id)
+  select array_agg(c.id order by c.id) into parked from changed c;
+  perform holdfast.set_actor();
+  perform holdfast.note_change(
+    parked, format('parked for %s', park_steps.parked_for), jsonb_build_object('parked_for', park_steps.parked_for),
+    park_steps.reason, park_steps.actor);
+  return query select u.id from unnest(parked) u (id);
+end
+$$;
 
 
 --
@@ -3817,11 +3992,13 @@ begin
                    and holdfast.matches_any(pick_steps.tenants, d.tenant)
                    and holdfast.matches(pick_steps.machine, d.machine) as is_served
               from holdfast.steps d
-             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
+             where d.queue = pick_steps.queue and d.priority = pick_steps.priority
+               and holdfast.is_due(d, pick_steps.clock)  -- guard: due
                and (d.due_at, d.id) > (after.due_at, after.id)
              order by d.due_at, d.id
              limit pick_steps.wanted
-               for update skip locked) p;
+               for update skip locked  -- guard: lock
+           ) p;
     exit when seen = pick_steps.wanted or after.id = 0;
     after := holdfast.position_of(null, pick_steps.clock);
   end loop;
@@ -3867,6 +4044,8 @@ CREATE TABLE holdfast.machines (
     subject text NOT NULL,
     policy text,
     closing text,
+    moved text,
+    label text NOT NULL,
     CONSTRAINT known_subject CHECK ((subject = ANY (ARRAY['run'::text, 'step'::text]))),
     CONSTRAINT steps_have_a_policy CHECK (((subject = 'run'::text) OR (policy IS NOT NULL)))
 );
@@ -3951,6 +4130,40 @@ END;
 
 
 --
+-- Name: policy_with_tries(text, integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.policy_with_tries(policy text, tries integer, retryable boolean) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  like_it constant text := regexp_replace(policy_with_tries.policy, ' with (\d+|any) tries(, not retryable)?$', '');
+  named constant text := format('%s with %s tries%s', like_it, coalesce(policy_with_tries.tries::text, 'any'),
+                                case when not policy_with_tries.retryable then ', not retryable' end);
+begin
+  if exists (select from holdfast.policies p
+              where p.policy = like_it and p.tries is not distinct from policy_with_tries.tries
+                and p.retryable = policy_with_tries.retryable) then
+    return like_it;
+  end if;
+  insert into holdfast.policies as o
+    (policy, tenant, tries, retryable, waits, base, growth, law, longest, jitter, jitter_in_seconds,
+     longest_retry_after)
+  select named, p.tenant, policy_with_tries.tries, policy_with_tries.retryable, p.waits, p.base, p.growth, p.law,
+         p.longest, p.jitter, p.jitter_in_seconds, p.longest_retry_after
+    from holdfast.policies p where p.policy = like_it
+  on conflict on constraint policies_pkey do update
+    set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
+        longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
+        longest_retry_after = excluded.longest_retry_after
+    where o is distinct from excluded;  -- what it was made like has changed since
+  return named;
+end
+$_$;
+
+
+--
 -- Name: position_of(text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3995,7 +4208,7 @@ begin
      where r.id = any (fresh) and r.started_at is null and r.finished_at is null
        and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
   end if;
-  if ended = '{}' then
+  if ended = '{}' then  -- guard: ended
     return pick.ids;
   end if;
   select array_agg(s.id), array_agg((s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move)
@@ -4045,10 +4258,10 @@ $$;
 
 
 --
--- Name: refuse(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: refuse(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.refuse(code text, message text, hint text DEFAULT NULL::text) RETURNS void
+CREATE FUNCTION holdfast.refuse(code text, message text, hint text DEFAULT NULL::text, field text DEFAULT NULL::text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -4056,7 +4269,10 @@ begin
   if refuse.hint is null then
     raise exception using errcode = refuse.code, message = refuse.message;
   end if;
-  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+  if refuse.field is null then
+    raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint;
+  end if;
+  raise exception using errcode = refuse.code, message = refuse.message, hint = refuse.hint, column = refuse.field;
 end
 $$;
 
@@ -4202,9 +4418,10 @@ begin
   free := array(
     select s.id from holdfast.steps s
      where s.id = any (held)
-       and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
+       and s.lease_id = any (renew_leases.lease_ids)  -- guard: lease
+       and s.lease_owner = renew_leases.worker  -- guard: owner
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and holdfast.matches_any(allowed, s.tenant)
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
        for no key update skip locked);
   return query
   update holdfast.steps s
@@ -4326,7 +4543,7 @@ declare
 begin
   if reserve_step_ids.amount is null or reserve_step_ids.amount not between 0 and 1000000 then
     perform holdfast.refuse('RN005', format('amount must be 0 to 1000000, got %s', reserve_step_ids.amount),
-                            'reserve more with another call');
+                            'reserve more with another call', 'amount');
   end if;
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
   insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)
@@ -4453,6 +4670,58 @@ $$;
 
 
 --
+-- Name: set_retry_budget(holdfast.steps, integer, boolean, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_retry_budget(step holdfast.steps, tries integer DEFAULT NULL::integer, retryable boolean DEFAULT NULL::boolean, backoff interval DEFAULT NULL::interval) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  law constant holdfast.policies := (
+    select p from holdfast.step_policy(step.policy, step.kind, step.machine, step.tenant) p);
+  all_tries constant int := coalesce(set_retry_budget.tries, law.tries);
+  is_retryable constant boolean := coalesce(set_retry_budget.retryable, law.retryable);
+  rests constant boolean := exists (select from holdfast.machine_states t
+                                     where t.machine = step.machine and t.state = step.state
+                                       and t.phase = 'open_or_over');
+  waits_again constant boolean := rests and is_retryable and (all_tries is null or step.failures < all_tries)
+    and (step.finished_at is null or coalesce(step.failures >= law.tries, false)
+         or coalesce(set_retry_budget.retryable, false));
+  retry_at timestamptz;
+begin
+  if set_retry_budget.backoff is not null and not waits_again then
+    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
+                            'a backoff is set on a step that failed and will be retried');
+  end if;
+  if waits_again and step.finished_at is not null and step.run_id is not null then
+    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.reopen_run(step.run_id, clock);
+    perform holdfast.set_actor();
+  end if;
+  if waits_again then
+    step.failed_at := coalesce(step.failed_at, step.claimed_at, clock);
+    retry_at := coalesce(step.failed_at + set_retry_budget.backoff, step.due_at, step.parked_due_at,
+                         step.failed_at + holdfast.backoff(law.policy, step.failures));
+    perform holdfast.check_due(retry_at);
+  end if;
+  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
+     set policy = case when (all_tries, is_retryable) is distinct from (law.tries, law.retryable)
+                       then holdfast.policy_with_tries(law.policy, all_tries, is_retryable) else s.policy end,
+         finished_at = case when not rests then s.finished_at
+                            when not waits_again then coalesce(s.finished_at, clock) end,
+         failed_at = step.failed_at,
+         due_at = case when not rests then s.due_at when s.parked_due_at is null then retry_at end,
+         parked_due_at = case when not rests then s.parked_due_at when s.parked_due_at is not null then retry_at end,
+         parked_for = case when not rests or waits_again then s.parked_for end
+   where s.id = step.id;
+  perform holdfast.wake(array[step.queue]);
+end
+$$;
+
+
+--
 -- Name: settle_batch(bigint[], bigint[], jsonb[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4481,8 +4750,7 @@ begin
   if run_ids is not null then
     perform holdfast.tally_runs(
       array(select (r.id, 0, -count(*), count(*), 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id)
-        || holdfast.admit_children(ids, clock),
-      clock);
+        || holdfast.admit_children(ids, clock), clock);  -- guard: children-first
   end if;
   return query select u.id, 'succeeded', u.state from unnest(ids, states) u (id, state);
   if coalesce(cardinality(ids), 0) < cardinality(settle_batch.step_ids) then
@@ -4513,7 +4781,9 @@ begin
            settle_others.clock + greatest('0', case
              when e.event = 'snoozed' then least(o.retry_after, '100 years')
              when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
-             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after, '100 years') end),
+             when e.event = 'retried' then
+               least(o.retry_after, p.longest_retry_after, '100 years')  -- guard: retry_after
+           end),
            o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
     into moves
     from jsonb_array_elements(settle_others.outcomes) j,
@@ -4521,7 +4791,10 @@ begin
            step_id bigint, lease_id bigint, outcome text, result jsonb, error jsonb, retry_after interval,
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
-      select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
+      select h.* from holdfast.steps h
+       where h.id = o.step_id
+         and h.lease_id = o.lease_id  -- guard: lease
+      offset 0) s
     cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
@@ -4529,12 +4802,17 @@ begin
                else holdfast.too_large('error', o.error) end as error) odd,
     lateral (select case
                when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
-               when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
+               when o.outcome = 'retry' and (
+                 s.failures + 1 >= p.tries  -- guard: budget
+                 or not p.retryable  -- guard: retryable
+               ) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
-   where holdfast.matches_any(settle_others.allowed, s.tenant)
+   where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
      -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
-     and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
+     and (o.outcome <> 'continue' or not j ? 'cursor_was'
+          or s.cursor is not distinct from o.cursor_was  -- guard: cursor
+         );
   if moves is null then
     return;
   end if;
@@ -4673,6 +4951,116 @@ $$;
 
 
 --
+-- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- on conflict names its columns bare
+declare
+  clock constant timestamptz := holdfast.clock();
+  due timestamptz := coalesce(start_step.due_at, clock);
+  parked_due timestamptz;
+  kind_queue text;
+  own_policy text;
+  into_queue text;
+  hash bytea;
+  own_id bigint;  -- given out with the key
+  step_id bigint;
+  step_machine text;
+begin
+  if (holdfast.is_name(start_step.kind) and start_step.priority between 0 and 9
+      and coalesce(pg_column_size(start_step.input) <= 1048576 and holdfast.is_in_reach(start_step.due_at), true)
+      and coalesce(holdfast.is_name(start_step.key, 400), true)
+      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)) is not true then  -- a call costs more
+    perform holdfast.check_start(start_step.kind, start_step.input, start_step.priority);
+    perform holdfast.check_name('key', start_step.key, 400);
+    perform holdfast.check_name('unique_key', start_step.unique_key, 400);
+    perform holdfast.check_due(start_step.due_at);
+  end if;
+  perform holdfast.check_tenant(start_step.tenant);
+  select k.queue, k.policy into kind_queue, own_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
+   where k.kind = start_step.kind and k.tenant = case
+           when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
+           then start_step.tenant else '*' end;
+  into_queue := coalesce(start_step.queue, kind_queue, 'default');
+  if start_step.machine is distinct from 'work.task' then  -- a task begins due: not to be looked up each time
+    due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
+             where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
+  end if;
+  if start_step.policy is not null then
+    perform holdfast.check_policies(array[start_step.policy]);
+    own_policy := coalesce((select p.policy from holdfast.policies p
+                             where p.policy = holdfast.policy_name(start_step.policy, start_step.tenant)),
+                           start_step.policy);
+  end if;
+  if start_step.parked_for is not null then
+    perform holdfast.check_parking(start_step.parked_for);
+    if due is null then
+      perform holdfast.refuse(
+        'RN005', format('a step of %s does not begin due and cannot be parked', start_step.machine),
+        'park it when it is admitted');
+    end if;
+    parked_due := due;
+    due := null;
+  end if;
+  if start_step.key is not null then
+    -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
+    hash := sha256(convert_to(
+      case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
+      || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
+    own_id := nextval('holdfast.step_ids');
+    insert into holdfast.keys values (start_step.tenant, start_step.key, own_id::text, hash) on conflict do nothing;
+    if not found then
+      return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
+    end if;
+  end if;
+  if not exists (select from holdfast.queues q
+                  where q.queue = into_queue and q.top_priority >= start_step.priority) then
+    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
+    perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
+  end if;
+  loop
+    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
+                                parked_due_at, parked_for, created_at, input)
+    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
+            (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
+            start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
+            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'))
+    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
+    returning id into step_id;
+    exit when found;
+    select s.id, s.machine into step_id, step_machine from holdfast.steps s
+     where s.tenant = start_step.tenant and s.unique_key = start_step.unique_key and s.finished_at is null;
+    continue when not found;  -- it ended in between: try again
+    if step_machine <> start_step.machine then
+      perform holdfast.refuse(
+        'RN003', format('unique_key %s is in use by step %s of %s', start_step.unique_key, step_id, step_machine),
+        format('take another unique_key for a step of %s', start_step.machine));
+    end if;
+    update holdfast.keys k set id = step_id::text where k.tenant = start_step.tenant and k.key = start_step.key;
+    return step_id;
+  end loop;
+  if start_step.actor is not null then
+    perform holdfast.check_name('actor', start_step.actor);
+    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
+                                  login)
+    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt,
+           case when start_step.actor <> session_user then session_user end
+      from holdfast.steps s where s.id = step_id;
+  end if;
+  -- Asked here too: most often nobody sleeps, and the call is a tenth of a start.
+  if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
+    perform holdfast.wake(array[into_queue]);
+  end if;
+  return step_id;
+end
+$$;
+
+
+--
 -- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4680,61 +5068,9 @@ CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, 
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column  -- on conflict names its columns bare
-declare
-  clock constant timestamptz := holdfast.clock();
-  kind_queue text;
-  kind_policy text;
-  into_queue text;
-  hash bytea;
-  own_id bigint;  -- given out with the key
-  step_id bigint;
 begin
-  if (holdfast.is_name(start_task.name) and start_task.priority between 0 and 9
-      and coalesce(pg_column_size(start_task.input) <= 1048576 and holdfast.is_in_reach(start_task.due_at), true)
-      and coalesce(holdfast.is_name(start_task.key, 400), true)
-      and coalesce(holdfast.is_name(start_task.unique_key, 400), true)) is not true then  -- one expression: a call costs more
-    perform holdfast.check_start(start_task.name, start_task.input, start_task.priority);
-    perform holdfast.check_name('key', start_task.key, 400);
-    perform holdfast.check_name('unique_key', start_task.unique_key, 400);
-    perform holdfast.check_due(start_task.due_at);
-  end if;
-  perform holdfast.check_tenant(start_task.tenant);
-  select k.queue, k.policy into kind_queue, kind_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
-   where k.kind = start_task.name and k.tenant = case
-           when exists (select from holdfast.kinds o where o.kind = start_task.name and o.tenant = start_task.tenant)
-           then start_task.tenant else '*' end;
-  into_queue := coalesce(start_task.queue, kind_queue, 'default');
-  if start_task.key is not null then
-    hash := sha256(convert_to(start_task.name || ' ' || coalesce(start_task.input, '{}')::text, 'UTF8'));
-    own_id := nextval('holdfast.step_ids');
-    insert into holdfast.keys values (start_task.tenant, start_task.key, own_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_task.tenant, start_task.key, hash)::bigint;
-    end if;
-  end if;
-  if not exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_task.priority) then
-    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
-    perform holdfast.remember_queues(array[into_queue], array[start_task.priority]);
-  end if;
-  loop
-    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at, created_at, input)
-    values (coalesce(own_id, nextval('holdfast.step_ids')), 'work.task',
-            (select m.state from holdfast.machine_states m where m.machine = 'work.task' and m.is_initial),
-            start_task.name, into_queue, start_task.tenant, kind_policy, start_task.unique_key, start_task.priority,
-            coalesce(start_task.due_at, clock), clock, coalesce(start_task.input, '{}'))
-    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
-    returning id into step_id;
-    exit when found;
-    select s.id into step_id from holdfast.steps s
-     where s.tenant = start_task.tenant and s.unique_key = start_task.unique_key and s.finished_at is null;
-    if found then
-      update holdfast.keys k set id = step_id::text where k.tenant = start_task.tenant and k.key = start_task.key;
-      return step_id;
-    end if;  -- it ended in between: try again
-  end loop;
-  perform holdfast.wake(array[into_queue]);
-  return step_id;
+  return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
+                             start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant);
 end
 $$;
 
@@ -4753,7 +5089,8 @@ declare
   odd text;
 begin
   if jsonb_typeof(start_tasks.tasks) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'tasks are an array of objects', '[{"name": "mail", "input": {"to": "a@b"}}]');
+    perform holdfast.refuse('RN005', 'tasks are an array of objects',
+                            '[{"name": "mail", "input": {"to": "a@b"}}]', 'tasks');
   end if;
   select k into odd
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
@@ -4825,9 +5162,10 @@ begin
                      as u (step_id, lease_id, result)
            order by u.step_id) o,  -- whichever side is hashed, steps are locked in the order of their ids
          moves m
-   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id and s.lease_id = o.lease_id
+   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id
+     and s.lease_id = o.lease_id  -- guard: lease
      and coalesce(pg_column_size(o.result), 0) <= 1048576
-     and holdfast.matches_any(succeed_steps.allowed, s.tenant)
+     and holdfast.matches_any(succeed_steps.allowed, s.tenant)  -- guard: tenant
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
 end
@@ -4924,7 +5262,9 @@ declare
 begin
   with counted as (
     update holdfast.runs r
-       set total = r.total + d.total, live = r.live + d.live, succeeded = r.succeeded + d.succeeded,
+       set total = r.total + d.total,
+           live = r.live + d.live,  -- guard: live
+           succeeded = r.succeeded + d.succeeded,  -- guard: succeeded
            failed = r.failed + d.failed, cancelled = r.cancelled + d.cancelled
       from (select u.run_id, sum(u.total)::int as total, sum(u.live)::int as live, sum(u.succeeded)::int as succeeded,
                    sum(u.failed)::int as failed, sum(u.cancelled)::int as cancelled
@@ -4935,8 +5275,9 @@ begin
     returning r.id, r.live, r.finished_at, r.moving)
   select array_agg(c.id) into closable
     from counted c
-   where c.live = 0 and c.finished_at is null and c.moving is null;
-  if closable is not null then
+   where c.live = 0  -- guard: open-steps
+     and c.finished_at is null and c.moving is null;
+  if closable is not null then  -- guard: closing
     perform holdfast.close_runs(closable, tally_runs.clock);
   end if;
 end
@@ -5023,6 +5364,39 @@ begin
        set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
      where s.id = any (served);
   end if;
+end
+$$;
+
+
+--
+-- Name: unpark_steps(bigint[], text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.unpark_steps(ids bigint[], reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  unparked bigint[];
+  queues text[];
+begin
+  perform holdfast.set_actor('user', coalesce(unpark_steps.actor, session_user), unpark_steps.reason);
+  with changed as (
+    update holdfast.steps s
+       set due_at = s.parked_due_at, parked_due_at = null, parked_for = null
+     where s.id = any (array(
+             select l.id from holdfast.steps l
+              where l.id = any (unpark_steps.ids) and holdfast.matches_any(allowed, l.tenant)
+                and l.parked_due_at is not null and not holdfast.is_kernels_parking(l.parked_for)
+              order by l.id
+                for update))
+    returning s.id, s.queue)
+  select array_agg(c.id order by c.id), array_agg(distinct c.queue) into unparked, queues from changed c;
+  perform holdfast.set_actor();
+  perform holdfast.note_change(unparked, 'unparked', '{}', unpark_steps.reason, unpark_steps.actor);
+  perform holdfast.wake(queues);
+  return query select u.id from unnest(unparked) u (id);
 end
 $$;
 
@@ -5787,7 +6161,10 @@ CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
         CASE
             WHEN (r.finished_at IS NOT NULL) THEN t.outcome
             ELSE NULL::text
-        END AS outcome
+        END AS outcome,
+    ( SELECT m.label
+           FROM holdfast.machines m
+          WHERE (m.machine = r.machine)) AS label
    FROM (holdfast.runs r
      LEFT JOIN holdfast.machine_states t ON (((t.machine = r.machine) AND (t.state = r.state))))
   WHERE COALESCE((r.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
@@ -5812,6 +6189,7 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
             WHEN (s.finished_at IS NOT NULL) THEN 'over'::text
             WHEN (s.parked_for = 'handler'::text) THEN 'no handler'::text
             WHEN (s.parked_for = 'move'::text) THEN 'set aside'::text
+            WHEN (s.parked_for IS NOT NULL) THEN 'parked'::text
             WHEN (s.lease_id IS NOT NULL) THEN 'held'::text
             WHEN (s.waits > 0) THEN 'waiting'::text
             WHEN (s.due_at > holdfast.clock()) THEN 'later'::text
@@ -5837,7 +6215,11 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
         CASE
             WHEN (s.finished_at IS NOT NULL) THEN t.outcome
             ELSE NULL::text
-        END AS outcome
+        END AS outcome,
+    s.parked_for,
+    ( SELECT m.label
+           FROM holdfast.machines m
+          WHERE (m.machine = s.machine)) AS label
    FROM (holdfast.steps s
      LEFT JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
   WHERE COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
@@ -6674,13 +7056,6 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
--- Name: FUNCTION adjusted_tries(tries integer, retry_limit integer); Type: ACL; Schema: flow; Owner: -
---
-
-REVOKE ALL ON FUNCTION flow.adjusted_tries(tries integer, retry_limit integer) FROM PUBLIC;
-
-
---
 -- Name: FUNCTION calculate_dependency_levels(task_id uuid); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -6711,10 +7086,10 @@ GRANT SELECT ON TABLE holdfast.steps TO hf_operator;
 
 
 --
--- Name: FUNCTION check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, retry_limit integer, backoff_request_seconds numeric) FROM PUBLIC;
 
 
 --
@@ -6876,13 +7251,6 @@ GRANT SELECT ON TABLE holdfast.run_steps TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) FROM PUBLIC;
-
-
---
--- Name: FUNCTION policy_with_tries(policy text, tries integer, retryable boolean); Type: ACL; Schema: flow; Owner: -
---
-
-REVOKE ALL ON FUNCTION flow.policy_with_tries(policy text, tries integer, retryable boolean) FROM PUBLIC;
 
 
 --
@@ -7103,6 +7471,13 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 
 
 --
+-- Name: FUNCTION call_moved(machine text, moves holdfast.shared_move[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION cancel(id text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7203,6 +7578,13 @@ REVOKE ALL ON FUNCTION holdfast.check_outcomes(outcomes jsonb) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION check_parking(parked_for text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_parking(parked_for text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_plan(run_id uuid, steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7296,6 +7678,13 @@ REVOKE ALL ON FUNCTION holdfast.close_runs(ids uuid[], clock timestamp with time
 --
 
 REVOKE ALL ON FUNCTION holdfast.closing_event(run holdfast.runs) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION copy_cursors(from_run uuid, to_run uuid, except_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.copy_cursors(from_run uuid, to_run uuid, except_ids bigint[]) FROM PUBLIC;
 
 
 --
@@ -7396,6 +7785,13 @@ REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with 
 
 
 --
+-- Name: FUNCTION face_name(name text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.face_name(name text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION face_violations(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7439,6 +7835,13 @@ GRANT ALL ON FUNCTION holdfast.is_due(step holdfast.steps, clock timestamp with 
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_in_reach(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_kernels_parking(parked_for text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_kernels_parking(parked_for text) FROM PUBLIC;
 
 
 --
@@ -7652,10 +8055,25 @@ GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text,
 
 
 --
+-- Name: FUNCTION note_change(ids bigint[], what text, payload jsonb, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.note_change(ids bigint[], what text, payload jsonb, reason text, actor text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.outside_names(steps jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION park_steps(ids bigint[], parked_for text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.park_steps(ids bigint[], parked_for text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -7762,6 +8180,13 @@ GRANT ALL ON FUNCTION holdfast.policy_of(own text, kind text, machine text) TO h
 
 
 --
+-- Name: FUNCTION policy_with_tries(policy text, tries integer, retryable boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.policy_with_tries(policy text, tries integer, retryable boolean) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION position_of(place text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7783,10 +8208,10 @@ REVOKE ALL ON FUNCTION holdfast.record_worker(worker text, queue text, kinds tex
 
 
 --
--- Name: FUNCTION refuse(code text, message text, hint text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION refuse(code text, message text, hint text, field text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.refuse(code text, message text, hint text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.refuse(code text, message text, hint text, field text) FROM PUBLIC;
 
 
 --
@@ -7922,6 +8347,13 @@ REVOKE ALL ON FUNCTION holdfast.set_actor(kind text, name text, reason text) FRO
 
 
 --
+-- Name: FUNCTION set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION settle_batch(step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7969,6 +8401,16 @@ GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine t
 --
 
 REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_operator;
 
 
 --
@@ -8045,6 +8487,14 @@ REVOKE ALL ON FUNCTION holdfast.too_large(what text, value jsonb) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION unpark_steps(ids bigint[], reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.unpark_steps(ids bigint[], reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.unpark_steps(ids bigint[], reason text, actor text) TO hf_operator;
 
 
 --

@@ -252,7 +252,7 @@ def test_what_is_not_ready_has_a_reason(db: DB, clock: Clock) -> None:
     """T-29, T-31: none where it is ready, held or over"""
     clock.freeze()
     later = (clock.now() + seconds(60)).isoformat()
-    names = ["ready", "held", "done", "lost", "backoff", "snoozed"]
+    names = ["ready", "held", "done", "lost", "backoff", "snoozed", "parked"]
     elsewhere = {"unserved": "odd", "queue_paused": "slow", "no_move": "third"}
     waiting = [node("dependencies", "ready"), node("scheduled", due_at=later)]
     others = [node(name, queue=queue) for name, queue in elsewhere.items()]
@@ -264,6 +264,7 @@ def test_what_is_not_ready_has_a_reason(db: DB, clock: Clock) -> None:
     run(db, calls.pause_queue("slow"))
     stuck = ids_by_name(db, task_id)["no_move"]
     db.execute("select holdfast.park_unmovable_due(array[%s]::bigint[], 'claimed', holdfast.clock())", [stuck])
+    run(db, calls.park_steps([ids_by_name(db, task_id)["parked"]], "approval"))
     ended = start_flow(db, node("x"), node("task_over"))
     wish_in_chunks(db, ended, "cancelled", 1)
 
@@ -278,7 +279,7 @@ def test_what_is_not_ready_has_a_reason(db: DB, clock: Clock) -> None:
 
     settled = {"ready", "held", "done", "lost", "x"}
     assert reasons == {name: None if name in settled else name for name in reasons}
-    assert len(reasons) == 13
+    assert len(reasons) == 14
 
 
 def test_the_backoff_that_the_engine_stored_is_what_counts(db: DB, clock: Clock) -> None:

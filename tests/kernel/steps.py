@@ -205,7 +205,10 @@ def add_machine(
     moves = [line.split() for line in rows.strip().splitlines()]
     named = {s for move in moves for s in (move[0], move[2])} | {initial}
     policy = "work.task" if subject == "step" else None
-    db.execute("insert into holdfast.machines values (%s, %s, %s, %s)", [machine, subject, policy, closing])
+    db.execute(
+        "insert into holdfast.machines (machine, subject, policy, closing, label) values (%s, %s, %s, %s, %s)",
+        [machine, subject, policy, closing, subject],
+    )
     for text in sorted(named):
         state, _, phase = text.partition(":")
         phase, _, outcome = phase.partition("=")

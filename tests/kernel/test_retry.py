@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from holdfast.models import Done, Fail
+from holdfast.models import Done, Fail, Retry
 from holdfast.testing import events, journal
 from kernel.steps import (
     DB,
@@ -28,6 +29,7 @@ from kernel.steps import (
     start_flow,
     states,
     until_blocked,
+    violations,
     wide_run,
     wish_in_chunks,
 )
@@ -176,3 +178,19 @@ def test_a_failed_run_can_be_resolved_and_is_then_final(db: DB) -> None:
             run(db, wish(str(run_id)))
     with pytest.raises(errors.WrongState, match="its steps"):
         run(db, calls.retry(str(failed.step_id)))
+
+
+def test_a_task_has_the_budget_that_it_was_given_last(db: DB) -> None:
+    """As a face gives it; a task that is over stays so"""
+    change = "select holdfast.set_retry_budget(s, %s) from holdfast.steps s"
+    step_id = start(db)
+    db.execute(change, [5])
+    for _ in range(3):  # one more than its policy gives
+        settle(db, claim_one(db), Retry("e", after=timedelta(0)))
+    db.execute(change, [4])
+
+    settle(db, claim_one(db), Retry("e"))
+    db.execute(change, [9])
+
+    assert (column(db, step_id, "state"), column(db, step_id, "failures")) == ("error", 4)
+    assert violations(db) == []

@@ -1,7 +1,7 @@
 """Engines that lack a guard, and the story that each of them fails.
 
-A mutant is made from the installed definition. If the fragment that it takes away is not there any more, that is an
-error of its own: a mutant that changes nothing would prove nothing.
+A guard is a line of SQL that is marked: `and s.lease_id = o.lease_id  -- guard: lease`. A mutant has something else in
+its place, or nothing. tests/properties/test_marks.py sees to it that each mark has a mutant.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
@@ -18,33 +20,55 @@ from properties import scenarios as s
 from properties.scenarios import DB
 
 Story = Callable[[DB], None]
+SQL = Path(str(files("holdfast"))) / "sql"
+MARK = re.compile(r"^.*\S  -- guard: ([a-z_-]+)(?:;.*)?$", re.MULTILINE)
 
 
-class Edited(NamedTuple):
-    """A function with a fragment replaced; white space in the fragment is any white space.
+class Cut(NamedTuple):
+    """A guard to be taken out of a function, by its mark, and what stands in its place.
 
     A function of another schema than holdfast is named with its schema.
     """
 
+    function: str
+    mark: str
+    instead: str = ""
+
+    def text(self) -> str:
+        """Read the function as it is installed."""
+        schema, _, name = self.function.rpartition(".")
+        folder = SQL / schema / "functions" if schema else SQL / "kernel" / "functions"
+        (file,) = folder.rglob(f"{name}.sql")
+        return file.read_text("utf-8")
+
+    def made_in(self, text: str) -> str:
+        """Take the guard out; a mark that is not there, or twice, is an error of its own."""
+        lines = [match for match in MARK.finditer(text) if match[1] == self.mark]
+        assert len(lines) == 1, f"{self.function} has {len(lines)} guards: {self.mark}"
+        return text[: lines[0].start()] + self.instead + text[lines[0].end() :]
+
+
+class Edited(NamedTuple):
+    """Functions without some guards."""
+
     name: str
     story: Story
-    function: str
-    fragment: str
-    instead: str
+    cuts: tuple[Cut, ...]
     caught_by: type[Exception] = AssertionError  # or the guard behind it
 
     @contextmanager
     def installed(self, db: DB) -> Iterator[None]:
-        named = self.function if "." in self.function else f"holdfast.{self.function}"
-        whole = s.value(db, "select pg_get_functiondef(%s::regproc)", named)
-        pattern = re.escape(self.fragment).replace(r"\ ", r"\s+")
-        edited, count = re.subn(pattern, lambda _: self.instead, whole)
-        assert count == 1, f"{self.function} has {count} times: {self.fragment}"
-        db.execute(edited)
+        whole = {cut.function: cut.text() for cut in self.cuts}
+        edited = dict(whole)
+        for cut in self.cuts:
+            edited[cut.function] = cut.made_in(edited[cut.function])
+        for text in edited.values():
+            db.execute(text)  # type: ignore[arg-type]
         try:
             yield
         finally:
-            db.execute(whole)
+            for text in whole.values():
+                db.execute(text)  # type: ignore[arg-type]
 
 
 class Maimed(NamedTuple):
@@ -55,105 +79,96 @@ class Maimed(NamedTuple):
     statement: str
 
 
-RENEWED, OWNED = "s.lease_id = any (renew_leases.lease_ids)", "s.lease_owner = renew_leases.worker"
-LISTED = "announced is null or (m.to_state = n.state and announced = any (m.actors))"
-FREED = "|| holdfast.admit_children(ids, clock), clock);"
-FREED_LATER = ", clock); perform holdfast.tally_runs(holdfast.admit_children(ids, clock), clock);"
-OUTCOMES_BY_STEP = """from (select x || jsonb_build_object('lease_id', r.lease_id) as j
-          from jsonb_array_elements(settle_others.outcomes) x
-          join holdfast.steps r on r.id = (x ->> 'step_id')::bigint) y,"""
-OURS = "holdfast.matches_any(allowed, s.tenant)"
-MAY_SETTLE = "holdfast.matches_any(settle_others.allowed, s.tenant)"
+LEASE_RENEWED, OWNER_RENEWED = Cut("renew_leases", "lease"), Cut("renew_leases", "owner")
+NOT_FOUND = (  # what is not found passes
+    ("move", "coalesce(m.to_state = n.state, true)"),
+    ("actor", "and coalesce(announced = any (m.actors), true)"),
+)
+CHILDREN_LATER = ", clock); perform holdfast.tally_runs(holdfast.admit_children(ids, clock), clock);"
+NO_PARENTS = "due_at = case when true"
+
+
+def mutant(name: str, story: Story, *cuts: Cut, caught_by: type[Exception] = AssertionError) -> Edited:
+    return Edited(name, story, cuts, caught_by)
+
 
 # fmt: off
 EDITED = [
-    Edited("done without the lease", s.who_lost_its_lease_settles_nothing,
-           "succeed_steps", "and s.lease_id = o.lease_id", ""),
-    Edited("settled without the lease", s.who_lost_its_lease_settles_nothing,
-           "settle_others", "from jsonb_array_elements(settle_others.outcomes) j,", OUTCOMES_BY_STEP),
-    Edited("renewed without the lease", s.who_lost_its_lease_renews_nothing,
-           "renew_leases", f"and {RENEWED} and {OWNED} -- Not", "-- Not"),
-    Edited("renewed by the owner's name alone", s.who_lost_its_lease_renews_nothing,
-           "renew_leases", f"and {RENEWED} and {OWNED} -- Not", f"and {OWNED} -- Not"),
-    Edited("renewed by the number alone", s.who_lost_its_lease_renews_nothing,
-           "renew_leases", f"and {RENEWED} and {OWNED} -- Not", f"and {RENEWED} -- Not"),
-    Edited("noted without the lease", s.who_lost_its_lease_writes_no_note,
-           "note", "and s.lease_id = note.lease_id for update", "for update"),
-    Edited("lease numbers for each step by itself", s.lease_numbers_only_grow,
-           "claim_steps", "lease_id = nextval('holdfast.lease_ids')", "lease_id = s.attempt + 1"),
-    Edited("rescue of leases that stand", s.a_lease_is_kept_until_it_runs_out,
-           "expire_leases", "where s.lease_until < expire_leases.clock", "where s.lease_until is not null"),
-    Edited("lease from the transaction's time", s.a_lease_counts_from_the_claim_and_not_from_its_transaction,
-           "claim_steps", "timestamptz := holdfast.clock();", "timestamptz := now();"),
-    Edited("claim that waits for locks", s.a_claim_passes_over_what_another_has,
-           "pick_steps", "for update skip locked", "for update", psycopg.errors.LockNotAvailable),
-    Edited("claim before the due time", s.a_claim_takes_only_what_is_due,
-           "pick_steps", "and holdfast.is_due(d, pick_steps.clock)", "and d.due_at is not null"),
-    Edited("lower priority first", s.a_claim_takes_the_higher_priority_first,
-           "claim_steps", "in reverse coalesce(top, 9) .. 0 loop", "in 0 .. coalesce(top, 9) loop"),
-    Edited("claim from a paused queue", s.a_paused_queue_gives_nothing,
-           "claim_steps", "case when q.paused_at is null then q.top_priority else -1 end", "q.top_priority"),
-    Edited("claim from a run that is over", s.a_step_of_a_cancelled_run_is_not_claimed,
-           "prepare_runs", "if ended = '{}' then", "if true then"),
-    Edited("retry without a budget", s.a_retry_ends_with_its_budget,
-           "settle_others", "and (s.failures + 1 >= p.tries or not p.retryable)", "and false"),
-    Edited("failures that are not counted", s.a_retry_ends_with_its_budget,
-           "move_steps", "then s.failures + 1 when", "then s.failures when"),
-    Edited("rescue without a budget", s.a_step_that_kills_its_workers_ends_with_its_budget,
-           "expire_steps", "and (s.failures + 1 >= p.tries or not p.retryable)", "and false"),
-    Edited("retry by hand on the old budget", s.a_retry_by_hand_has_a_fresh_budget,
-           "move_steps", "when b.event in ('continued', 'reopened') then 0", "when b.event = 'continued' then 0"),
-    Edited("cursor that moves from anywhere", s.a_cursor_moves_only_from_where_it_was,
-           "settle_others", "or s.cursor is not distinct from o.cursor_was)", "or true)"),
-    Edited("key for any input", s.a_key_is_for_one_input,
-           "id_of_key", "if used.input_hash <> id_of_key.hash then", "if false then"),
-    Edited("children freed twice", s.a_join_comes_once_after_all_its_parents,
-           "admit_children", "set waits = s.waits - c.done", "set waits = greatest(0, s.waits - 2 * c.done)"),
-    Edited("children not freed", s.a_join_comes_once_after_all_its_parents,
-           "admit_children", "set waits = s.waits - c.done", "set waits = s.waits"),
-    Edited("children let in too early", s.a_join_comes_once_after_all_its_parents,
-           "admit_children", "case when s.waits = c.done and", "case when", psycopg.errors.CheckViolation),
-    Edited("live steps not counted", s.a_run_closes_with_its_last_step,
-           "tally_runs", "live = r.live + d.live,", "live = r.live,"),
-    Edited("ends not counted", s.a_run_closes_with_its_last_step,
-           "tally_runs", "succeeded = r.succeeded + d.succeeded,", "succeeded = r.succeeded,"),
-    Edited("run that is never closed", s.a_run_closes_with_its_last_step,
-           "tally_runs", "if closable is not null then", "if false then"),
-    Edited("run closed before its children are freed", s.a_run_closes_with_its_last_step,
-           "settle_batch", FREED, FREED_LATER),
-    Edited("any move by hand", g.an_illegal_move_by_hand_is_refused,
-           "check_by_hand", "and not exists (", "and false and not exists ("),
-    Edited("held by hand without a lease", g.a_state_goes_with_its_columns,
-           "check_by_hand", "(phase = 'held') <> check_by_hand.has_lease", "false"),
-    Edited("over by hand without an end", g.a_state_goes_with_its_columns,
-           "check_by_hand", "(phase = 'over' and not check_by_hand.has_ended)", "false"),
-    Edited("step's move that is not found", g.an_announced_move_must_be_listed_for_its_actor,
-           "journal_step_moves", LISTED, f"({LISTED}) is not false"),
-    Edited("run's move that is not found", g.an_announced_move_must_be_listed_for_its_actor,
-           "journal_run_moves", LISTED, f"({LISTED}) is not false"),
-    Edited("step's move by any actor", g.an_announced_move_must_be_listed_for_its_actor,
-           "journal_step_moves", "and announced = any (m.actors)", ""),
-    Edited("run's move by any actor", g.an_announced_move_must_be_listed_for_its_actor,
-           "journal_run_moves", "and announced = any (m.actors)", ""),
-    Edited("step of a machine that is not found", g.a_row_begins_in_an_initial_state,
-           "check_new_steps", "s.is_initial is not true", "not s.is_initial"),
-    Edited("run of a machine that is not found", g.a_row_begins_in_an_initial_state,
-           "journal_new_runs", "s.is_initial is not true", "not s.is_initial"),
-    Edited("start for any tenant", g.a_login_starts_for_its_own_tenants,
-           "check_tenant", "if not holdfast.matches_any(allowed, check_tenant.tenant)", "if false"),
-    Edited("claim for any tenant", g.a_login_works_for_its_own_tenants,
-           "claim_steps", "holdfast.narrow_tenants(claim_steps.tenants)", "claim_steps.tenants"),
-    Edited("done for any tenant", g.a_login_works_for_its_own_tenants, "succeed_steps",
-           "and holdfast.matches_any(succeed_steps.allowed, s.tenant)", ""),
-    Edited("settled for any tenant", g.a_login_works_for_its_own_tenants, "settle_others", MAY_SETTLE, "true"),
-    Edited("renewed for any tenant", g.a_login_works_for_its_own_tenants, "renew_leases",
-           f"and {OURS} for no", "for no"),
-    Edited("noted for any tenant", g.a_login_works_for_its_own_tenants,
-           "note", "or not holdfast.matches_any(allowed, step.tenant)", ""),
-    Edited("wish for any tenant's step", g.a_login_wishes_for_its_own_tenants,
-           "act_on", f"and {OURS} for update", "for update"),
-    Edited("wish for any tenant's run", g.a_login_wishes_for_its_own_tenants,
-           "act_on", "and holdfast.matches_any(allowed, r.tenant)", ""),
+    mutant("done without the lease", s.who_lost_its_lease_settles_nothing, Cut("succeed_steps", "lease")),
+    mutant("settled without the lease", s.who_lost_its_lease_settles_nothing,
+           Cut("settle_others", "lease"), Cut("move_steps", "lease")),
+    mutant("renewed without the lease", s.who_lost_its_lease_renews_nothing, LEASE_RENEWED, OWNER_RENEWED),
+    mutant("renewed by the owner's name alone", s.who_lost_its_lease_renews_nothing, LEASE_RENEWED),
+    mutant("renewed by the number alone", s.who_lost_its_lease_renews_nothing, OWNER_RENEWED),
+    mutant("noted without the lease", s.who_lost_its_lease_writes_no_note, Cut("note", "lease")),
+    mutant("lease numbers for each step by itself", s.lease_numbers_only_grow,
+           Cut("claim_steps", "lease-number", "lease_id = s.attempt + 1,")),
+    mutant("rescue of leases that stand", s.a_lease_is_kept_until_it_runs_out,
+           Cut("expire_leases", "lease", "where s.lease_until is not null")),
+    mutant("lease from the transaction's time", s.a_lease_counts_from_the_claim_and_not_from_its_transaction,
+           Cut("claim_steps", "clock", "clock constant timestamptz := now();")),
+    mutant("claim that waits for locks", s.a_claim_passes_over_what_another_has,
+           Cut("pick_steps", "lock", "for update"),
+           caught_by=psycopg.errors.LockNotAvailable),
+    mutant("claim before the due time", s.a_claim_takes_only_what_is_due,
+           Cut("pick_steps", "due", "and d.due_at is not null")),
+    mutant("lower priority first", s.a_claim_takes_the_higher_priority_first,
+           Cut("claim_steps", "priority", "for level in 0 .. coalesce(top, 9) loop")),
+    mutant("claim from a paused queue", s.a_paused_queue_gives_nothing,
+           Cut("claim_steps", "pause", "select (select q.top_priority")),
+    mutant("claim from a run that is over", s.a_step_of_a_cancelled_run_is_not_claimed,
+           Cut("prepare_runs", "ended", "if true then")),
+    mutant("retry without a budget", s.a_retry_ends_with_its_budget,
+           Cut("settle_others", "budget", "false"), Cut("settle_others", "retryable")),
+    mutant("failures that are not counted", s.a_retry_ends_with_its_budget,
+           Cut("move_steps", "failures", "s.failures")),
+    mutant("rescue without a budget", s.a_step_that_kills_its_workers_ends_with_its_budget,
+           Cut("expire_steps", "budget", "false"), Cut("expire_steps", "retryable")),
+    mutant("retry by hand on the old budget", s.a_retry_by_hand_has_a_fresh_budget,
+           Cut("move_steps", "fresh-budget", "when b.event = 'continued' then 0")),
+    mutant("cursor that moves from anywhere", s.a_cursor_moves_only_from_where_it_was,
+           Cut("settle_others", "cursor", "or true")),
+    mutant("key for any input", s.a_key_is_for_one_input, Cut("id_of_key", "input", "if false then")),
+    mutant("children freed twice", s.a_join_comes_once_after_all_its_parents,
+           Cut("admit_children", "waits", "set waits = greatest(0, s.waits - 2 * c.done),")),
+    mutant("children not freed", s.a_join_comes_once_after_all_its_parents,
+           Cut("admit_children", "waits", "set waits = s.waits,")),
+    mutant("children let in too early", s.a_join_comes_once_after_all_its_parents,
+           Cut("admit_children", "parents", NO_PARENTS), caught_by=psycopg.errors.CheckViolation),
+    mutant("live steps not counted", s.a_run_closes_with_its_last_step, Cut("tally_runs", "live", "live = r.live,")),
+    mutant("ends not counted", s.a_run_closes_with_its_last_step,
+           Cut("tally_runs", "succeeded", "succeeded = r.succeeded,")),
+    mutant("run that is never closed", s.a_run_closes_with_its_last_step,
+           Cut("tally_runs", "closing", "if false then")),
+    mutant("run closed before its children are freed", s.a_run_closes_with_its_last_step,
+           Cut("settle_batch", "children-first", CHILDREN_LATER)),
+    mutant("any move by hand", g.an_illegal_move_by_hand_is_refused,
+           Cut("check_by_hand", "move", "and false and not exists (select from holdfast.machine_moves m")),
+    mutant("held by hand without a lease", g.a_state_goes_with_its_columns,
+           Cut("check_by_hand", "lease", "if false")),
+    mutant("over by hand without an end", g.a_state_goes_with_its_columns, Cut("check_by_hand", "end")),
+    mutant("step's move that is not found", g.an_announced_move_must_be_listed_for_its_actor,
+           *(Cut("journal_step_moves", *cut) for cut in NOT_FOUND)),
+    mutant("run's move that is not found", g.an_announced_move_must_be_listed_for_its_actor,
+           *(Cut("journal_run_moves", *cut) for cut in NOT_FOUND)),
+    mutant("step's move by any actor", g.an_announced_move_must_be_listed_for_its_actor,
+           Cut("journal_step_moves", "actor")),
+    mutant("run's move by any actor", g.an_announced_move_must_be_listed_for_its_actor,
+           Cut("journal_run_moves", "actor")),
+    mutant("step of a machine that is not found", g.a_row_begins_in_an_initial_state,
+           Cut("check_new_steps", "initial", "where not s.is_initial")),
+    mutant("run of a machine that is not found", g.a_row_begins_in_an_initial_state,
+           Cut("journal_new_runs", "initial", "where not s.is_initial")),
+    mutant("start for any tenant", g.a_login_starts_for_its_own_tenants,
+           Cut("check_tenant", "tenant", "if false then")),
+    mutant("claim for any tenant", g.a_login_works_for_its_own_tenants,
+           Cut("claim_steps", "tenant", "serves constant text[] := claim_steps.tenants;")),
+    mutant("done for any tenant", g.a_login_works_for_its_own_tenants, Cut("succeed_steps", "tenant")),
+    mutant("settled for any tenant", g.a_login_works_for_its_own_tenants, Cut("settle_others", "tenant", "where true")),
+    mutant("renewed for any tenant", g.a_login_works_for_its_own_tenants, Cut("renew_leases", "tenant")),
+    mutant("noted for any tenant", g.a_login_works_for_its_own_tenants, Cut("note", "tenant")),
+    mutant("wish for any tenant's step", g.a_login_wishes_for_its_own_tenants, Cut("act_on", "step-tenant")),
+    mutant("wish for any tenant's run", g.a_login_wishes_for_its_own_tenants, Cut("act_on", "run-tenant")),
 ]
 MAIMED = [
     Maimed("lease numbers that begin again", s.lease_numbers_only_grow,

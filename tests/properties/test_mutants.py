@@ -25,22 +25,22 @@ def stage(template: Template) -> Iterator[DB]:
 
 
 @pytest.fixture
-def wiped(stage: DB) -> DB:
+def clean(stage: DB) -> DB:
     wipe(stage)
     stage.execute("update holdfast_test.dials set stands_at = null, ahead = '0'")
     return stage
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_the_story_holds(wiped: DB, story: Story) -> None:
-    story(wiped)
+def test_the_story_holds(clean: DB, story: Story) -> None:
+    story(clean)
 
 
 @pytest.mark.scenario("guards")
 @pytest.mark.parametrize("mutant", EDITED, ids=lambda mutant: mutant.name)
-def test_a_function_without_its_guard_is_caught(wiped: DB, mutant: Edited) -> None:
-    with mutant.installed(wiped), pytest.raises(mutant.caught_by):
-        mutant.story(wiped)
+def test_a_function_without_its_guard_is_caught(clean: DB, mutant: Edited) -> None:
+    with mutant.installed(clean), pytest.raises(mutant.caught_by):
+        mutant.story(clean)
 
 
 @pytest.mark.scenario("guards")

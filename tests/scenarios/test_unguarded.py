@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import pytest
 
-from properties.mutants import EDITED, LISTED, Edited
+from properties.mutants import EDITED, Cut, Edited
 from scenarios.crew import Crew, Database, Server, until
 from scenarios.history import judge, lines
 from scenarios.proof import Proof
@@ -25,19 +25,16 @@ from scenarios.stories import (
 
 Story = Callable[[Stage], int]
 BY_NAME = {mutant.name: mutant for mutant in EDITED}
-FREE = "and s.lease_id is null -- not a join: its plan stays linear in the batch and m.machine = s.machine "
-FREE += "and m.from_state = s.state"
-
-
-def edited(function: str, fragment: str, instead: str) -> Edited:
-    """Take a guard out of a function; the story is told by processes, not by the properties' own."""
-    return Edited(f"{function}: {fragment}", lambda _: None, function, fragment, instead)
-
-
-CLAIMS_UNLOCKED = (
-    edited("pick_steps", "for update skip locked", ""),
-    edited("claim_steps", FREE, "and m.machine = s.machine and m.from_state = 'pending'"),
-    edited("journal_step_moves", LISTED, "true"),
+CLAIMS_UNLOCKED = Edited(
+    "claims without a lock, and all that is behind it",
+    lambda _: None,  # the story is told by processes, not by the properties' own
+    (
+        Cut("pick_steps", "lock"),
+        Cut("claim_steps", "free"),
+        Cut("claim_steps", "state", "and m.from_state = 'pending'"),
+        Cut("journal_step_moves", "move", "true"),
+        Cut("journal_step_moves", "actor"),
+    ),
 )
 
 
@@ -71,7 +68,7 @@ MUTANTS = {
     "rescue of leases that stand": Mutant(
         a_long_handler_keeps_its_lease, "lost", (BY_NAME["rescue of leases that stand"],)
     ),
-    "claims without a lock, and all that is behind it": Mutant(two_claim_at_the_same_moment, "twice", CLAIMS_UNLOCKED),
+    CLAIMS_UNLOCKED.name: Mutant(two_claim_at_the_same_moment, "twice", (CLAIMS_UNLOCKED,)),
     "a report that is not said again": Mutant(a_report_is_cut_off, "lost", without="memory"),
 }
 

@@ -27,7 +27,7 @@ READING = {
     "flow.closed_tasks", "flow.judge_counts", "flow.settled_tasks", "flow.step_surroundings", "flow.touched_tasks",
 }  # fmt: skip
 STARTING = {
-    "reserve_step_ids", "stage_steps", "start_run", "start_task", "start_tasks", "take_staged",
+    "reserve_step_ids", "stage_steps", "start_run", "start_step", "start_task", "start_tasks", "take_staged",
     "flow.initialize_task", "flow.start_task",
 }  # fmt: skip
 WORKING = {
@@ -50,7 +50,7 @@ WORKING = {
 }
 DEFINING = {"define_kind", "define_policy", "flow.define_flow"}
 OPERATING = {
-    "cancel", "pause_queue", "resolve", "resume_queue", "retry", "violations",
+    "cancel", "park_steps", "pause_queue", "resolve", "resume_queue", "retry", "unpark_steps", "violations",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
 }  # fmt: skip
 MANIFEST = {

@@ -61,7 +61,7 @@ def test_the_import_contracts_name_every_shipped_face() -> None:
 
 
 @pytest.mark.one_server
-def test_each_machine_is_brought_by_one_face(db: Connection[Any]) -> None:
-    installed = [machine for (machine,) in db.execute("select machine from holdfast.machines")]
+def test_each_machine_is_brought_by_one_face_under_the_same_label(db: Connection[Any]) -> None:
+    installed = db.execute("select machine, label from holdfast.machines").fetchall()
 
-    assert sorted(installed) == sorted(machine for face in SHIPPED for machine in face.machines)
+    assert sorted(installed) == sorted(item for face in SHIPPED for item in face.machines.items())

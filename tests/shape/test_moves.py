@@ -43,7 +43,7 @@ JOURNAL = """select j.from_state, j.event, j.to_state, j.actor_kind, j.actor fro
               where j.id > %s and coalesce(j.step_id::text, j.run_id::text) = %s order by j.id"""
 PHASES = {"shut": ["shut"], "open": ["open"], "held": ["held"], "over": ["over"], "open_or_over": ["over", "open"]}
 A_MACHINE_OF_LATER = """
-insert into holdfast.machines (machine, subject, policy) values ('late.step', 'step', 'work.task');
+insert into holdfast.machines (machine, subject, policy, label) values ('late.step', 'step', 'work.task', 'step');
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('late.step', 'PREVIEW', 'shut',         null,        true),
   ('late.step', 'QUEUED',  'open',         null,        false),

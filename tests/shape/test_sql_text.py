@@ -15,7 +15,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
 WITHOUT_SQL = ("cli", "api", "console", "demo", "selftest", "worker", *(f"{face}/cli" for face in faces.FACES))
 STATEMENT = re.compile(
     r"\s*(select\s|insert into\s|update [\w.]+\s+set\s|delete from\s|with \w+ as\s|listen\s|notify\s|copy [\w.]+ |"
-    r"(create|alter|drop|truncate|comment on|grant|revoke|reset) \w+|set (local |session )?\w+ (=|to)\s)"
+    r"(create|alter|drop|truncate|comment on|grant|revoke) (table|schema|role|index|view|function|select|usage|all)\b|"
+    r"truncate [\w.]+\s|set (local |session )?\w+ (=|to)\s)"
 )
 
 

@@ -42,10 +42,12 @@ def hf(dsn: str, toy: Face) -> Iterator[Holdfast]:
 def test_it_is_installed_as_a_part_of_its_own(hf: Holdfast, dsn: str, toy: Face) -> None:
     with psycopg.connect(dsn) as connection:
         parts = connection.execute("select part from holdfast.installed order by 1").fetchall()
-        machines = connection.execute("select machine from holdfast.machines where machine like 'toy.%'").fetchall()
+        machines = connection.execute(
+            "select machine, label from holdfast.machines where machine like 'toy.%'"
+        ).fetchall()
 
     assert ("toy",) in parts
-    assert {machine for (machine,) in machines} == set(toy.machines)
+    assert dict(machines) == toy.machines
     assert migrate.run(dsn) == []
 
 

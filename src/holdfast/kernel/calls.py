@@ -58,6 +58,30 @@ def start_task(
     )
 
 
+def start_step(
+    machine: str,
+    kind: str,
+    input: Any = None,  # noqa: A002 - the word is the same in SQL
+    *,
+    queue: str | None = None,
+    key: str | None = None,
+    unique_key: str | None = None,
+    due_at: datetime | None = None,
+    priority: int = 0,
+    tenant: str = "default",
+    policy: str | None = None,
+    parked_for: str | None = None,
+    actor: str | None = None,
+) -> Call[int]:
+    """Start one step of a machine, without a run; `actor` is whom the login acts for."""
+    start = start_task(
+        kind, input, queue=queue, key=key, unique_key=unique_key, due_at=due_at, priority=priority, tenant=tenant
+    )
+    arguments = {parameter: value for parameter, value in start.arguments.items() if parameter != "name"}
+    own = {"machine": machine, "kind": kind, "policy": policy, "parked_for": parked_for, "actor": actor}
+    return Call("start_step", int, {**arguments, **own})
+
+
 def start_tasks(tasks: Sequence[dict[str, Any]]) -> Call[int]:
     """Start tasks given by start_task's parameter names; for thousands use `kernel.bulk`."""
     return Call("start_tasks", int, {"tasks": jsonb(list(tasks))})
@@ -213,6 +237,16 @@ def resolve(id: str, reason: str | None = None, result: Any = None, actor: str |
     """Mark a step or a run as dealt with by a person, with the result that a step's children receive."""
     given = None if result is None else _jsonb(result)
     return Call("resolve", str, {"id": id, "reason": reason, "result": given, "actor": actor})
+
+
+def park_steps(ids: Sequence[int], parked_for: str, reason: str | None = None, actor: str | None = None) -> Call[int]:
+    """Keep due steps from being claimed until they are unparked; those that cannot be parked are left out."""
+    return Call("park_steps", int, {"ids": list(ids), "parked_for": parked_for, "reason": reason, "actor": actor})
+
+
+def unpark_steps(ids: Sequence[int], reason: str | None = None, actor: str | None = None) -> Call[int]:
+    """Make steps due again that were parked for something."""
+    return Call("unpark_steps", int, {"ids": list(ids), "reason": reason, "actor": actor})
 
 
 def pause_queue(queue: str, reason: str | None = None, actor: str | None = None) -> Call[None]:

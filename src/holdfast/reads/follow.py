@@ -52,9 +52,8 @@ def glance(connection: Connection[Any], id: int | UUID) -> Glance:  # noqa: A002
 
 def of_step(step: StepDetail) -> Glance:
     """Take from a step what a follower is told."""
-    what = "task" if step.run_id is None else "step"
     is_over = step.finished_at is not None
-    return Glance(step.id, what, step.kind, step.state, step.phase, step.outcome, is_over, step.attempt)
+    return Glance(step.id, step.what, step.kind, step.state, step.phase, step.outcome, is_over, step.attempt)
 
 
 def of_run(run: RunDetail) -> Glance:
@@ -62,7 +61,7 @@ def of_run(run: RunDetail) -> Glance:
     is_over = run.finished_at is not None and run.moving is None
     outcome = run.outcome if is_over else None
     counts = (run.total, run.live, run.succeeded, run.failed, run.cancelled)
-    return Glance(run.id, "run", run.name, run.state, run.phase, outcome, is_over, None, *counts)
+    return Glance(run.id, run.what, run.name, run.state, run.phase, outcome, is_over, None, *counts)
 
 
 def changes(connection: Connection[Any], id: int | UUID, timeout: timedelta | None) -> Iterator[Glance]:  # noqa: A002

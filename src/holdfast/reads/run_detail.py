@@ -20,6 +20,7 @@ STEPS_LOOKED_AT = 10_000  # of one run, for its groups; the run's own counts are
 class StepDetail:
     """A step with all that explains it; `queue_paused_at`, `live_workers` and `tries` are of what it depends on."""
 
+    what: str  # the label of its machine: "task", "step"
     id: str
     run_id: UUID | None
     step_name: str | None
@@ -37,6 +38,7 @@ class StepDetail:
     tries: int | None
     waits: int
     due_at: datetime | None
+    parked_for: str | None
     lease_owner: str | None
     lease_until: datetime | None
     created_at: datetime
@@ -57,6 +59,7 @@ class StepDetail:
 class RunDetail:
     """A run with its counts."""
 
+    what: str
     id: str
     name: str
     machine: str
@@ -126,10 +129,10 @@ class Parent:
 
 
 STEP: LiteralString = """
-select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, s.phase, s.outcome, s.standing, s.queue,
-       s.tenant, s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.lease_owner, s.lease_until,
-       s.created_at, s.claimed_at, s.finished_at, q.paused_at as queue_paused_at, q.paused_by as queue_paused_by,
-       q.pause_reason as queue_pause_reason,
+select s.label as what, s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, s.phase, s.outcome,
+       s.standing, s.queue, s.tenant, s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.parked_for,
+       s.lease_owner, s.lease_until, s.created_at, s.claimed_at, s.finished_at, q.paused_at as queue_paused_at,
+       q.paused_by as queue_paused_by, q.pause_reason as queue_pause_reason,
        holdfast.live_workers(s.queue, s.kind, s.tenant) as live_workers,
        c.now as looked_at, s.input::text, s.cursor::text, s.result::text, s.error::text
   from (select holdfast.clock() as now) c,
@@ -141,8 +144,8 @@ select s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, s.
  where s.id = %(id)s
 """
 RUN: LiteralString = """
-select r.id::text, r.name, r.machine, r.state, l.phase, l.outcome, r.tenant, r.moving, r.of_run, r.total, r.live,
-       r.succeeded, r.failed, r.cancelled, l.waiting, r.created_at, r.started_at, r.finished_at,
+select l.label as what, r.id::text, r.name, r.machine, r.state, l.phase, l.outcome, r.tenant, r.moving, r.of_run,
+       r.total, r.live, r.succeeded, r.failed, r.cancelled, l.waiting, r.created_at, r.started_at, r.finished_at,
        holdfast.clock() as looked_at, r.input::text
   from holdfast.runs r
   join holdfast.run_list l on l.id = r.id

@@ -25,7 +25,7 @@ FEW = 10_000  # what is held or parked is found by its own index while it is no 
 LAST_STEP = 2**63 - 1
 LAST_RUN = UUID(int=2**128 - 1)
 STANDINGS = (
-    "over", "no handler", "set aside", "held", "waiting", "later", "due", "not let in",
+    "over", "no handler", "set aside", "parked", "held", "waiting", "later", "due", "not let in",
     "under way", "being cancelled", "being reopened",
 )  # fmt: skip
 
@@ -48,7 +48,7 @@ Listed = TypeVar("Listed", bound=Dated)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A run, or a task: a step without a run."""
+    """A run, or a step without one; `what` is the label of its machine."""
 
     id: str
     what: str
@@ -141,9 +141,9 @@ select s.id, s.created_at as at from holdfast.steps s
  where s.parked_for is not null and s.id < %(below)s
  order by s.queue, s.parked_for, s.kind, s.tenant limit %(size)s
 """
-BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_IDS}
+BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_IDS, "parked": PARKED_IDS}
 TASKS: LiteralString = """
-select s.id::text, 'task' as what, s.kind as name, s.state, s.phase, s.outcome, s.standing, s.queue, s.tenant,
+select s.id::text, s.label as what, s.kind as name, s.state, s.phase, s.outcome, s.standing, s.queue, s.tenant,
        s.attempt, null::int as total, null::int as succeeded, null::int as failed, s.created_at, s.finished_at,
        left(holdfast.error_text(s.error), 300) as error
   from holdfast.step_list s
@@ -156,7 +156,7 @@ select s.id::text, 'task' as what, s.kind as name, s.state, s.phase, s.outcome, 
  order by s.id desc
 """
 RUNS: LiteralString = """
-select r.id::text, 'run' as what, r.name, r.state, r.phase, r.outcome, p.standing, null::text as queue, r.tenant,
+select r.id::text, r.label as what, r.name, r.state, r.phase, r.outcome, p.standing, null::text as queue, r.tenant,
        null::int as attempt, r.total, r.succeeded, r.failed, r.created_at, r.finished_at, null::text as error
   from holdfast.run_list r,
   lateral (select case when r.moving is not null then 'being ' || r.moving

@@ -81,12 +81,10 @@ def read(connection: Connection[Any], id: int | UUID, *, story: int) -> RunPage:
 def as_document(page: RunPage) -> dict[str, Any]:
     """Give the page as a mapping that becomes JSON."""
     subject = page.subject
-    what = "run" if isinstance(subject, RunDetail) else "task" if subject.run_id is None else "step"
     return {
-        "what": what,
         **as_mapping(subject),
         "why": page.why,
-        **({"steps": [_group(group) for group in page.steps]} if what == "run" else {}),
+        **({"steps": [_group(group) for group in page.steps]} if isinstance(subject, RunDetail) else {}),
         "story": [as_mapping(entry) for entry in page.story],
         "actions": [asdict(action) for action in page.actions],
     }
@@ -126,7 +124,7 @@ def why(step: StepDetail, waits_for: Sequence[Parent]) -> str:
         case "waiting":
             names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
             return f"waits for {step.waits} other steps: {names}"
-        case "no handler" | "set aside":
+        case "no handler" | "set aside" | "parked":
             return _why_parked(step)
         case _ if step.finished_at is not None:
             return f"over since {span_text(step.looked_at - step.finished_at)}"
@@ -136,6 +134,8 @@ def why(step: StepDetail, waits_for: Sequence[Parent]) -> str:
 def _why_parked(step: StepDetail) -> str:
     if step.standing == "no handler":
         return f"no live worker serves {step.kind} on queue {step.queue}: start one that does"
+    if step.standing == "parked":
+        return f"parked for {step.parked_for}"
     return f"its machine {step.machine} lacks a move; the story's last note says which"
 
 

@@ -1,7 +1,9 @@
--- A workflow (document 003): a task is a run, its steps wait for each other. A step that failed rests in `error`, whether it
--- will be tried again (due_at) or not (finished_at); tried again, it goes through `pending`.
-insert into holdfast.machines (machine, subject, policy) values ('flow.task', 'run', null), ('flow.step', 'step', 'flow.step')
-on conflict (machine) do update set policy = excluded.policy;
+-- A workflow (document 003): a task is a run, its steps wait for each other. A step that failed rests in `error`,
+-- whether it will be tried again (due_at) or not (finished_at); tried again, it goes through `pending`.
+insert into holdfast.machines (machine, subject, policy, label) values
+  ('flow.task', 'run',  null,        'run'),
+  ('flow.step', 'step', 'flow.step', 'step')
+on conflict (machine) do update set policy = excluded.policy, label = excluded.label;
 
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('flow.task', 'pending',           'open',         null,        true),
@@ -16,7 +18,8 @@ insert into holdfast.machine_states (machine, state, phase, outcome, is_initial)
   ('flow.step', 'error',             'open_or_over', 'failed',    false),
   ('flow.step', 'cancelled',         'over',         'cancelled', false),
   ('flow.step', 'resolved_manually', 'over',         'succeeded', false)
-on conflict (machine, state) do update set phase = excluded.phase, outcome = excluded.outcome, is_initial = excluded.is_initial;
+on conflict (machine, state) do update
+  set phase = excluded.phase, outcome = excluded.outcome, is_initial = excluded.is_initial;
 
 insert into holdfast.machine_moves (machine, from_state, event, to_state, actors) values
   ('flow.task', 'pending',     'started',        'in_progress',       '{worker,system,user,api}'),

@@ -1,6 +1,6 @@
 -- An ops run (document 002) is one step. Its ends are final; whoever claimed it and fell silent loses it to `cancelled`.
-insert into holdfast.machines (machine, subject, policy) values ('ops.run', 'step', 'ops.run')
-on conflict (machine) do update set policy = excluded.policy;
+insert into holdfast.machines (machine, subject, policy, label) values ('ops.run', 'step', 'ops.run', 'run')
+on conflict (machine) do update set policy = excluded.policy, label = excluded.label;
 
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('ops.run', 'queued',    'open', null,        true),
@@ -9,7 +9,8 @@ insert into holdfast.machine_states (machine, state, phase, outcome, is_initial)
   ('ops.run', 'success',   'over', 'succeeded', false),
   ('ops.run', 'failed',    'over', 'failed',    false),
   ('ops.run', 'cancelled', 'over', 'cancelled', false)
-on conflict (machine, state) do update set phase = excluded.phase, outcome = excluded.outcome, is_initial = excluded.is_initial;
+on conflict (machine, state) do update
+  set phase = excluded.phase, outcome = excluded.outcome, is_initial = excluded.is_initial;
 
 insert into holdfast.machine_moves (machine, from_state, event, to_state, actors) values
   ('ops.run', 'queued',  'claimed',   'claimed',   '{worker}'),

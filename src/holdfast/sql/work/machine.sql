@@ -1,6 +1,6 @@
 -- A task: the leased worker's own (document 004), with cancel and with retry and resolve by hand.
-insert into holdfast.machines (machine, subject, policy) values ('work.task', 'step', 'work.task')
-on conflict (machine) do update set policy = excluded.policy;
+insert into holdfast.machines (machine, subject, policy, label) values ('work.task', 'step', 'work.task', 'task')
+on conflict (machine) do update set policy = excluded.policy, label = excluded.label;
 
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('work.task', 'pending',   'open', null,        true),
@@ -8,7 +8,8 @@ insert into holdfast.machine_states (machine, state, phase, outcome, is_initial)
   ('work.task', 'done',      'over', 'succeeded', false),
   ('work.task', 'error',     'over', 'failed',    false),
   ('work.task', 'cancelled', 'over', 'cancelled', false)
-on conflict (machine, state) do update set phase = excluded.phase, outcome = excluded.outcome, is_initial = excluded.is_initial;
+on conflict (machine, state) do update
+  set phase = excluded.phase, outcome = excluded.outcome, is_initial = excluded.is_initial;
 
 -- machine, from_state, event, to_state, actors: a running task that is retried is pending; its worker says so.
 insert into holdfast.machine_moves (machine, from_state, event, to_state, actors) values

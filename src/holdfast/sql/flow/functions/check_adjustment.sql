@@ -1,21 +1,22 @@
--- Refuses to adjust a step that is done, and a backoff for one that waits for no retry or that no calendar holds.
-create or replace function flow.check_adjustment(step holdfast.steps, waits_again boolean, backoff_request_seconds numeric)
+-- Refuses to adjust a step that is done, a limit below none, and a backoff that no calendar holds.
+create or replace function flow.check_adjustment(step holdfast.steps, retry_limit int, backoff_request_seconds numeric)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if check_adjustment.retry_limit < 0 then
+    perform holdfast.refuse('RN005', format('retry_limit must be 0 or more, got %s', check_adjustment.retry_limit),
+                            'it counts executions, the first included', 'retry_limit');
+  end if;
   if step.finished_at is not null and step.state <> 'error' then
-    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is tried again', step.id, step.state),
+    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
                             'flow.retry_from does a step of a finished task again, in a new task');
   end if;
-  if check_adjustment.backoff_request_seconds is not null and not check_adjustment.waits_again then
-    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
-                            'a backoff is set on a step that failed and will be tried again');
-  end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
-    perform holdfast.refuse('RN005', format('a backoff of %s seconds makes no sense', check_adjustment.backoff_request_seconds),
-                            'from 0 to a hundred years', 'backoff_request_seconds');
+    perform holdfast.refuse(
+      'RN005', format('backoff_request_seconds must be 0 to 3e9, got %s', check_adjustment.backoff_request_seconds),
+      'that is from now to a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;

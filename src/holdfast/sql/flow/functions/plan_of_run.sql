@@ -8,7 +8,8 @@ begin atomic
       from holdfast.run_steps n
      where n.run_id = plan_of_run.run_id
        and not exists (select from holdfast.run_steps f
-                        where f.run_id = n.run_id and f.step_id = any (plan_of_run.afresh)
+                        where f.run_id = n.run_id
+                          and f.step_id = any (plan_of_run.afresh)  -- guard: afresh
                           and (starts_with(n.name, f.name || '[') or starts_with(n.name, f.name || '.'))))
   select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
            'name', k.name, 'kind', s.kind, 'queue', s.queue, 'priority', s.priority, 'policy', s.policy,

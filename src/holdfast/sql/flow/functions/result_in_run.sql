@@ -5,7 +5,7 @@ returns jsonb
 language sql stable
 begin atomic
   select case when s.cursor ? 'mapped' and coalesce(s.result, s.cursor) = s.cursor then (
-                select coalesce(jsonb_agg(coalesce(i.result, 'null') order by i.id), '[]')
+                select coalesce(jsonb_agg(coalesce(i.result, 'null') order by i.id), '[]')  -- guard: order
                   from holdfast.edges e
                   join holdfast.steps i on i.id = e.step_id
                   join holdfast.run_steps m on m.run_id = i.run_id and m.step_id = i.id

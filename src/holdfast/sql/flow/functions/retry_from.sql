@@ -1,6 +1,7 @@
--- Does a step of a task that is over again, and all that waits for it, in a new task of the same shape, whose id it gives: what is
--- complete stays complete. The new task takes over what the others gave. A mapped step or a sub-flow that is begun again plans its
--- steps anew; one that only waits for a step of its own which is done again keeps the others.
+-- Does a step of a task that is over again, and all that waits for it, in a new task of the same shape, whose id it
+-- gives: what is complete stays complete. The new task takes over what the others gave. A mapped step or a sub-flow
+-- that is begun again plans its steps anew; one that only waits for a step of its own which is done again keeps the
+-- others.
 create or replace function flow.retry_from(step_id bigint, reason text default null)
 returns uuid
 language plpgsql security definer
@@ -14,25 +15,25 @@ declare
 begin
   perform holdfast.check_reason(retry_from.reason);
   task := flow.finished_task_of(retry_from.step_id);
-  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh from flow.waiting_for(retry_from.step_id) r;
+  select array_agg(r.id), array_agg(r.id) filter (where r.is_afresh) into again, afresh
+    from flow.waiting_for(retry_from.step_id) r;
   perform holdfast.set_actor('user', session_user::text,
                        coalesce(retry_from.reason, format('from step %s of task %s', retry_from.step_id, task.id)));
   perform holdfast.make_run(
     task_id, task.machine, task.name, 'flow.step', flow.plan_of_run(task.id, afresh),
-    (task.input - 'reason') || jsonb_strip_nulls(jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
+    (task.input - 'reason') || jsonb_strip_nulls(
+      jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
     task.tenant, task.id);
-  update holdfast.steps s  -- where a mapped step or a sub-flow stands; no move
-     set cursor = o.cursor
-    from holdfast.run_steps n, holdfast.run_steps m, holdfast.steps o
-   where n.run_id = task_id and s.id = n.step_id and m.run_id = task.id and m.name = n.name
-     and o.id = m.step_id and o.cursor is not null and o.id <> all (afresh);
+  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- where a mapped step or a sub-flow stands
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n
       join holdfast.run_steps m on m.run_id = task.id and m.name = n.name
       join holdfast.steps o on o.id = m.step_id and o.finished_at is not null
       join holdfast.machine_states t on t.machine = o.machine and t.state = o.state and t.outcome = 'succeeded'
-     where n.run_id = task_id and o.id <> all (again)));
+     where n.run_id = task_id
+       and o.id <> all (again)  -- guard: taken-over
+  ));
   perform holdfast.set_actor();
   return task_id;
 end

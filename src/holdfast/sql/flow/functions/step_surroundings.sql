@@ -47,7 +47,8 @@ begin
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
               when 'parent' then (  -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
-                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name) else coalesce(o.result, 'null') end
+                select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
+                            else coalesce(o.result, 'null') end  -- guard: parent
                   from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
                  where m.run_id = h.run_id and m.name = concat(n.scope || '.', w.name)) end as value) v
    group by w.step_id;

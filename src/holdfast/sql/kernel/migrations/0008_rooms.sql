@@ -25,3 +25,15 @@ alter table holdfast.machine_states drop constraint known_outcome;
 -- squawk-ignore constraint-missing-not-valid
 alter table holdfast.machine_states add constraint known_outcome check (
   outcome in ('succeeded', 'failed', 'cancelled', 'partial', 'undone'));
+
+-- What a face says of its machines: a function that is called with the rows of the machine that moved, as
+-- schema.function(moves holdfast.shared_move[]), and what people call a row ("task", "run", "target"). Until
+-- the code is installed, a row is called by its subject. Functions of the last release do not name the columns.
+alter table holdfast.machines add column moved text, add column label text;
+update holdfast.machines set label = subject;
+-- squawk-ignore adding-not-nullable-field
+alter table holdfast.machines alter column label set not null;
+
+-- A move that rows of one machine made in one statement. Of steps: `step_ids` of the run `run_id` (null: of none). Of
+-- runs: the run alone, and no `step_ids`. A new row comes from the state `new` by the event `created`.
+create type holdfast.shared_move as (run_id uuid, from_state text, event text, to_state text, step_ids bigint[]);

@@ -1,19 +1,23 @@
 -- Steps as people look at them; `standing` says in one word what holds a step up. `phase` and `outcome` tell for every
--- machine alike what its own words mean; a step has an outcome only once it is over.
+-- machine alike what its own words mean; a step has an outcome only once it is over. `label` is what people call a row
+-- of its machine, such as a task.
 create or replace view holdfast.step_list with (security_invoker = true) as
 select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority, s.attempt, s.failures,
        case when s.finished_at is not null then 'over'
             when s.parked_for = 'handler' then 'no handler'
             when s.parked_for = 'move' then 'set aside'
+            when s.parked_for is not null then 'parked'
             when s.lease_id is not null then 'held'
             when s.waits > 0 then 'waiting'
             when s.due_at > holdfast.clock() then 'later'
             when s.due_at is not null then 'due'
             else 'not let in' end as standing,
-       coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at, s.claimed_at, s.finished_at,
-       s.input, s.cursor, s.result, s.error,
-       case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open' else t.phase end as phase,
-       case when s.finished_at is not null then t.outcome end as outcome
+       coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at,
+       s.claimed_at, s.finished_at, s.input, s.cursor, s.result, s.error,
+       case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open'
+            else t.phase end as phase,
+       case when s.finished_at is not null then t.outcome end as outcome, s.parked_for,
+       (select m.label from holdfast.machines m where m.machine = s.machine) as label
   from holdfast.steps s
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
  where coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);

@@ -18,8 +18,8 @@ set jit = off  -- before 18 a disabled plan type adds 1e10 to a plan's cost: eac
 set plan_cache_mode = force_generic_plan  -- there is but one plan to choose: made once, not with each call
 as $$
 declare
-  clock constant timestamptz := holdfast.clock();  -- once: a volatile call in a predicate is no index condition
-  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);
+  clock constant timestamptz := holdfast.clock();  -- guard: clock; read once: an index cannot use a volatile call
+  serves constant text[] := holdfast.narrow_tenants(claim_steps.tenants);  -- guard: tenant
   leases constant jsonb := (
     select jsonb_object_agg(k.kind, k.lease) from holdfast.kinds k where k.lease is not null and k.tenant = '*');
   has_own constant boolean := exists (select from holdfast.kinds k where k.tenant <> '*');  -- a tenant's own definition
@@ -37,11 +37,11 @@ begin
   perform holdfast.set_actor('worker', claim_steps.worker);
   perform holdfast.record_worker(
     claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
-  select (select case when q.paused_at is null then q.top_priority else -1 end
+  select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker and w.queue = claim_steps.queue)
     into top, is_asleep;
-  for level in reverse coalesce(top, 9) .. 0 loop
+  for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
     pick := holdfast.pick_steps(
       claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
     continue when pick.ids = '{}';
@@ -54,13 +54,17 @@ begin
       return query
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
-             lease_id = nextval('holdfast.lease_ids'), lease_owner = claim_steps.worker,
+             lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
+             lease_owner = claim_steps.worker,
              lease_until = clock + coalesce(
                claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
                                        else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m
-       where s.id = any (pick.ids) and s.lease_id is null  -- not a join: its plan stays linear in the batch
-         and m.machine = s.machine and m.from_state = s.state and m.event = 'claimed'
+       where s.id = any (pick.ids)  -- not a join: its plan stays linear in the batch
+         and s.lease_id is null  -- guard: free
+         and m.machine = s.machine
+         and m.from_state = s.state  -- guard: state
+         and m.event = 'claimed'
       returning s.id, s.run_id, s.kind, s.input, s.attempt, s.lease_id, s.lease_until, s.cursor;
       get diagnostics claimed = row_count;
       rest := rest - claimed;

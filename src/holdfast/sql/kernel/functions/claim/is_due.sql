@@ -5,6 +5,6 @@ create or replace function holdfast.is_due(step holdfast.steps, clock timestampt
 returns boolean
 language sql immutable
 begin atomic
-  select step.due_at <= is_due.clock;
+  select step.due_at <= is_due.clock;  -- guard: due
 end;
 grant execute on function holdfast.is_due to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -28,11 +28,13 @@ begin
                    and holdfast.matches_any(pick_steps.tenants, d.tenant)
                    and holdfast.matches(pick_steps.machine, d.machine) as is_served
               from holdfast.steps d
-             where d.queue = pick_steps.queue and d.priority = pick_steps.priority and holdfast.is_due(d, pick_steps.clock)
+             where d.queue = pick_steps.queue and d.priority = pick_steps.priority
+               and holdfast.is_due(d, pick_steps.clock)  -- guard: due
                and (d.due_at, d.id) > (after.due_at, after.id)
              order by d.due_at, d.id
              limit pick_steps.wanted
-               for update skip locked) p;
+               for update skip locked  -- guard: lock
+           ) p;
     exit when seen = pick_steps.wanted or after.id = 0;
     after := holdfast.position_of(null, pick_steps.clock);
   end loop;

@@ -23,7 +23,7 @@ begin
      where r.id = any (fresh) and r.started_at is null and r.finished_at is null
        and m.machine = r.machine and m.from_state = r.state and m.event = 'started';
   end if;
-  if ended = '{}' then
+  if ended = '{}' then  -- guard: ended
     return pick.ids;
   end if;
   select array_agg(s.id), array_agg((s.id, null, 'cancelled', null, null, null, null)::holdfast.step_move)

@@ -27,9 +27,10 @@ begin
   free := array(
     select s.id from holdfast.steps s
      where s.id = any (held)
-       and s.lease_id = any (renew_leases.lease_ids) and s.lease_owner = renew_leases.worker
+       and s.lease_id = any (renew_leases.lease_ids)  -- guard: lease
+       and s.lease_owner = renew_leases.worker  -- guard: owner
        -- Not `>= clock`: a lease that ran out but was not yet taken from the worker is still its own.
-       and holdfast.matches_any(allowed, s.tenant)
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
        for no key update skip locked);
   return query
   update holdfast.steps s

@@ -12,14 +12,15 @@ declare
 begin
   if check_by_hand.machine <> check_by_hand.was_machine or phase is null
      or (check_by_hand.from_state <> check_by_hand.to_state
-         and not exists (select from holdfast.machine_moves m
+         and not exists (select from holdfast.machine_moves m  -- guard: move
                           where m.machine = check_by_hand.machine and m.from_state = check_by_hand.from_state
                             and m.to_state = check_by_hand.to_state)) then
     perform holdfast.refuse_move(check_by_hand.machine, check_by_hand.from_state, 'by_hand', check_by_hand.to_state, 'user',
                                  check_by_hand.id);
   end if;
-  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)
-     or (phase = 'over' and not check_by_hand.has_ended) or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
+  if (check_by_hand.subject = 'step' and (phase = 'held') <> check_by_hand.has_lease)  -- guard: lease
+     or (phase = 'over' and not check_by_hand.has_ended)  -- guard: end
+     or (phase in ('shut', 'open', 'held') and check_by_hand.has_ended) then
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id, check_by_hand.to_state),
       'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');

@@ -1,5 +1,6 @@
--- The steps' INSERT trigger: only initial states can be inserted, free and untried. By set, as an aggregate: EXISTS would
--- make the planner loop over the inserted rows.
+-- The steps' INSERT trigger: only initial states can be inserted, free and untried. By set, as an aggregate: EXISTS
+-- would make the planner loop over the inserted rows. A machine with a function `moved` has it called with its new
+-- steps; whether any has one is read in the same statement.
 create or replace function holdfast.check_new_steps()
 returns trigger
 language plpgsql
@@ -10,17 +11,28 @@ set enable_nestloop = off
 set jit = off
 as $$
 declare
-  culprit record;
+  seen record;
 begin
-  select count(*) as found, min(n.machine) as machine, min(n.state) as state
-    into culprit
+  select exists (select from holdfast.machines c where c.moved is not null) as is_told,
+         count(*) as odd, min(n.machine) as machine, min(n.state) as state
+    into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
-  if culprit.found > 0 then
+   where s.is_initial is not true  -- guard: initial
+      or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
+  if seen.odd > 0 then
     perform holdfast.refuse(
-      'RN007', format('%s step cannot begin as %s', culprit.machine, culprit.state),
+      'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
       'a new step is in an initial state of its machine, with no lease, no attempt and no end');
+  end if;
+  if seen.is_told then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, 'new', 'created', g.state, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, n.state, array_agg(n.id) as step_ids
+               from n
+              where n.machine in (select c.machine from holdfast.machines c where c.moved is not null)
+              group by n.machine, n.run_id, n.state) g
+      group by g.machine;
   end if;
   return null;
 end

@@ -11,7 +11,7 @@ begin
     perform holdfast.check_name('tenant', check_tenant.tenant);
     perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
-  if not holdfast.matches_any(allowed, check_tenant.tenant) then
+  if not holdfast.matches_any(allowed, check_tenant.tenant) then  -- guard: tenant
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
                             'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
                             'narrows a transaction');

@@ -1,7 +1,8 @@
--- The steps' UPDATE trigger: writes the journal row of each move by set, and refuses a move that the row's machine does not
--- list, or not for this actor. A row has moved when its state or its lease number changed. A change that no kernel function
--- announced is by_hand: it may take any pair of states that its machine knows, with the columns that go with the new one,
--- and the kernel catches up on what hangs on it (waiting children, the run's counts).
+-- The steps' UPDATE trigger: writes the journal row of each move by set, and refuses a move that the row's machine does
+-- not list, or not for this actor. A row has moved when its state or its lease number changed. A change that no kernel
+-- function announced is by_hand: it may take any pair of states that its machine knows, with the columns that go with
+-- the new one, and the kernel catches up on what hangs on it (waiting children, the run's counts). A machine with a
+-- function `moved` has it called with its moves.
 create or replace function holdfast.journal_step_moves()
 returns trigger
 language plpgsql
@@ -18,19 +19,25 @@ declare
   actor constant text := current_setting('holdfast.actor', true);
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
+  listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
 begin
   if announced is null then
-    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null, n.finished_at is not null)
+    perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
+                                   n.finished_at is not null)
        from o join n on n.id = o.id;
   end if;
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
                                 step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
          -- Null-safe: what is not found is not equal.
-         case when announced is null or (m.to_state = n.state and announced = any (m.actors)) then n.state
+         case when announced is null or (
+                m.to_state = n.state  -- guard: move
+                and announced = any (m.actors)  -- guard: actor
+              ) then n.state
               else holdfast.refuse_move(n.machine, o.state, n.last_event, n.state, announced, n.id::text) end,
          coalesce(announced, 'user'),
-         case announced when 'worker' then coalesce(o.lease_owner, actor) else coalesce(nullif(actor, ''), session_user) end,
+         case announced when 'worker' then coalesce(o.lease_owner, actor)
+                        else coalesce(nullif(actor, ''), session_user) end,
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
          -- Each failed attempt has its error, also one that failed as the attempt before it did.
          case when n.error is distinct from o.error
@@ -40,6 +47,16 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
+  if listening <> '{}' then
+    perform holdfast.call_moved(
+       g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
+       from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
+                    case when announced is null then 'by_hand' else n.last_event end as event
+               from o join n on n.id = o.id
+              where n.machine = any (listening) and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
+              group by n.machine, n.run_id, o.state, n.state, event) g
+      group by g.machine;
+  end if;
   if announced is null then
     perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))
        from (select n.queue, max(n.priority)::int as priority from n group by n.queue) q;
@@ -47,7 +64,8 @@ begin
       array(select n.id from o join n on n.id = o.id where o.state <> n.state and n.run_id is not null),
       array(select distinct n.run_id from o join n on n.id = o.id
              where n.run_id is not null
-               and (o.state <> n.state or o.finished_at is distinct from n.finished_at or holdfast.is_live(o) <> holdfast.is_live(n))));
+               and (o.state <> n.state or o.finished_at is distinct from n.finished_at
+                    or holdfast.is_live(o) <> holdfast.is_live(n))));
   end if;
   return null;
 end

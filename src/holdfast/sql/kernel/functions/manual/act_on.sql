@@ -18,10 +18,14 @@ begin
   perform holdfast.check_name('actor', act_on.actor);
   if act_on.id ~ '^[0-9]{1,18}$' then
     select s.* into step from holdfast.steps s
-     where s.id = act_on.id::bigint and holdfast.matches_any(allowed, s.tenant) for update;
+     where s.id = act_on.id::bigint
+       and holdfast.matches_any(allowed, s.tenant)  -- guard: step-tenant
+       for update;
   elsif act_on.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
     select r.* into run from holdfast.runs r
-     where r.id = act_on.id::uuid and holdfast.matches_any(allowed, r.tenant);
+     where r.id = act_on.id::uuid
+       and holdfast.matches_any(allowed, r.tenant)  -- guard: run-tenant
+    ;
   end if;
   perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
   if step.id is not null then

@@ -14,7 +14,8 @@ begin
     return '0';
   end if;
   seconds := case
-    when backoff.failure <= cardinality(law.waits) then extract(epoch from law.waits[backoff.failure])
+    when backoff.failure <= cardinality(law.waits) then
+      extract(epoch from law.waits[backoff.failure])  -- guard: waits
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
     -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;

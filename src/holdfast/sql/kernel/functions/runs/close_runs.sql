@@ -14,7 +14,7 @@ begin
       from holdfast.runs r join holdfast.machines c on c.machine = r.machine
      where r.id = any (close_runs.ids) and c.closing is not null
   loop
-    execute format('select %s($1, $2)', asked.closing) into chosen using asked.id, asked.event;
+    execute format('select %s($1, $2)', holdfast.face_name(asked.closing)) into chosen using asked.id, asked.event;
     if chosen is not null then
       perform holdfast.move_runs(array[asked.id], chosen, close_runs.clock);
     end if;

@@ -14,7 +14,9 @@ declare
 begin
   with counted as (
     update holdfast.runs r
-       set total = r.total + d.total, live = r.live + d.live, succeeded = r.succeeded + d.succeeded,
+       set total = r.total + d.total,
+           live = r.live + d.live,  -- guard: live
+           succeeded = r.succeeded + d.succeeded,  -- guard: succeeded
            failed = r.failed + d.failed, cancelled = r.cancelled + d.cancelled
       from (select u.run_id, sum(u.total)::int as total, sum(u.live)::int as live, sum(u.succeeded)::int as succeeded,
                    sum(u.failed)::int as failed, sum(u.cancelled)::int as cancelled
@@ -25,8 +27,9 @@ begin
     returning r.id, r.live, r.finished_at, r.moving)
   select array_agg(c.id) into closable
     from counted c
-   where c.live = 0 and c.finished_at is null and c.moving is null;
-  if closable is not null then
+   where c.live = 0  -- guard: open-steps
+     and c.finished_at is null and c.moving is null;
+  if closable is not null then  -- guard: closing
     perform holdfast.close_runs(closable, tally_runs.clock);
   end if;
 end

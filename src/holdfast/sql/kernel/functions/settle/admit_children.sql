@@ -17,8 +17,9 @@ declare
 begin
   with freed as (
     update holdfast.steps s
-       set waits = s.waits - c.done,
-           due_at = case when s.waits = c.done and s.finished_at is null then admit_children.clock end
+       set waits = s.waits - c.done,  -- guard: waits
+           due_at = case when s.waits = c.done  -- guard: parents
+                          and s.finished_at is null then admit_children.clock end
       from (select e.next_id, count(*)::int as done
               from unnest(admit_children.parents) p (id)
              cross join lateral (  -- offset 0: parent by parent, whatever the statistics say

@@ -26,7 +26,9 @@ begin
       from (select * from unnest(move_steps.moves) order by step_id) v
      cross join lateral (
        select h.*, holdfast.is_live(h) as was_live from holdfast.steps h
-        where h.id = v.step_id and h.lease_id is not distinct from v.lease_id for update) s
+        where h.id = v.step_id
+          and h.lease_id is not distinct from v.lease_id  -- guard: lease
+          for update) s
       join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = v.event
       join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state
       join holdfast.machine_states f on f.machine = m.machine and f.state = m.from_state),
@@ -39,8 +41,9 @@ begin
            due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
            finished_at = case when b.is_over then move_steps.clock end,
            parked_due_at = null, parked_for = null,
-           failures = case when b.event in ('retried', 'failed', 'expired') then s.failures + 1
-                           when b.event in ('continued', 'reopened') then 0
+           failures = case when b.event in ('retried', 'failed', 'expired') then
+                             s.failures + 1  -- guard: failures
+                           when b.event in ('continued', 'reopened') then 0  -- guard: fresh-budget
                            else s.failures end,
            failed_at = case when b.event in ('retried', 'failed', 'expired') then move_steps.clock else s.failed_at end,
            cursor = case when b.event = 'continued' then b.cursor else s.cursor end,

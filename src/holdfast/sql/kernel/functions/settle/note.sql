@@ -21,8 +21,13 @@ begin
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
   -- Locked: a rescue that runs at the same time stands before this note or after it.
-  select s.* into step from holdfast.steps s where s.id = note.step_id and s.lease_id = note.lease_id for update;
-  if step.id is null or not holdfast.matches_any(allowed, step.tenant) then
+  select s.* into step from holdfast.steps s
+   where s.id = note.step_id
+     and s.lease_id = note.lease_id  -- guard: lease
+     for update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
     perform holdfast.refuse('RN002', format('step %s is not held under lease %s', note.step_id, note.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;

@@ -15,7 +15,9 @@ begin
            settle_others.clock + greatest('0', case
              when e.event = 'snoozed' then least(o.retry_after, '100 years')
              when e.event = 'retried' and o.retry_after is null then holdfast.backoff(p.policy, s.failures + 1)
-             when e.event = 'retried' then least(o.retry_after, p.longest_retry_after, '100 years') end),
+             when e.event = 'retried' then
+               least(o.retry_after, p.longest_retry_after, '100 years')  -- guard: retry_after
+           end),
            o.result, coalesce(odd.error, o.error), o.cursor)::holdfast.step_move)
     into moves
     from jsonb_array_elements(settle_others.outcomes) j,
@@ -23,7 +25,10 @@ begin
            step_id bigint, lease_id bigint, outcome text, result jsonb, error jsonb, retry_after interval,
            cursor jsonb, cursor_was jsonb)
     cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
-      select h.* from holdfast.steps h where h.id = o.step_id and h.lease_id = o.lease_id offset 0) s
+      select h.* from holdfast.steps h
+       where h.id = o.step_id
+         and h.lease_id = o.lease_id  -- guard: lease
+      offset 0) s
     cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p,
     lateral (select case o.outcome
                when 'done' then holdfast.too_large('result', o.result)
@@ -31,12 +36,17 @@ begin
                else holdfast.too_large('error', o.error) end as error) odd,
     lateral (select case
                when o.outcome = 'fail' or (o.outcome in ('done', 'continue') and odd.error is not null) then 'failed'
-               when o.outcome = 'retry' and (s.failures + 1 >= p.tries or not p.retryable) then 'failed'
+               when o.outcome = 'retry' and (
+                 s.failures + 1 >= p.tries  -- guard: budget
+                 or not p.retryable  -- guard: retryable
+               ) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
-   where holdfast.matches_any(settle_others.allowed, s.tenant)
+   where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
      -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
-     and (o.outcome <> 'continue' or not j ? 'cursor_was' or s.cursor is not distinct from o.cursor_was);
+     and (o.outcome <> 'continue' or not j ? 'cursor_was'
+          or s.cursor is not distinct from o.cursor_was  -- guard: cursor
+         );
   if moves is null then
     return;
   end if;

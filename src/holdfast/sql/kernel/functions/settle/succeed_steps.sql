@@ -25,9 +25,10 @@ begin
                      as u (step_id, lease_id, result)
            order by u.step_id) o,  -- whichever side is hashed, steps are locked in the order of their ids
          moves m
-   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id and s.lease_id = o.lease_id
+   where s.id = any (succeed_steps.step_ids) and s.id = o.step_id
+     and s.lease_id = o.lease_id  -- guard: lease
      and coalesce(pg_column_size(o.result), 0) <= 1048576
-     and holdfast.matches_any(succeed_steps.allowed, s.tenant)
+     and holdfast.matches_any(succeed_steps.allowed, s.tenant)  -- guard: tenant
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
 end

@@ -23,7 +23,9 @@ begin
     ids := array(select n.step_id from holdfast.run_steps n
                   where n.run_id = step.run_id and n.step_id = any (ids) and n.name = any (add_awaited.awaited));
   end if;
-  update holdfast.steps s set waits = s.waits + cardinality(ids) where s.id = step.id;
+  update holdfast.steps s
+     set waits = s.waits + cardinality(ids)  -- guard: waits
+   where s.id = step.id;
   insert into holdfast.edges select u.id, step.id from unnest(ids) u (id);
   perform holdfast.set_actor();
   return cardinality(ids);

@@ -8,7 +8,7 @@ declare
   used holdfast.keys;
 begin
   select k.* into strict used from holdfast.keys k where k.tenant = id_of_key.tenant and k.key = id_of_key.key;
-  if used.input_hash <> id_of_key.hash then
+  if used.input_hash <> id_of_key.hash then  -- guard: input
     perform holdfast.refuse('RN003', format('key %s was used before, with another input', id_of_key.key),
                             format('it started %s; take another key for another input', used.id), 'key');
   end if;

@@ -13,7 +13,7 @@ begin
   return query
   select e.* from holdfast.expire_steps(
     array(select s.id from holdfast.steps s
-           where s.lease_until < expire_leases.clock
+           where s.lease_until < expire_leases.clock  -- guard: lease
            order by s.lease_until
            limit expire_leases.batch
              for update skip locked),

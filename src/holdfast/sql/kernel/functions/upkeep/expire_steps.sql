@@ -17,8 +17,10 @@ declare
      cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
       left join holdfast.machine_moves m on m.machine = s.machine and m.from_state = s.state and m.event = 'expired'
       left join holdfast.machine_states t on t.machine = m.machine and t.state = m.to_state,
-      lateral (select case when t.phase is distinct from 'over' and (s.failures + 1 >= p.tries or not p.retryable)
-                           then 'failed' else 'expired' end as event) e
+      lateral (select case when t.phase is distinct from 'over' and (
+                             s.failures + 1 >= p.tries  -- guard: budget
+                             or not p.retryable  -- guard: retryable
+                           ) then 'failed' else 'expired' end as event) e
      where s.id = any (expire_steps.ids));
 begin
   if moves = '{}' then

@@ -5,14 +5,12 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- A self-test installs a copy under another name, which its faces' schemas bear before their own.
-  prefix constant text := case when 'holdfast' = 'hold' || 'fast' then '' else 'holdfast' || '_' end;
   face text;
 begin
   for face in
     select distinct n.nspname
       from holdfast.machines m
-      join pg_catalog.pg_namespace n on n.nspname = prefix || split_part(m.machine, '.', 1)
+      join pg_catalog.pg_namespace n on n.nspname = holdfast.face_name(split_part(m.machine, '.', 1))
       join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = 'violations' and p.pronargs = 0
      where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- ours, and nobody else's
      order by 1

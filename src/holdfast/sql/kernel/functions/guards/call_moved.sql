@@ -1,0 +1,26 @@
+-- Calls the function of a machine that is told of its rows' moves. It plans as anywhere, whatever the caller's plan
+-- settings, and may announce an actor of its own: the caller's is put back. Its errors undo the move.
+create or replace function holdfast.call_moved(machine text, moves holdfast.shared_move[])
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_nestloop = on
+set enable_hashjoin = on
+set enable_mergejoin = on
+set enable_seqscan = on
+set enable_bitmapscan = on
+set enable_sort = on
+set plan_cache_mode = auto
+set jit = off
+as $$
+declare
+  actor_kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(current_setting('holdfast.actor', true), '');
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+begin
+  execute format('select %s($1)', (select holdfast.face_name(c.moved) from holdfast.machines c
+                                    where c.machine = call_moved.machine))
+    using call_moved.moves;
+  perform holdfast.set_actor(actor_kind, actor, reason);
+end
+$$;

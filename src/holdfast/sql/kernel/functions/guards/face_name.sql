@@ -1,0 +1,8 @@
+-- The name under which a face's schema or function is installed beside this kernel: its own, except that a self-test's
+-- copy of the kernel puts the name of its schema before it.
+create or replace function holdfast.face_name(name text)
+returns text
+language sql immutable parallel safe
+begin atomic
+  select case when 'holdfast' = 'hold' || 'fast' then face_name.name else 'holdfast' || '_' || face_name.name end;
+end;

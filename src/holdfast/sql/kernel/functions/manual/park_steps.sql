@@ -1,0 +1,36 @@
+-- Parks those of the steps that are free and due, now or later: no worker claims them until unpark_steps, and each
+-- keeps its due time. `parked_for` says what they wait for, such as an approval. Steps that are held, over, waiting for
+-- others or parked for something else stay as they are. A note on each step names the reason and `actor`, whom the
+-- login acts for. Returns the ids of the steps that were parked.
+create or replace function holdfast.park_steps(
+  ids bigint[], parked_for text, reason text default null, actor text default null)
+returns setof bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  parked bigint[];
+begin
+  perform holdfast.check_parking(park_steps.parked_for);
+  perform holdfast.set_actor('user', coalesce(park_steps.actor, session_user), park_steps.reason);
+  with changed as (
+    update holdfast.steps s
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
+     where s.id = any (array(
+             select l.id from holdfast.steps l
+              where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
+                -- What nobody serves is parked too: else the next worker that serves it would bring it back.
+                and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
+              order by l.id
+                for update))
+    returning s.id)
+  select array_agg(c.id order by c.id) into parked from changed c;
+  perform holdfast.set_actor();
+  perform holdfast.note_change(
+    parked, format('parked for %s', park_steps.parked_for), jsonb_build_object('parked_for', park_steps.parked_for),
+    park_steps.reason, park_steps.actor);
+  return query select u.id from unnest(parked) u (id);
+end
+$$;
+grant execute on function holdfast.park_steps to hf_operator;

@@ -1,0 +1,114 @@
+-- Starts one step of `machine` without a run, served by the handlers of `kind`, and returns its id. What is null comes
+-- from the kind's defaults. Reusing `key` with the same machine, kind and input returns the existing step; with others
+-- it is refused. While a step with the same `unique_key` is open, that step is returned. `policy` goes before the
+-- kind's, `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names whom the login acts for:
+-- the journal then has that actor's `created`.
+create or replace function holdfast.start_step(
+  machine text, kind text, input jsonb default '{}', queue text default null, key text default null,
+  unique_key text default null, due_at timestamptz default null, priority int default 0,
+  tenant text default 'default', policy text default null, parked_for text default null, actor text default null)
+returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column  -- on conflict names its columns bare
+declare
+  clock constant timestamptz := holdfast.clock();
+  due timestamptz := coalesce(start_step.due_at, clock);
+  parked_due timestamptz;
+  kind_queue text;
+  own_policy text;
+  into_queue text;
+  hash bytea;
+  own_id bigint;  -- given out with the key
+  step_id bigint;
+  step_machine text;
+begin
+  if (holdfast.is_name(start_step.kind) and start_step.priority between 0 and 9
+      and coalesce(pg_column_size(start_step.input) <= 1048576 and holdfast.is_in_reach(start_step.due_at), true)
+      and coalesce(holdfast.is_name(start_step.key, 400), true)
+      and coalesce(holdfast.is_name(start_step.unique_key, 400), true)) is not true then  -- a call costs more
+    perform holdfast.check_start(start_step.kind, start_step.input, start_step.priority);
+    perform holdfast.check_name('key', start_step.key, 400);
+    perform holdfast.check_name('unique_key', start_step.unique_key, 400);
+    perform holdfast.check_due(start_step.due_at);
+  end if;
+  perform holdfast.check_tenant(start_step.tenant);
+  select k.queue, k.policy into kind_queue, own_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
+   where k.kind = start_step.kind and k.tenant = case
+           when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
+           then start_step.tenant else '*' end;
+  into_queue := coalesce(start_step.queue, kind_queue, 'default');
+  if start_step.machine is distinct from 'work.task' then  -- a task begins due: not to be looked up each time
+    due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
+             where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
+  end if;
+  if start_step.policy is not null then
+    perform holdfast.check_policies(array[start_step.policy]);
+    own_policy := coalesce((select p.policy from holdfast.policies p
+                             where p.policy = holdfast.policy_name(start_step.policy, start_step.tenant)),
+                           start_step.policy);
+  end if;
+  if start_step.parked_for is not null then
+    perform holdfast.check_parking(start_step.parked_for);
+    if due is null then
+      perform holdfast.refuse(
+        'RN005', format('a step of %s does not begin due and cannot be parked', start_step.machine),
+        'park it when it is admitted');
+    end if;
+    parked_due := due;
+    due := null;
+  end if;
+  if start_step.key is not null then
+    -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
+    hash := sha256(convert_to(
+      case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
+      || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
+    own_id := nextval('holdfast.step_ids');
+    insert into holdfast.keys values (start_step.tenant, start_step.key, own_id::text, hash) on conflict do nothing;
+    if not found then
+      return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
+    end if;
+  end if;
+  if not exists (select from holdfast.queues q
+                  where q.queue = into_queue and q.top_priority >= start_step.priority) then
+    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
+    perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
+  end if;
+  loop
+    insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
+                                parked_due_at, parked_for, created_at, input)
+    values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
+            (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
+            start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
+            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'))
+    on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
+    returning id into step_id;
+    exit when found;
+    select s.id, s.machine into step_id, step_machine from holdfast.steps s
+     where s.tenant = start_step.tenant and s.unique_key = start_step.unique_key and s.finished_at is null;
+    continue when not found;  -- it ended in between: try again
+    if step_machine <> start_step.machine then
+      perform holdfast.refuse(
+        'RN003', format('unique_key %s is in use by step %s of %s', start_step.unique_key, step_id, step_machine),
+        format('take another unique_key for a step of %s', start_step.machine));
+    end if;
+    update holdfast.keys k set id = step_id::text where k.tenant = start_step.tenant and k.key = start_step.key;
+    return step_id;
+  end loop;
+  if start_step.actor is not null then
+    perform holdfast.check_name('actor', start_step.actor);
+    insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
+                                  login)
+    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt,
+           case when start_step.actor <> session_user then session_user end
+      from holdfast.steps s where s.id = step_id;
+  end if;
+  -- Asked here too: most often nobody sleeps, and the call is a tenth of a start.
+  if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
+    perform holdfast.wake(array[into_queue]);
+  end if;
+  return step_id;
+end
+$$;
+grant execute on function holdfast.start_step to hf_producer, hf_worker, hf_operator;

@@ -1,0 +1,37 @@
+"""A guard is marked in the SQL, and each mark has a mutant that lacks the guard."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from flow.guards import GUARDS
+from properties.mutants import EDITED, MARK, SQL, Cut, Edited
+from scenarios.test_unguarded import CLAIMS_UNLOCKED
+from selftest.test_mutants import MUTANTS
+
+Marks = Counter[tuple[str, str]]
+
+
+def marked() -> Marks:
+    """Find the marks in all functions, each with the function that it is in."""
+    found: Marks = Counter()
+    for file in SQL.rglob("*.sql"):
+        schema = file.relative_to(SQL).parts[0]
+        function = file.stem if schema == "kernel" else f"{schema}.{file.stem}"
+        text = file.read_text("utf-8")
+        found.update((function, mark) for mark in MARK.findall(text))
+        assert text.count("guard:") == len(MARK.findall(text)), f"a mark in {file.name} that no mutant would find"
+    return found
+
+
+def cut() -> list[Cut]:
+    mutants: list[Edited] = [*EDITED, CLAIMS_UNLOCKED]
+    mutants += [mutant if isinstance(mutant, Edited) else mutant.values[0] for mutant in GUARDS]  # type: ignore[attr-defined]
+    return [cut for mutant in [*mutants, *MUTANTS] for cut in mutant.cuts]
+
+
+def test_every_mark_has_a_mutant_and_every_mutant_a_mark() -> None:
+    marks = marked()
+
+    assert {(one.function, one.mark) for one in cut()} == set(marks)
+    assert [mark for mark, times in marks.items() if times > 1] == []
