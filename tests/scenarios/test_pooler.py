@@ -16,7 +16,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from holdfast import Holdfast
-from holdfast.kernel import db, migrate
+from holdfast.connections import deadline
+from holdfast.kernel import migrate
 from scenarios.crew import Crew, Database, until
 from scenarios.history import lines
 from scenarios.pooler import PROGRAM, pooled
@@ -39,11 +40,11 @@ def address(database: Database) -> Iterator[str]:
 @pytest.fixture
 def hf(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Holdfast]:
     monkeypatch.setenv("HOLDFAST_PREPARE_STATEMENTS", "false")
-    db._prepares.cache_clear()
+    deadline._prepares.cache_clear()
     hf = Holdfast(address)
     yield hf
     hf.close()
-    db._prepares.cache_clear()
+    deadline._prepares.cache_clear()
 
 
 def doctor(address: str, *, prepares: bool) -> dict[str, Any]:

@@ -96,6 +96,8 @@ class PoolExecutor:
         return self._call_deadline
 
     def _sync_pool(self) -> Pool:
+        if (pool := self._pool) is not None:
+            return pool
         dsn = self._address()
         with self._lock:
             if self._pool is None:
