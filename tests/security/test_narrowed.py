@@ -141,7 +141,6 @@ def value(function: str, name: str, kind: str, tenant: str, of: Planted) -> Any:
         "arguments": ["x"], "names": ["x"], "sources": ["own"], "description": "",
         "tasks": f'[{{"name": "x", "tenant": "{tenant}"}}]', "context_schema": "{}", "context": "{}",
         "outcomes": f'[{{"step_id": {step.step_id}, "lease_id": {step.lease_id}, "outcome": "done"}}]',
-        "ids": [of.due], "parked_for": "approval",
         "seen_at": "2020-01-01", "clock": "2020-01-01", "error": "{}", "request": "{}", "amount": 1,
     }  # fmt: skip
     if name == "steps":
