@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import count
@@ -11,10 +12,12 @@ from uuid import UUID
 from psycopg import Connection, sql
 from psycopg.rows import dict_row
 
+from holdfast import Holdfast
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Done, Fail, Outcome, Retry
 from kernel.steps import LEASE, ids_by_name, settle
+from worker.running import until
 
 DB = Connection[Any]
 Row = dict[str, Any]
@@ -98,3 +101,18 @@ def set_due(db: DB, step_id: int, moment: datetime) -> None:
 def names_of(db: DB, task_id: UUID, step_ids: Iterable[int]) -> set[str]:
     wanted = set(step_ids)
     return {name for name, step_id in ids_by_name(db, task_id).items() if step_id in wanted}
+
+
+def count_calls(db: DB) -> None:
+    """Let the server count the calls of functions, in the sessions that begin after this."""
+    db.execute(sql.SQL("alter database {} set track_functions = 'all'").format(sql.Identifier(db.info.dbname)))
+
+
+def counted_calls(hf: Holdfast, db: DB) -> Counter[str]:
+    """Read how often each function of the face was called; a session's counts are there when it has ended."""
+    hf.close()
+    others = """select count(*) from pg_stat_activity
+                 where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"""
+    until(lambda: db.execute(others).fetchone() == (0,), "the end of other sessions")
+    query = "select funcname, calls from pg_stat_user_functions where schemaname = 'flow'"
+    return Counter(dict(db.execute(query).fetchall()))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from flow.asking import count_calls, counted_calls
 from holdfast import Ctx, Fail, Holdfast, Retry
 from holdfast.flow.coordinator import Coordinator
 from holdfast.flow.decisions import Decision
@@ -233,7 +234,7 @@ def test_an_ending_that_overtakes_its_claim_is_told_once_and_after_it(hf: Holdfa
 
 def test_a_pass_asks_once_however_many_listen_and_the_next_asks_anew(hf: Holdfast, db: DB) -> None:
     """T-86, T-138, C-60."""
-    db.execute("alter database current_name set track_functions = 'all'".replace("current_name", db.info.dbname))
+    count_calls(db)
     told: list[Event] = []
     for name in ("*", "step.*", "workflow.task_finalization_started"):
         hf.subscribe(name, told.append)
@@ -250,15 +251,9 @@ def test_a_pass_asks_once_however_many_listen_and_the_next_asks_anew(hf: Holdfas
     drain(hf)
 
     assert len(coordinator.decisions) == 4
-    assert calls(db, "settled_tasks") == 4
-    assert calls(db, "closed_tasks") == calls(db, "get_task_execution_context_batch") == 0
-
-
-def calls(db: DB, function: str) -> int:
-    query = "select coalesce(sum(calls), 0) from pg_stat_user_functions where schemaname = 'flow' and funcname = %s"
-    row = db.execute(query, [function]).fetchone()
-    assert row is not None
-    return int(row[0])
+    counts = counted_calls(hf, db)
+    assert counts["settled_tasks"] == 4
+    assert counts["closed_tasks"] == counts["get_task_execution_context_batch"] == 0
 
 
 def test_a_question_that_is_refused_costs_the_settle_nothing(hf: Holdfast, db: DB, log_lines: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from flow.asking import count_calls, counted_calls
 from holdfast import Holdfast
 from holdfast.errors import BadTask
 from holdfast.flow.define import Flow
@@ -194,17 +195,19 @@ def test_a_start_inside_a_transaction_of_the_callers_is_not_told(hf: Holdfast, o
     assert told == []
 
 
+QUERIES = {"touched_tasks", "settled_tasks", "closed_tasks"}
+
+
 def test_an_app_without_subscribers_asks_and_tells_nothing(hf: Holdfast, order: Flow, db: DB) -> None:
     """T-86: not one statement for it."""
-    db.execute("alter database current_name set track_functions = 'all'".replace("current_name", db.info.dbname))
+    count_calls(db)
     order.start(order_id=7)
 
     worker = burst(hf)
 
     assert not worker.hooks.is_watched
     assert not worker.hooks.wants_endings
-    db.execute("select pg_stat_force_next_flush()")
-    assert asked(db) == {}
+    assert not counted_calls(hf, db).keys() & QUERIES
 
 
 @pytest.mark.parametrize(
@@ -220,22 +223,15 @@ def test_only_what_somebody_subscribed_to_is_asked_for(
     hf: Holdfast, order: Flow, db: DB, name: str, questions: set[str]
 ) -> None:
     """Whether a task is over costs its own row; who asks for no more pays for no more."""
-    db.execute("alter database current_name set track_functions = 'all'".replace("current_name", db.info.dbname))
+    count_calls(db)
     told: list[Event] = []
     hf.subscribe(name, told.append)
 
     run = order.start(order_id=7)
     drain(hf)
 
-    db.execute("select pg_stat_force_next_flush()")
-    assert set(asked(db)) == questions
+    assert counted_calls(hf, db).keys() & QUERIES == questions
     assert {(event.name, event.task_id) for event in told} == {(name, run.id)}
-
-
-def asked(db: DB) -> dict[str, int]:
-    query = """select funcname, calls from pg_stat_user_functions
-                where schemaname = 'flow' and funcname in ('touched_tasks', 'settled_tasks', 'closed_tasks')"""
-    return dict(db.execute(query).fetchall())
 
 
 def test_every_name_says_what_it_tells() -> None:
