@@ -54,14 +54,15 @@ def template(request: pytest.FixtureRequest) -> Iterator[Template]:
             _make_fast(admin)
         else:
             admin = stack.enter_context(elder.elder_server(folder / "elder")).admin
-        yield Template(admin)
+        template = Template(admin)
+        yield template
+        WipedDatabase.on(template).drop()
 
 
-@pytest.fixture(scope="session")
-def wiped(template: Template) -> Iterator[WipedDatabase]:
-    database = WipedDatabase(template)
-    yield database
-    database.drop()
+@pytest.fixture
+def wiped(template: Template) -> WipedDatabase:
+    """The one on this test's server: the tests of faults have a template of their own."""
+    return WipedDatabase.on(template)
 
 
 @pytest.fixture

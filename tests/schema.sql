@@ -666,7 +666,8 @@ begin
            min(b.next_retry_at) as earliest_retry_at
       from unnest(get_task_execution_context_batch.task_ids) u (id)
       join flow.tasks t on t.task_id = u.id
-      left join flow.get_step_readiness_status_batch(get_task_execution_context_batch.task_ids) b on b.task_id = t.task_id
+      left join flow.get_step_readiness_status_batch(get_task_execution_context_batch.task_ids) b
+        on b.task_id = t.task_id
      group by t.task_id, t.name, t.namespace, t.version, t.state)
   select c.task_id, c.name, c.namespace, c.version, c.state, c.total, c.pending, c.in_progress,
     c.completed, c.failed, c.ready,
@@ -838,7 +839,8 @@ begin
   end if;
   perform holdfast.refuse('RN005', format('flow.%s takes no %s', tg_table_name, lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
-    when 'UPDATE' then 'try a failed task again with holdfast.retry, deal with it by holdfast.resolve, end one with holdfast.cancel'
+    when 'UPDATE' then 'try a failed task again with holdfast.retry, deal with it by holdfast.resolve, '
+                       'end one with holdfast.cancel'
     else 'end a task with holdfast.cancel; what is over leaves by retention' end);
   return null;
 end
@@ -955,7 +957,8 @@ begin
   if event is null then
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before,
                                             safe_transition_to.state),
-                            'a person makes a step or a task pending, resolved_manually or cancelled; workers do the rest');
+                            'a person makes a step or a task pending, resolved_manually or cancelled; '
+                            'workers do the rest');
   end if;
   perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
@@ -1158,7 +1161,8 @@ begin
           union all
           select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id,
             argument, name, source)
-   -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
+   -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over
+   -- both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
       where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h
@@ -1270,8 +1274,9 @@ declare
 begin
   if odd is not null then
     raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
-      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by holdfast.resolve, end it with '
-             'holdfast.cancel; of a step retry_limit, retryable and backoff_request_seconds may be set';
+      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by '
+             'holdfast.resolve, end it with holdfast.cancel; of a step retry_limit, retryable and '
+             'backoff_request_seconds may be set';
   end if;
   if new is not distinct from old then
     return new;
@@ -1896,7 +1901,8 @@ begin
   end if;
   if check_claim.lease > '365 days' then
     perform holdfast.refuse('RN005',
-                            format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
+                            format('with a lease of %s the steps of a dead worker would wait as long',
+                                   check_claim.lease),
                             'take minutes, and renew it', 'lease');
   end if;
 end
@@ -2103,7 +2109,8 @@ begin
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('not an outcome: %s', left(odd::text, 200)),
-                            'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, release');
+                            'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
+                            'release');
   end if;
 end
 $_$;
@@ -2395,8 +2402,8 @@ begin
   end if;
   if not holdfast.matches_any(allowed, check_tenant.tenant) then  -- guard: tenant
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
-                            'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
-                            'narrows a transaction');
+                            'an owner of the database can add it to holdfast.role_tenants; '
+                            'the setting holdfast.tenants narrows a transaction');
   end if;
 end
 $$;
@@ -3375,10 +3382,12 @@ begin
       child := format('%s_%s', parent, to_char(month, 'YYYYMM'));
       -- Not to_regclass: it may answer from before the wait for the lock, out of the session's cache.
       continue when exists (select from pg_tables t where t.schemaname = 'holdfast' and t.tablename = child);
-      execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)', child, parent);
+      execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)',
+                     child, parent);
       execute format('alter table holdfast.%I attach partition holdfast.%I for values from (%L) to (%L)',
                      parent, child, month at time zone 'UTC', (month + interval '1 month') at time zone 'UTC');
-      execute format('create trigger stays_whole before truncate on holdfast.%I execute function holdfast.refuse_change()', child);
+      execute format('create trigger stays_whole before truncate on holdfast.%I '
+                     'execute function holdfast.refuse_change()', child);
       made := made + 1;
     end loop;
   end loop;
@@ -3650,7 +3659,8 @@ begin
            where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
              and a.run_id is not null),
          array_agg((a.run_id, 0, a.is_live::int - a.was_live::int,
-                    (a.is_over and holdfast.is_success(a.outcome))::int - coalesce(holdfast.is_success(a.was_outcome), false)::int,
+                    (a.is_over and holdfast.is_success(a.outcome))::int
+                      - coalesce(holdfast.is_success(a.was_outcome), false)::int,
                     (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
                     (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
                    )::holdfast.run_delta) filter (where a.run_id is not null)
@@ -4964,8 +4974,8 @@ begin
   -- uncompressed, so that its size can be told
   alter table pg_temp.staged_steps alter column input set storage external;
   -- Not of own_id: by whom an id was chosen is told by the column that it is in.
-  execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) on pg_temp.staged_steps to %I',
-                 session_user);
+  execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) '
+                 'on pg_temp.staged_steps to %I', session_user);
   execute format('grant insert on pg_temp.staged_edges to %I', session_user);
 end
 $$;
@@ -5833,8 +5843,8 @@ begin
   end if;
   perform holdfast.refuse('RN005', format('work.tasks takes no %s', lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
-    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, try a failed task again with '
-                       'holdfast.retry, end one with holdfast.cancel'
+    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, try a failed task again '
+                       'with holdfast.retry, end one with holdfast.cancel'
     else 'end a task with holdfast.cancel; what is over leaves by retention' end);
   return null;
 end

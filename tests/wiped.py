@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import Connection, sql
@@ -66,12 +67,19 @@ RESET = "reset session authorization; reset all; unlisten *; discard temp; selec
 class WipedDatabase:
     """Lends its database to one test after the other, with a connection that stays open between them."""
 
+    _on: ClassVar[WeakKeyDictionary[Template, WipedDatabase]] = WeakKeyDictionary()
+
     def __init__(self, template: Template) -> None:
         self._template = template
         self._stack = ExitStack()
         self._dsn: str | None = None
         self._own: Connection[Any] | None = None  # wipes
         self._lent: Connection[Any] | None = None  # is the tests' `db`
+
+    @classmethod
+    def on(cls, template: Template) -> WipedDatabase:
+        """Give the one that is cloned from a template."""
+        return cls._on.setdefault(template, cls(template))
 
     @contextmanager
     def lent(self) -> Iterator[str]:

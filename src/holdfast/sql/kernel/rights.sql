@@ -9,8 +9,10 @@ begin
     execute format('create policy kernel_sees_all on holdfast.%I to hf_owner using (true) with check (true)', item);
     continue when item = 'keys';
     -- The subselects are evaluated once a query, not once a row.
-    execute format('create policy own_tenants on holdfast.%I for select to hf_producer, hf_worker, hf_reader, hf_operator '
-                   'using ((select holdfast.allowed_tenants()) is null or tenant = any ((select holdfast.allowed_tenants())::text[]))', item);
+    execute format('create policy own_tenants on holdfast.%I for select '
+                   'to hf_producer, hf_worker, hf_reader, hf_operator '
+                   'using ((select holdfast.allowed_tenants()) is null '
+                   'or tenant = any ((select holdfast.allowed_tenants())::text[]))', item);
   end loop;
 end
 $$;

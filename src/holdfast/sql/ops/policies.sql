@@ -1,9 +1,9 @@
 -- An ops run is claimed once; its worker retries in place by ops.in_place.
 insert into holdfast.policies
-  (policy,         tries, waits,                        base,    growth, law,           longest, jitter, jitter_in_seconds, longest_retry_after)
+  (policy,         tries, waits, base, growth, law,           longest, jitter, jitter_in_seconds, longest_retry_after)
 values
-  ('ops.run',      1,     '{}',                         '0',     1,      'exponential', null,    0,      false,             '1 hour'),
-  ('ops.in_place', 3,     '{}',                         '5s',    2,      'exponential', null,    0,      false,             '1 hour')
+  ('ops.run',      1,     '{}',  '0',  1,      'exponential', null,    0,      false,             '1 hour'),
+  ('ops.in_place', 3,     '{}',  '5s', 2,      'exponential', null,    0,      false,             '1 hour')
 on conflict (policy) do update set
   tries = excluded.tries, waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
   longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,

@@ -19,7 +19,8 @@ begin
            min(b.next_retry_at) as earliest_retry_at
       from unnest(get_task_execution_context_batch.task_ids) u (id)
       join flow.tasks t on t.task_id = u.id
-      left join flow.get_step_readiness_status_batch(get_task_execution_context_batch.task_ids) b on b.task_id = t.task_id
+      left join flow.get_step_readiness_status_batch(get_task_execution_context_batch.task_ids) b
+        on b.task_id = t.task_id
      group by t.task_id, t.name, t.namespace, t.version, t.state)
   select c.task_id, c.name, c.namespace, c.version, c.state, c.total, c.pending, c.in_progress,
     c.completed, c.failed, c.ready,

@@ -11,7 +11,8 @@ begin
   end if;
   perform holdfast.refuse('RN005', format('flow.%s takes no %s', tg_table_name, lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
-    when 'UPDATE' then 'try a failed task again with holdfast.retry, deal with it by holdfast.resolve, end one with holdfast.cancel'
+    when 'UPDATE' then 'try a failed task again with holdfast.retry, deal with it by holdfast.resolve, '
+                       'end one with holdfast.cancel'
     else 'end a task with holdfast.cancel; what is over leaves by retention' end);
   return null;
 end

@@ -25,7 +25,8 @@ begin
           union all
           select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id,
             argument, name, source)
-   -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over both.
+   -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over
+   -- both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
       where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h

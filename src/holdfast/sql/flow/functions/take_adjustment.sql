@@ -15,8 +15,9 @@ declare
 begin
   if odd is not null then
     raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
-      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by holdfast.resolve, end it with '
-             'holdfast.cancel; of a step retry_limit, retryable and backoff_request_seconds may be set';
+      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by '
+             'holdfast.resolve, end it with holdfast.cancel; of a step retry_limit, retryable and '
+             'backoff_request_seconds may be set';
   end if;
   if new is not distinct from old then
     return new;

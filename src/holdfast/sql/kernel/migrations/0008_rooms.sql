@@ -4,8 +4,8 @@
 -- anybody, so the one that did is kept. Functions of the last release do not name the column and go on working.
 alter table holdfast.journal add column login text;
 
--- Who paused or resumed which queue, when and why: append-only, as the journal is, and numbered as it is. A few rows per
--- incident, so there are no partitions. A queue is everybody's: every login reads it.
+-- Who paused or resumed which queue, when and why: append-only, as the journal is, and numbered as it is. A few rows
+-- per incident, so there are no partitions. A queue is everybody's: every login reads it.
 create table holdfast.queue_pauses (
   id bigint primary key default nextval('holdfast.stream_ids'),
   at timestamptz not null,
@@ -18,8 +18,8 @@ create table holdfast.queue_pauses (
 );
 create index pauses_of_queue on holdfast.queue_pauses (queue, id);
 
--- Two more outcomes. partial: a run that ended with successes and failures. undone: a step or a run that was rolled back;
--- in the run's counts such a step still succeeded.
+-- Two more outcomes. partial: a run that ended with successes and failures. undone: a step or a run that was rolled
+-- back; in the run's counts such a step still succeeded.
 -- squawk-ignore ban-drop-constraint
 alter table holdfast.machine_states drop constraint known_outcome;
 -- squawk-ignore constraint-missing-not-valid

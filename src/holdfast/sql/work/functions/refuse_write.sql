@@ -11,8 +11,8 @@ begin
   end if;
   perform holdfast.refuse('RN005', format('work.tasks takes no %s', lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
-    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, try a failed task again with '
-                       'holdfast.retry, end one with holdfast.cancel'
+    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, try a failed task again '
+                       'with holdfast.retry, end one with holdfast.cancel'
     else 'end a task with holdfast.cancel; what is over leaves by retention' end);
   return null;
 end

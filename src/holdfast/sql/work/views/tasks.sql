@@ -10,7 +10,7 @@ select s.id, s.kind as type, s.state as status, s.input, s.result as output,
        s.attempt as try_count,
        (select p.tries from holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p) as max_tries,
        s.failures, s.created_at,
-       -- Each move has left its time in the journal, also one by hand that set no other time; that may be pruned one day.
+       -- Each move has left its time in the journal, also one by hand that set no other time; that may be pruned.
        greatest(s.created_at, s.claimed_at, s.finished_at,
                 (select j.at from holdfast.journal j where j.step_id = s.id order by j.id desc limit 1)) as updated_at,
        s.finished_at, s.finished_at - s.claimed_at as duration,

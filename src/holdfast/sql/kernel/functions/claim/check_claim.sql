@@ -18,7 +18,8 @@ begin
   end if;
   if check_claim.lease > '365 days' then
     perform holdfast.refuse('RN005',
-                            format('with a lease of %s the steps of a dead worker would wait as long', check_claim.lease),
+                            format('with a lease of %s the steps of a dead worker would wait as long',
+                                   check_claim.lease),
                             'take minutes, and renew it', 'lease');
   end if;
 end

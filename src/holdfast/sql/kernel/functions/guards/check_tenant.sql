@@ -13,8 +13,8 @@ begin
   end if;
   if not holdfast.matches_any(allowed, check_tenant.tenant) then  -- guard: tenant
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
-                            'an owner of the database can add it to holdfast.role_tenants; the setting holdfast.tenants '
-                            'narrows a transaction');
+                            'an owner of the database can add it to holdfast.role_tenants; '
+                            'the setting holdfast.tenants narrows a transaction');
   end if;
 end
 $$;

@@ -19,7 +19,8 @@ begin
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('not an outcome: %s', left(odd::text, 200)),
-                            'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, release');
+                            'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
+                            'release');
   end if;
 end
 $$;

@@ -61,7 +61,8 @@ begin
            where a.is_over and holdfast.is_success(a.outcome) and holdfast.is_success(a.was_outcome) is not true
              and a.run_id is not null),
          array_agg((a.run_id, 0, a.is_live::int - a.was_live::int,
-                    (a.is_over and holdfast.is_success(a.outcome))::int - coalesce(holdfast.is_success(a.was_outcome), false)::int,
+                    (a.is_over and holdfast.is_success(a.outcome))::int
+                      - coalesce(holdfast.is_success(a.was_outcome), false)::int,
                     (a.is_over and a.outcome = 'failed')::int - coalesce(a.was_outcome = 'failed', false)::int,
                     (a.is_over and a.outcome = 'cancelled')::int - coalesce(a.was_outcome = 'cancelled', false)::int
                    )::holdfast.run_delta) filter (where a.run_id is not null)

@@ -23,8 +23,8 @@ begin
   -- uncompressed, so that its size can be told
   alter table pg_temp.staged_steps alter column input set storage external;
   -- Not of own_id: by whom an id was chosen is told by the column that it is in.
-  execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) on pg_temp.staged_steps to %I',
-                 session_user);
+  execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) '
+                 'on pg_temp.staged_steps to %I', session_user);
   execute format('grant insert on pg_temp.staged_edges to %I', session_user);
 end
 $$;

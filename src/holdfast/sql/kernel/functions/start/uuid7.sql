@@ -5,8 +5,8 @@ language sql volatile
 begin atomic
   select pg_catalog.encode(
            pg_catalog.set_byte(
-             pg_catalog.substring(pg_catalog.int8send((extract(epoch
-                                                               from holdfast.clock()) * 1000)::bigint), 3) || tail.bytes,
+             pg_catalog.substring(pg_catalog.int8send((extract(epoch from holdfast.clock()) * 1000)::bigint), 3)
+               || tail.bytes,
              6, (pg_catalog.get_byte(tail.bytes, 0) & 15) | 112),
            'hex')::uuid
     from (select pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 7) as bytes) tail;

@@ -20,10 +20,12 @@ begin
       child := format('%s_%s', parent, to_char(month, 'YYYYMM'));
       -- Not to_regclass: it may answer from before the wait for the lock, out of the session's cache.
       continue when exists (select from pg_tables t where t.schemaname = 'holdfast' and t.tablename = child);
-      execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)', child, parent);
+      execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)',
+                     child, parent);
       execute format('alter table holdfast.%I attach partition holdfast.%I for values from (%L) to (%L)',
                      parent, child, month at time zone 'UTC', (month + interval '1 month') at time zone 'UTC');
-      execute format('create trigger stays_whole before truncate on holdfast.%I execute function holdfast.refuse_change()', child);
+      execute format('create trigger stays_whole before truncate on holdfast.%I '
+                     'execute function holdfast.refuse_change()', child);
       made := made + 1;
     end loop;
   end loop;
