@@ -19,7 +19,7 @@ from flow.tales import Action, finish, flows, tales
 from holdfast.errors import HoldfastError
 from properties.mutants import Edited
 
-SHARE = 4  # of the examples that the profile asks for: each of these is long
+SHARE = 2  # of the examples that the profile asks for: each of these is long
 EXAMPLES = settings().max_examples // SHARE
 CAUGHT_BY = (AssertionError, KeyError, psycopg.Error, HoldfastError)
 

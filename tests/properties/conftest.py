@@ -10,7 +10,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too
 
 settings.register_profile(
     "ci",
-    max_examples=120,
+    max_examples=60,
     stateful_step_count=40,
     derandomize=True,
     database=None,
