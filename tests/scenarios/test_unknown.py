@@ -72,6 +72,7 @@ WAYS: list[tuple[Way, str, str]] = [
     (flow_start, "initialize_task", "'the key'"),
     (flow_astart, "initialize_task", "'the key'"),
     (start_many, "^commit", "bulk start"),
+    (lambda hf: hf.make(calls.start_step("work.task", "doze", key="its key")), "start_step", "'its key'"),
     (lambda hf: hf.started(1).cancel(), "cancel", "holdfast.cancel"),
     (lambda hf: hf.flows.find("order").start().resolve("only"), "resolve", "holdfast.resolve"),
 ]
