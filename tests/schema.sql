@@ -331,7 +331,7 @@ begin
   end if;
   if step.finished_at is not null and step.state <> 'error' then
     perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
-                            'flow.retry_from does a step of a finished task again, in a new task');
+                            'flow.retry_from does a step of a finished task again, in a new task', step.id::text);
   end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse(
@@ -497,11 +497,11 @@ begin
      for update of r;
   if task.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
-                            'flow.steps lists them');
+                            'flow.steps lists them', finished_task_of.step_id::text);
   end if;
   if task.finished_at is null then
     perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
-                            'try a failed step of it again with holdfast.retry, or cancel the task first');
+                            'retry its failed step with holdfast.retry, or cancel the task first', task.id::text);
   end if;
   return task;
 end
@@ -958,7 +958,7 @@ begin
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before,
                                             safe_transition_to.state),
                             'a person makes a step or a task pending, resolved_manually or cancelled; '
-                            'workers do the rest');
+                            'workers do the rest', subject);
   end if;
   perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
@@ -1068,7 +1068,8 @@ begin
   end if;
   if state is null then
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
-                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them');
+                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them',
+                            state_to_change.id);
   end if;
   return state;
 end
@@ -1214,7 +1215,7 @@ begin
      and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
-                            'flow.steps lists them');
+                            'flow.steps lists them', step_to_change.step_id::text);
   end if;
   return step;
 end
@@ -1387,12 +1388,13 @@ begin
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
-    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing',
+                            'result');
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
-                            'a step is a number, a run a UUID');
+                            'a step is a number, a run a UUID', act_on.id);
   end if;
   perform holdfast.set_actor();
   return answer;
@@ -1424,12 +1426,13 @@ begin
                                      where m.machine = run.machine and m.from_state = run.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')
                                        and (m.event <> 'reopened' or run.failed > 0)),
-               format('%s is final for a %s', run.state, run.machine)));
+               format('%s is final for a %s', run.state, run.machine)),
+      run.id::text);
   end if;
   if act_on_run.event = 'reopened' and run.failed = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
-      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run', run.id::text);
   end if;
   if act_on_run.event in ('cancelled', 'reopened') then
     update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;
@@ -1459,7 +1462,8 @@ begin
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')),
-               format('%s is final for a %s', step.state, step.machine)));
+               format('%s is final for a %s', step.state, step.machine)),
+      step.id::text);
   end if;
   if step.run_id is not null and act_on_step.event in ('reopened', 'resolved') then
     perform holdfast.reopen_run(step.run_id, clock);
@@ -3998,7 +4002,8 @@ begin
          pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
   if not found then
-    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue), 'a queue is made on first use');
+    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue),
+                            'a queue is made on first use', pause_queue.queue);
   end if;
   insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
   values (clock, pause_queue.queue, 'paused', coalesce(pause_queue.actor, session_user),
@@ -4576,7 +4581,7 @@ begin
   select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
     perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', run.id, run.state),
-                            format('%s is final for a %s', run.state, run.machine));
+                            format('%s is final for a %s', run.state, run.machine), run.id::text);
   end if;
 end
 $$;
@@ -4682,7 +4687,7 @@ begin
   select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
   if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue),
-                            'a queue is made on first use');
+                            'a queue is made on first use', resume_queue.queue);
   end if;
   if was_paused then
     update holdfast.queues q
