@@ -254,12 +254,12 @@ def translate(error: psycopg.Error) -> errors.HoldfastError | None:
 
 
 def _trouble_of_the_server(error: psycopg.Error) -> errors.DatabaseError | None:
-    said = error.diag.message_primary
+    message = error.diag.message_primary
     match error:
         case psycopg.errors.ReadOnlySqlTransaction():
-            return errors.ReadOnly(said, next="name the writer, or all servers and target_session_attrs=read-write")
+            return errors.ReadOnly(message, next="name the writer, or all servers and target_session_attrs=read-write")
         case psycopg.errors.DiskFull():
-            return errors.DiskFull(said, next="nothing was changed: make room on the server, and try again")
+            return errors.DiskFull(message, next="nothing was changed: make room on the server, and try again")
     return None
 
 
