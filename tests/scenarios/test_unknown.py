@@ -35,7 +35,7 @@ def hf(proxy: FaultProxy) -> Iterator[Holdfast]:
 
 
 def task_of(hf: Holdfast) -> Task[..., None]:
-    handler = hf.registry.find("doze")
+    handler = hf._engine.registry.find("doze")
     assert handler is not None
     return Task(handler, hf)
 
@@ -58,7 +58,7 @@ def flow_astart(hf: Holdfast) -> Any:
         try:
             await hf.flows.find("order").options(key="the key").astart()
         finally:
-            await hf.amake(calls.clock())  # on the connection that takes the place of the lost one
+            await hf._engine.amake(calls.clock())  # on the connection that takes the place of the lost one
             await hf.aclose()
 
     asyncio.run(start())
@@ -101,7 +101,7 @@ def test_what_was_certainly_not_done_is_not_in_doubt(hf: Holdfast, proxy: FaultP
     proxy.cut("take_staged")
     with pytest.raises(Unreachable):
         start_many(hf)
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         connection.close()
         with pytest.raises(Unreachable):
             task_of(hf).options(conn=connection).start()
