@@ -37,7 +37,7 @@ def hf(proxy: FaultProxy) -> Iterator[Holdfast]:
 def task_of(hf: Holdfast) -> Task[..., None]:
     handler = hf._engine.registry.find("doze")
     assert handler is not None
-    return Task(handler, hf)
+    return Task(handler, hf._engine)
 
 
 def order_of(hf: Holdfast) -> Flow:
@@ -72,6 +72,11 @@ WAYS: list[tuple[Way, str, str]] = [
     (flow_start, "initialize_task", "'the key'"),
     (flow_astart, "initialize_task", "'the key'"),
     (start_many, "^commit", "bulk start"),
+    (
+        lambda hf: hf._engine.make(calls.start_step("work.task", "doze", key="its key")),
+        "start_step",
+        "'its key'",
+    ),
     (lambda hf: hf.handle(1).cancel(), "cancel", "holdfast.cancel"),
     (lambda hf: hf.flows.find("order").start().resolve("only"), "resolve", "holdfast.resolve"),
 ]
