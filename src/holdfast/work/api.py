@@ -1,4 +1,4 @@
-"""Tasks in Python: registers the functions that serve them, and finds those that were started elsewhere."""
+"""Tasks in Python: registers the functions that serve them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from holdfast.handlers.signature import Signature
 from holdfast.kernel.call import Executor
 from holdfast.models import Span, span
 from holdfast.work.define import Task
-from holdfast.work.handle import Handle
 
-__all__ = ["Handle", "Task", "Tasks"]  # what annotations of the app name
+__all__ = ["Task", "Tasks"]  # what annotations of the app name
 
 
-class App(Protocol):
-    """The app, as its tasks see it."""
+class Engine(Protocol):
+    """The inside of an app, as its tasks see it."""
 
     registry: Registry
 
@@ -28,8 +27,8 @@ class App(Protocol):
 class Tasks:
     """The tasks of an app."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def task(
         self,
@@ -55,9 +54,5 @@ class Tasks:
             lease=None if lease is None else span(lease),
             timeout=None if timeout is None else span(timeout),
         )
-        self._app.registry.add(handler)
-        return Task(handler, self._app.executor)
-
-    def started(self, step_id: int) -> Handle[Any]:
-        """Return the handle of a task that was started elsewhere; its result is returned as it is stored."""
-        return Handle(step_id, lambda result, _place: result, self._app.executor)
+        self._engine.registry.add(handler)
+        return Task(handler, self._engine.executor)
