@@ -212,7 +212,7 @@ def _not_negative(after: timedelta | float) -> timedelta:
 def _error(given: Any, kind: str) -> Any:
     match given:
         case None:
-            return {"type": kind, "message": "the handler said so"}
+            return {"type": kind, "message": "the handler gave no reason"}
         case BaseException():
             return described(given)
         case str():
@@ -226,8 +226,8 @@ def _checked_json(given: Any) -> Any:
     try:
         json.dumps(given, allow_nan=False).encode()
     except ValueError as error:
-        said = finite.complaint_of_json(given, "it")
-        raise ValueError(said or error) from None
+        complaint = finite.complaint_of_json(given, "it")
+        raise ValueError(complaint or error) from None
     return given
 
 
