@@ -1,7 +1,6 @@
--- Lists those tasks of these steps that are over, for whoever tells of their end: how many of their steps are done and
--- how many failed, the time it was read, and the moves of the task itself that `worker` made. Asked in a settle's
--- transaction, these are the tasks that the settle closed. Leaves out the tasks of tenants that the login may not act
--- for.
+-- Lists those tasks of these steps that are over, for the events about their end: how many steps are done and how many
+-- failed, when this was read, and the moves of the task itself that `worker` made. In a settle's transaction these are
+-- the tasks that the settle closed. Omits tasks of tenants that the login may not act for.
 create or replace function flow.closed_tasks(worker text, step_ids bigint[])
 returns table (
   task_id uuid, name text, namespace text, version text, completed_steps bigint, failed_steps bigint,

@@ -1,13 +1,13 @@
--- Lists the moves that a worker made of a task itself, in order: their numbers, events and new states.
+-- Lists the moves that a worker made on a task itself, in order: their ids, events and new states.
 create or replace function flow.moves_by(task holdfast.runs, worker text)
 returns jsonb
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- the bounds rule out the partitions of other months;
+  -- The bounds exclude the partitions of other months, with a day of slack because clocks are set back.
   earliest constant timestamptz := task.created_at - interval '1 day';
-  latest constant timestamptz := holdfast.clock() + interval '1 day';    -- a day more, because clocks are set back
+  latest constant timestamptz := holdfast.clock() + interval '1 day';
 begin
   return (
     select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state',

@@ -1,5 +1,5 @@
--- What the step of that name gave to those that wait for it; a mapped one gives the list of what its items gave, unless
--- a person said what it is to have given.
+-- Returns the result that the step of that name gives to its children. A mapped step gives the list of its items'
+-- results, unless a person set its result.
 create or replace function flow.result_in_run(run_id uuid, name text)
 returns jsonb
 language sql stable

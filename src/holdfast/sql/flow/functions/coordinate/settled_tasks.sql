@@ -1,9 +1,9 @@
--- Says where the tasks of steps stand that `worker` has just settled: the context of each task, the time it was read,
--- and what flow.touched_tasks says of it. Asked in the settle's transaction, it is what that settle decided. Its cost
--- does not grow with the task. Totals, completed and given-up steps come from the task's own row. What is ready, in
--- progress or backing off is counted among the steps around those settled (flow.steps_around): all steps of a task of
--- up to 300, and at least those counts of a larger one. Live steps that were not looked at count as in progress for the
--- status, and nowhere else.
+-- Returns the state of the tasks whose steps `worker` has just settled: the context of each task, when it was read, and
+-- what flow.touched_tasks returns for it. In the settle's transaction this is what that settle decided. Its cost does
+-- not grow with the task. Totals, completed and given-up steps come from the task's own row. Steps that are ready, in
+-- progress or backing off are counted among the steps around the settled ones (flow.steps_around): all steps of a task
+-- of up to 300, and a lower bound for a larger one. Live steps outside that count as in progress for the status, and
+-- nowhere else.
 create or replace function flow.settled_tasks(worker text, step_ids bigint[])
 returns table (
   task_id uuid, name text, namespace text, version text, state text, total_steps bigint, pending_steps bigint,

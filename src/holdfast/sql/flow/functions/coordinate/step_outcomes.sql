@@ -1,5 +1,5 @@
--- How the steps of a task stand and what they gave, in the order of the plan; `names` of them, or all. A mapped step
--- gives the list of what its items gave. The outcome is null while a step is not over. Sees what its caller may see.
+-- Returns state and result of a task's steps (`names` of them, or all), in the order of the plan. A mapped step has the
+-- list of its items' results. The outcome is null while a step is not over. Shows what its caller may see.
 create or replace function flow.step_outcomes(task_id uuid, names text[] default null)
 returns table (step_id bigint, name text, state text, outcome text, result jsonb, error jsonb)
 language plpgsql stable

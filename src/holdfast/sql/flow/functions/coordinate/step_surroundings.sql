@@ -1,7 +1,7 @@
--- What handlers want beside a step's own input, for a batch of claimed steps: each wish names a step, an argument, and
--- what it is under which name: a field of the `context`, the `whole` of it, the result of a `parent` (of a mapped one
--- the list of its items'), by name those of the `inner` steps that the step planned and waited for, a field of its
--- `own` input, its `name` or the `trace`. What is not there is left out.
+-- Returns what handlers take beside a step's own input, for a batch of claimed steps. Each entry names a step, an
+-- argument, a source and a name in it: a field of the `context`, the `whole` context, the result of a `parent` (of a
+-- mapped one the list of its items' results), by name the results of the `inner` steps that the step planned and waited
+-- for, a field of its `own` input, its `name` or the `trace`. Missing values are omitted.
 create or replace function flow.step_surroundings(
   step_ids bigint[], of_steps bigint[], arguments text[], names text[], sources text[])
 returns table (step_id bigint, version text, input jsonb)
@@ -25,8 +25,7 @@ begin
           union all
           select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id,
             argument, name, source)
-   -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over
-   -- both.
+   -- One entry at a time: as a join of two lists, a plan made for a few entries would be a loop over both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
       where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h
@@ -34,7 +33,7 @@ begin
      select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
        from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
    cross join lateral (select q.input as request from holdfast.runs q where q.id = h.run_id offset 0) r
-   cross join lateral (  -- a sub-flow's steps have the context that the step which opened it made
+   cross join lateral (  -- the steps of a sub-flow have the context that its opening step returned
      select case when n.scope is null then r.request else (
               select o.cursor from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
                where m.run_id = h.run_id and m.name = n.scope) end as opening offset 0) p
@@ -50,7 +49,7 @@ begin
                   from holdfast.edges e
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
-              -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
+              -- as flow.result_in_run, which only a mapped step needs: a call per entry costs more than all else
               when 'parent' then (
                 select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
                             else coalesce(o.result, 'null') end  -- guard: parent

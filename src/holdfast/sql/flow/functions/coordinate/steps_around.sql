@@ -1,6 +1,6 @@
--- Lists the steps of a task that are looked at after some of them were settled: all of a task of up to 300 steps, none
--- of one that has no live step. Of a larger one those settled, up to ten that wait for each of them, 100 before and 100
--- after the last of them, and the last 100 of the task, which are claimed last.
+-- Lists the steps of a task to read after some of them were settled: all steps of a task of up to 300, none if it has
+-- no live step. Of a larger task: the settled steps, up to ten children of each of them, 100 steps before and 100 after
+-- the last of them, and the last 100 of the task, which are claimed last.
 create or replace function flow.steps_around(task holdfast.runs, settled bigint[])
 returns setof bigint
 language plpgsql stable

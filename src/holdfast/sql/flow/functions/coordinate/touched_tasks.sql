@@ -1,6 +1,6 @@
--- Lists the tasks of these steps for whoever tells of them: the steps by their numbers, and the moves of the task
--- itself that `worker` made, in order. Leaves out steps that are not of a flow, and those of tenants that the login may
--- not act for. Reads these steps and the rows of their tasks, and nothing else of the tasks.
+-- Lists the tasks of these steps for the events about them: the steps by their ids, and the moves of the task itself
+-- that `worker` made, in order. Omits steps that are not of a flow, and those of tenants that the login may not act
+-- for. Reads only these steps and the rows of their tasks.
 create or replace function flow.touched_tasks(worker text, step_ids bigint[])
 returns table (task_id uuid, name text, namespace text, version text, steps jsonb, moves jsonb)
 language plpgsql stable security definer

@@ -1,6 +1,7 @@
--- Sets how often a step may be executed, whether it is retried at all, and how long after its last failure; what is
--- null stays. A step that has failed as often as it may from now on is given up. One that was given up for want of
--- tries, or that is made retryable, waits again, and its task goes on. A note on the step tells who set what.
+-- Sets how often a step may be executed, whether it is retried at all, and how long after its last failure; null
+-- changes nothing. A step that has used up its tries by this fails for good. A step that had failed because its tries
+-- were used up, or that becomes retryable, backs off again, and its task continues. A note on the step records who set
+-- what.
 create or replace function flow.adjust_step(
   step_id bigint, retry_limit int default null, retryable boolean default null,
   backoff_request_seconds numeric default null)

@@ -1,4 +1,4 @@
--- The task of a step, if the caller may act for it, it is a flow's and it is over.
+-- Returns the task of a flow's step, locked. Refuses a task that is not over or that the login may not act for.
 create or replace function flow.finished_task_of(step_id bigint)
 returns holdfast.runs
 language plpgsql
@@ -17,7 +17,7 @@ begin
                             'flow.steps lists them', finished_task_of.step_id::text);
   end if;
   if task.finished_at is null then
-    perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
+    perform holdfast.refuse('RN010', format('task %s is %s, not finished', task.id, task.state),
                             'retry its failed step with holdfast.retry, or cancel the task first', task.id::text);
   end if;
   return task;

@@ -1,4 +1,5 @@
--- A run's shape as a plan, without what steps in `afresh` had planned themselves: they will do so again.
+-- Returns the shape of a run as a plan, without the steps that steps in `afresh` had planned: these will plan them
+-- again.
 create or replace function flow.plan_of_run(run_id uuid, afresh bigint[])
 returns jsonb
 language sql stable

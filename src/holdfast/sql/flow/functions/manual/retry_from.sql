@@ -1,7 +1,6 @@
--- Does a step of a task that is over again, and all that waits for it, in a new task of the same shape, whose id it
--- gives: what is complete stays complete. The new task takes over what the others gave. A mapped step or a sub-flow
--- that is begun again plans its steps anew; one that only waits for a step of its own which is done again keeps the
--- others.
+-- Does a step of a finished task again, with all steps that wait for it, in a new task of the same shape, and returns
+-- the new task's id. The new task takes over the results of the other steps. A mapped step or a sub-flow that starts
+-- again plans its steps anew; one that only waits for one of its own steps that is done again keeps the others.
 create or replace function flow.retry_from(step_id bigint, reason text default null)
 returns uuid
 language plpgsql security definer
@@ -24,7 +23,7 @@ begin
     (task.input - 'reason') || jsonb_strip_nulls(
       jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
     task.tenant, task.id);
-  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- where a mapped step or a sub-flow stands
+  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- the progress of mapped steps and sub-flows
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n

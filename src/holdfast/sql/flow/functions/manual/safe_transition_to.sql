@@ -1,6 +1,6 @@
--- Takes a step (by its number) or a task (by its id) to a state that a person may take it to: pending (try it again),
--- resolved_manually or cancelled. True when it moved, false when it was there already. What the machine does not allow,
--- and what is a worker's to do, is refused. `actor` names the person that the login acts for.
+-- Moves a step (by its number) or a task (by its id) to a state that a person may choose: pending (retry it),
+-- resolved_manually or cancelled. Returns true if it moved, false if it was already there. Refuses moves that the
+-- machine does not list and moves that only workers make. `actor` names the person that the login acts for.
 create or replace function flow.safe_transition_to(
   id anycompatible, state text, reason text default null, actor text default null)
 returns boolean
@@ -19,8 +19,7 @@ begin
   if event is null then
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before,
                                             safe_transition_to.state),
-                            'a person makes a step or a task pending, resolved_manually or cancelled; '
-                            'workers do the rest', subject);
+                            'choose pending, resolved_manually or cancelled; workers make all other moves', subject);
   end if;
   perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;

@@ -1,5 +1,5 @@
--- The state of a flow's step or task that the caller may act for. A step stays locked; a task is locked by what moves
--- it, after its steps.
+-- Returns the state of a flow's step or task that the login may act for. Locks a step; a task is locked later, after
+-- its steps.
 create or replace function flow.state_to_change(id text)
 returns text
 language plpgsql

@@ -1,4 +1,4 @@
--- A flow's step that the caller may act for, locked.
+-- Returns a flow's step that the login may act for, locked.
 create or replace function flow.step_to_change(step_id bigint)
 returns holdfast.steps
 language plpgsql

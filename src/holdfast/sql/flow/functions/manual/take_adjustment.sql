@@ -1,5 +1,5 @@
--- The update trigger of flow.steps: carries out a change of retry_limit, retryable and backoff_request_seconds, for who
--- may adjust steps; all else is refused. A limit or a flag set to null is the default's, a backoff set to null is 2 ^
+-- The UPDATE trigger of flow.steps: changes retry_limit, retryable and backoff_request_seconds for logins that may
+-- adjust steps, and refuses everything else. A limit or flag of null restores the default; a backoff of null is 2 ^
 -- attempts seconds, at most 30.
 create or replace function flow.take_adjustment()
 returns trigger
@@ -14,10 +14,10 @@ declare
      where n.value is distinct from to_jsonb(old) -> n.key);
 begin
   if odd is not null then
-    raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
-      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by '
-             'holdfast.resolve, end it with holdfast.cancel; of a step retry_limit, retryable and '
-             'backoff_request_seconds may be set';
+    raise exception using errcode = 'RN005', message = format('%s of flow.steps cannot be updated', odd),
+      hint = 'move a step with flow.safe_transition_to, retry it with holdfast.retry, resolve it with '
+             'holdfast.resolve, cancel it with holdfast.cancel; only retry_limit, retryable and '
+             'backoff_request_seconds can be set';
   end if;
   if new is not distinct from old then
     return new;

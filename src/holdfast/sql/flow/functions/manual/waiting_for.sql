@@ -1,5 +1,5 @@
--- A step and all that waits for it, near and far. Afresh: not one that a step of its own brought back (a mapped step
--- whose item is done again).
+-- Returns a step and all steps that wait for it, directly or not. `afresh` is false for a step that is only affected
+-- because one of its own steps is done again (a mapped step and its item).
 create or replace function flow.waiting_for(step_id bigint)
 returns table (id bigint, is_afresh boolean)
 language sql stable

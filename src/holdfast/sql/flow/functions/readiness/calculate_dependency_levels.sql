@@ -1,4 +1,4 @@
--- How deep each step of a task stands: the length of the longest way to it, 0 for one that waits for nobody.
+-- Returns the level of each step of a task: the length of the longest path to it, 0 if it waits for no step.
 create or replace function flow.calculate_dependency_levels(task_id uuid)
 returns table (step_id bigint, name text, dependency_level int)
 language plpgsql stable
@@ -15,7 +15,7 @@ begin
      where n.run_id = calculate_dependency_levels.task_id
        and exists (select from holdfast.run_list r where r.id = n.run_id)
        and not exists (select from holdfast.edges e where e.next_id = n.step_id)
-    union  -- not all: a step is met once at each level, not once on each way
+    union  -- not `all`: each step once per level, not once per path
     select e.next_id, r.level + 1 from reached r join holdfast.edges e on e.step_id = r.id)
   select n.step_id, n.name, max(r.level)
     from reached r

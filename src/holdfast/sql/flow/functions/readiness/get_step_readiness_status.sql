@@ -1,4 +1,5 @@
--- How the steps of a task stand (`step_ids` of them, or all), and which are ready: those that a claim would take now.
+-- Returns the state of a task's steps (`step_ids` of them, or all), and which are ready: those that a claim would take
+-- now.
 create or replace function flow.get_step_readiness_status(task_id uuid, step_ids bigint[] default null)
 returns setof flow.step_readiness
 language plpgsql stable

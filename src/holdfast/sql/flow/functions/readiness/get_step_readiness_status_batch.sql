@@ -1,6 +1,6 @@
--- How the steps of several tasks stand (`step_ids` of them, or all), and which are ready: those that a claim would take
--- now, by the very predicate it asks. A step that is neither ready, held nor over has a waiting_reason; the first that
--- holds is given. Sees what its caller may see.
+-- Returns the state of the steps of several tasks (`step_ids` of them, or all), and which are ready: those that a claim
+-- would take now, by the same predicate. A step that is not ready, held or over has a waiting_reason, the first that
+-- applies. Shows what its caller may see.
 create or replace function flow.get_step_readiness_status_batch(task_ids uuid[], step_ids bigint[] default null)
 returns setof flow.step_readiness
 language plpgsql stable

@@ -1,5 +1,5 @@
--- How all tasks and steps that the caller may see stand, in one row: from the runs' own counts and the indexes of what
--- is due, held, parked and dead; finished steps are not read.
+-- Counts all tasks and steps that the caller may see, in one row, from the runs' own counts and the indexes of due,
+-- held, parked and dead steps. It does not read finished steps.
 create or replace function flow.get_system_health_counts()
 returns table (
   total_tasks bigint, pending_tasks bigint, in_progress_tasks bigint, complete_tasks bigint, error_tasks bigint,
@@ -14,7 +14,7 @@ as $$
 declare
   allowed constant text[] := holdfast.allowed_tenants();
   clock constant timestamptz := holdfast.clock();
-  -- Only a cancelled task whose steps are still being moved has due ones.
+  -- Of finished tasks, only a cancelled one whose steps are still being moved has due steps.
   ended constant uuid[] := array(select r.id from holdfast.runs r where r.moving = 'cancelled');
 begin
   return query

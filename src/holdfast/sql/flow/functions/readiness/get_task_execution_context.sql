@@ -1,5 +1,5 @@
--- Where a task stands: its steps counted, what that comes to and what is to be done. One row, or none for a task that
--- is not there.
+-- Returns where a task stands: counts of its steps, its status and the recommended action. No row if there is no such
+-- task.
 create or replace function flow.get_task_execution_context(task_id uuid)
 returns setof flow.task_execution_context
 language plpgsql stable

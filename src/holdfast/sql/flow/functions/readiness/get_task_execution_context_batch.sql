@@ -1,5 +1,5 @@
--- Says where tasks stand, one row each: their steps counted, what that comes to and what to do next
--- (flow.judge_counts). Blocked are steps that were given up: failed for good, or cancelled.
+-- Returns where tasks stand, one row each: counts of their steps, status and recommended action (flow.judge_counts).
+-- Blocked steps are those that failed for good or were cancelled.
 create or replace function flow.get_task_execution_context_batch(task_ids uuid[])
 returns setof flow.task_execution_context
 language plpgsql stable

@@ -1,5 +1,5 @@
--- Says what a task's counts come to: ready steps count first, then steps in progress, then those given up (blocked),
--- then completion; otherwise it waits. A task that a person resolved is complete whatever its steps are.
+-- Returns the status of a task by its counts: ready steps first, then steps in progress, then blocked steps, then
+-- completion; otherwise it waits. A task that a person resolved is complete, whatever its steps are.
 create or replace function flow.judge_counts(
   state text, total bigint, completed bigint, failed bigint, ready bigint, in_progress bigint, blocked bigint)
 returns table (execution_status text, recommended_action text, completion_percentage numeric, health_status text)

@@ -1,5 +1,5 @@
--- The states of a task (no step_id) and its steps as the journal alone tells them, for comparison with the rows: the
--- last move's, or the state that its machine begins with. Null where the journal of a row that has moved is pruned.
+-- Returns the states of a task (no step_id) and its steps by the journal alone, for comparison with the rows: the last
+-- move's state, or the initial state of the machine. Null if the row has moved and its journal is pruned.
 create or replace function flow.states_from_history(task_id uuid)
 returns table (step_id bigint, name text, state text, moves bigint, last_moved_at timestamptz)
 language plpgsql stable

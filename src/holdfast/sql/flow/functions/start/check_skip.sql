@@ -1,4 +1,4 @@
--- Refuses to skip steps that a plan does not have or that do not say they may be skipped.
+-- Refuses to skip steps that a plan does not have or that are not skippable.
 create or replace function flow.check_skip(steps jsonb, skip text[])
 returns void
 language plpgsql
@@ -16,7 +16,7 @@ begin
       'RN005', format('step %s cannot be skipped', odd),
       coalesce('these can: ' || (select string_agg(p ->> 'name', ', ') from jsonb_array_elements(check_skip.steps) p
                                   where (p ->> 'skippable')::boolean),
-               'no step of the flow says that it may be skipped'));
+               'no step of the flow is skippable'));
   end if;
 end
 $$;

@@ -1,4 +1,4 @@
--- The JSON object that a request brings as `field`; null is an empty one. Anything else has no fields and is refused.
+-- Returns the JSON object that a request passes as `field`; null becomes an empty object. Refuses anything else.
 create or replace function flow.checked_object(field text, content jsonb)
 returns jsonb
 language plpgsql

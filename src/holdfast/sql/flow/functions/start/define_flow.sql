@@ -1,6 +1,6 @@
--- Defines a flow: its steps as a plan (holdfast.start_run) and whatever else they say of themselves. A login for all
--- tenants defines it for everybody, one for some tenants for those. A new definition replaces the last; runs keep their
--- shape.
+-- Defines a flow: its steps as a plan (holdfast.start_run), with their other properties. A login for all tenants
+-- defines it for everybody, a login for some tenants for those. A new definition replaces the previous one; existing
+-- runs keep their shape.
 create or replace function flow.define_flow(
   name text, steps jsonb, namespace text default 'default', version text default '0.1.0', description text default null,
   context_schema jsonb default null)
@@ -16,7 +16,7 @@ begin
   perform holdfast.check_name('version', define_flow.version);
   perform holdfast.check_plan(null, define_flow.steps);
   if define_flow.steps = '[]' then
-    perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
+    perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'add at least one step');
   end if;
   insert into flow.definitions as d (namespace, name, version, tenant, description, steps, context_schema, defined_at)
   select define_flow.namespace, define_flow.name, define_flow.version, t.tenant,
@@ -27,7 +27,7 @@ begin
   on conflict on constraint definitions_pkey do update
     set description = excluded.description, steps = excluded.steps, context_schema = excluded.context_schema,
         defined_at = excluded.defined_at
-    -- Each worker defines it at its start; only what is new is written.
+    -- Each worker defines its flows when it starts; only changes are written.
     where (d.description, d.steps, d.context_schema)
           is distinct from (excluded.description, excluded.steps, excluded.context_schema);
 end

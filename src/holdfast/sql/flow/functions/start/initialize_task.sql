@@ -1,6 +1,6 @@
--- Starts a task of a flow with its steps, all or nothing, and gives its id. `steps` is the plan (holdfast.start_run),
--- `skip` names steps that are not to be done, of those that say they may be; `about` may say tags, initiator,
--- source_system and reason. A context or an `about` that is null is empty.
+-- Starts a task of a flow with its steps, all or nothing, and returns its id. `steps` is the plan (holdfast.start_run),
+-- `skip` names skippable steps that are not to be done, and `about` may have tags, initiator, source_system and reason.
+-- A context or `about` of null is empty.
 create or replace function flow.initialize_task(
   name text, steps jsonb, context jsonb default '{}', namespace text default 'default', version text default '0.1.0',
   key text default null, tenant text default 'default', skip text[] default '{}', about jsonb default '{}')
@@ -16,7 +16,7 @@ declare
   task_id uuid;
 begin
   if initialize_task.steps = '[]' then
-    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'a flow has at least one');
+    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'add at least one step');
   end if;
   perform holdfast.check_name('namespace', initialize_task.namespace);
   perform holdfast.check_name('version', initialize_task.version);
@@ -26,7 +26,7 @@ begin
     checked_about || skipped || jsonb_build_object(
       'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
-  if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
+  if initialize_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
     perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(
       select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move

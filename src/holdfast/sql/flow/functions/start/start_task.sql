@@ -1,6 +1,6 @@
--- Starts a task of a flow by its definition, as a worker that serves it said last: for plain SQL and for the command
--- line. A version that is not named is the one that was defined last. A tenant's own definitions go before everybody's.
--- Gives the task's id.
+-- Starts a task of a flow by its latest registered definition, for plain SQL and for the command line. Without a
+-- version it takes the one that was defined last. A tenant's own definitions override the shared ones. Returns the
+-- task's id.
 create or replace function flow.start_task(
   name text, context jsonb default '{}', namespace text default 'default',
     version text default null, key text default null,
@@ -32,7 +32,7 @@ begin
    where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'its definition''s context_schema says what it takes', 'context');
+                            'see context_schema of its definition', 'context');
   end if;
   return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
