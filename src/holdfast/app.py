@@ -16,12 +16,12 @@ from psycopg import AsyncConnection, Connection
 
 from holdfast import config, embedded, faces
 from holdfast.connections.pool import PoolExecutor
+from holdfast.durations import Duration
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import Registry, RetryPolicy
 from holdfast.kernel import migrate
 from holdfast.kernel.call import Call
-from holdfast.models import Span
 from holdfast.notify import Subscriber, Subscribers
 from holdfast.worker.hooks import Hook, Hooks
 
@@ -65,8 +65,8 @@ class Holdfast:
         name: str | None = None,
         queue: str = "default",
         retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
     ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:

@@ -162,16 +162,16 @@ class OutsideError(HoldfastError):
 
 
 class RateLimited(OutsideError):
-    """`retry_after` is what the system asked for; a bare number is seconds, and without it the policy says when."""
+    """`retry_after` is the duration that the system asked for; without it the policy says when."""
 
-    retry_after: timedelta | float | None = None
+    retry_after: timedelta | float | str | None = None
 
     def __init__(
         self,
         *what: object,
         where: str | None = None,
         next: str | None = None,  # noqa: A002 - the word is that of the other errors
-        retry_after: timedelta | float | None = None,
+        retry_after: timedelta | float | str | None = None,
     ) -> None:
         super().__init__(*what, where=where, next=next)
         self.retry_after = retry_after

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
+from holdfast.durations import Duration
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.flow import calls, events
 from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
 from holdfast.flow.events import FlowExecutor
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import pauses
-from holdfast.models import RunResult, Span, error_line
+from holdfast.models import RunResult, error_line
 
 Row = TypeVar("Row")
 ReadResult = Callable[[str, Any, str], Any]
@@ -47,7 +48,7 @@ class FlowRun:
         result: RunResult = self._first(await self._executor.amake(kernel.run_results([self.id])))
         return result
 
-    def result(self, timeout: Span | None = None) -> dict[str, Any]:
+    def result(self, timeout: Duration | None = None) -> dict[str, Any]:
         """Wait until it ends, and return the results of its steps by name.
 
         Raise RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
@@ -58,7 +59,7 @@ class FlowRun:
             time.sleep(pause)
         raise AssertionError("not reached")
 
-    async def aresult(self, timeout: Span | None = None) -> dict[str, Any]:
+    async def aresult(self, timeout: Duration | None = None) -> dict[str, Any]:
         """Wait as `result` does."""
         for pause in pauses(timeout, f"task {self.id}"):
             if (result := await self.astatus()).outcome is not None:

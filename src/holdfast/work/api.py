@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy
+from holdfast.durations import Duration
+from holdfast.handlers.registry import Handler, Registry, RetryPolicy, read_duration
 from holdfast.handlers.signature import Signature
 from holdfast.kernel.call import Executor
-from holdfast.models import Span, span
 from holdfast.work.define import Task
 
 __all__ = ["Task", "Tasks"]  # what annotations of the app name
@@ -37,8 +37,8 @@ class Tasks:
         name: str | None = None,
         queue: str = "default",
         retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
     ) -> Task[..., Any]:
         """Register a function as a task."""
@@ -51,8 +51,8 @@ class Tasks:
             uses_cpu=cpu,
             queue=queue,
             retry=retry,
-            lease=None if lease is None else span(lease),
-            timeout=None if timeout is None else span(timeout),
+            lease=read_duration("lease", lease),
+            timeout=read_duration("timeout", timeout),
         )
         self._app.registry.add(handler)
         return Task(handler, self._app.executor)

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from holdfast.durations import Duration
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.kernel import calls
 from holdfast.kernel.call import Executor, pauses
-from holdfast.models import Span, StepResult, error_line
+from holdfast.models import StepResult, error_line
 
 R = TypeVar("R")
 
@@ -36,7 +37,7 @@ class Handle(Generic[R]):
         """See how it stands now."""
         return self._found(await self._executor.amake(calls.step_results([self.id])))
 
-    def result(self, timeout: Span | None = None) -> R:
+    def result(self, timeout: Duration | None = None) -> R:
         """Wait until it is over, and give its result.
 
         Raises RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
@@ -48,7 +49,7 @@ class Handle(Generic[R]):
             time.sleep(pause)
         raise AssertionError("not reached")
 
-    async def aresult(self, timeout: Span | None = None) -> R:
+    async def aresult(self, timeout: Duration | None = None) -> R:
         """Wait as `result` does."""
         for pause in pauses(timeout, f"step {self.id}"):
             result = await self.astatus()
