@@ -70,7 +70,7 @@ def _read_text(text: str) -> timedelta | None:
     return _seconds(sum(float(number) * _UNITS[unit] for number, unit in parts))
 
 
-def _seconds(number: float) -> timedelta | None:
+def _seconds(number: Any) -> timedelta | None:
     if isinstance(number, float) and math.isnan(number):
         return None
     most = LONGEST.total_seconds() + 1  # one more is refused as too long
