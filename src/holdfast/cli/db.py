@@ -13,7 +13,8 @@ from holdfast.cli.connection import load_settings, masked, psql_call
 from holdfast.cli.options import output_options
 from holdfast.cli.render import AsJson, data, data_json, data_pairs, say
 from holdfast.config import Config
-from holdfast.errors import PermissionMissing
+from holdfast.embedded.binaries import EXTRA
+from holdfast.errors import NotFound, PermissionMissing
 from holdfast.kernel import migrate as schema
 
 app = typer.Typer(help="The embedded PostgreSQL, or the server that HOLDFAST_DSN names.", no_args_is_help=True)
@@ -92,10 +93,20 @@ def psql(context: typer.Context) -> None:
     """Open psql on the database; what follows is passed on, as in: holdfast db psql -c 'select 1'."""
     config = load_settings()
     address = embedded.address(config)
-    ours = str(embedded.binary("psql"))
-    program = ours if config.dsn is None else shutil.which("psql") or ours  # ours speaks no TLS
     arguments, environment = psql_call(address)
-    os.execve(program, ["psql", *arguments, *context.args], os.environ | environment)  # noqa: S606
+    os.execve(_psql(config), ["psql", *arguments, *context.args], os.environ | environment)  # noqa: S606
+
+
+def _psql(config: Config) -> str:
+    """Find the program: for the embedded server its own; for another the one on the PATH, since ours speaks no TLS."""
+    found = None if config.dsn is None else shutil.which("psql")
+    if found is None and config.dsn is not None and not embedded.is_installed():
+        raise NotFound(
+            "there is no psql on the PATH",
+            where="psql",
+            next=f"install PostgreSQL's client programs, or use the bundled one: {EXTRA}",
+        )
+    return found or str(embedded.binary("psql"))
 
 
 def _embedded(config: Config) -> dict[str, Any]:
