@@ -6,24 +6,19 @@ import difflib
 import fnmatch
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from psycopg import AsyncConnection, Connection
-
-from holdfast import config, embedded, faces
-from holdfast.connections.pool import PoolExecutor
+from holdfast import faces
+from holdfast.engine import Engine
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
-from holdfast.handlers.registry import Registry, RetryPolicy
-from holdfast.kernel import migrate
-from holdfast.kernel.call import Call
+from holdfast.handlers.registry import RetryPolicy
 from holdfast.models import Span
-from holdfast.notify import Subscriber, Subscribers
-from holdfast.worker.hooks import Hook, Hooks
+from holdfast.notify import Subscriber
+from holdfast.worker.hooks import Hook
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
@@ -44,13 +39,9 @@ class Holdfast:
     flow: Flows
 
     def __init__(self, dsn: str | None = None, *, backoff: Backoff | None = None) -> None:
-        self.registry = Registry()
-        self.hooks = Hooks()
-        self.subscribers = Subscribers()
-        self._dsn = None if dsn is None else config.to_writer(dsn)
+        self._engine = Engine(dsn)
         self._faces: dict[str, Any] = {}
         self._lock = threading.RLock()
-        self.executor = PoolExecutor(lambda: self.dsn)
         if backoff is not None:
             self.flow.backoff = backoff
 
@@ -81,7 +72,7 @@ class Holdfast:
 
     def on_ending(self, hook: Hook) -> Hook:
         """Call `hook` with the outcome of every step that a worker of this app settles; best effort."""
-        self.hooks.add(hook)
+        self._engine.hooks.add(hook)
         return hook
 
     def on(self, name: str) -> Callable[[Observer], Observer]:
@@ -105,9 +96,9 @@ class Holdfast:
             groups = dict.fromkeys(f"{each.partition('.')[0]}.*" for each in known)
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
             raise BadDefinition(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")
-        end = self.subscribers.add([each for names in matches.values() for each in names], function)
+        end = self._engine.subscribers.add([each for names in matches.values() for each in names], function)
         for face in (face for face, names in matches.items() if names):
-            self.hooks.watch(self.face(face).watcher)
+            self._engine.hooks.watch(self.face(face).watcher)
         return end
 
     def flow_from(
@@ -156,54 +147,32 @@ class Holdfast:
                 make = faces.face(name).load("api")
                 if make is None:
                     raise BadInput(f"the face {name} has no Python API", where=name)
-                self._faces[name] = make(self)
+                self._faces[name] = make(self._engine)
             return self._faces[name]
 
     def handle(self, id: int | UUID | str) -> Any:  # noqa: A002 - the word is the same in SQL
         """Return the handle of what was started elsewhere, by its id; the form of the id tells its face."""
         for face in faces.all_faces():
             if face.id_form is not None and re.fullmatch(face.id_form, str(id)):
-                return face.load("handle")(self, str(id))
+                return face.load("handle")(self._engine, str(id))
         raise BadInput(f"no face has ids such as {id!r}", where=str(id), next="a task's is a number, a run's a UUID")
 
     @property
     def dsn(self) -> str:
         """The address of the database; starts the embedded one and migrates it."""
-        with self._lock:
-            if self._dsn is None:
-                settings = config.load()
-                self._dsn = embedded.address(settings)
-                if settings.dsn is None:
-                    migrate.run(self._dsn)
-            return self._dsn
+        return self._engine.dsn
 
     def use(self, dsn: str | None) -> None:
         """Use another database from now on, or that of the settings; close the connections to the last one.
 
         `aclose` closes those of an event loop: an async caller awaits it first.
         """
-        self.close()
-        with self._lock:
-            self._dsn = None if dsn is None else config.to_writer(dsn)
-
-    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
-        """Make a call, on a connection of the app or in your transaction."""
-        return self.executor.make(call, conn)
-
-    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
-        """Make a call, as `make` does."""
-        return await self.executor.amake(call, conn)
-
-    @contextmanager
-    def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
-        """Lend a connection: yours if you give one, else one of the app's pool."""
-        with self.executor.connection(conn) as connection:
-            yield connection
+        self._engine.use(dsn)
 
     def close(self) -> None:
         """Close the connections; the app may be used again."""
-        self.executor.close()
+        self._engine.executor.close()
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        await self.executor.aclose()
+        await self._engine.executor.aclose()

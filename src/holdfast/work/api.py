@@ -15,8 +15,8 @@ from holdfast.work.define import Task
 __all__ = ["Task", "Tasks"]  # what annotations of the app name
 
 
-class App(Protocol):
-    """The app, as its tasks see it."""
+class Engine(Protocol):
+    """The inside of an app, as its tasks see it."""
 
     registry: Registry
 
@@ -27,8 +27,8 @@ class App(Protocol):
 class Tasks:
     """The tasks of an app."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def task(
         self,
@@ -54,5 +54,5 @@ class Tasks:
             lease=None if lease is None else span(lease),
             timeout=None if timeout is None else span(timeout),
         )
-        self._app.registry.add(handler)
-        return Task(handler, self._app.executor)
+        self._engine.registry.add(handler)
+        return Task(handler, self._engine.executor)
