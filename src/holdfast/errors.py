@@ -21,6 +21,7 @@ HoldfastError
 │   ├── RunCancelled        what was waited for was cancelled
 │   ├── ResultMismatch      a stored result does not fit the type that the handler declares
 │   └── WaitTimedOut        what was waited for is not over yet
+├── BadSetting              a setting, HOLDFAST_…, whose value cannot be used
 ├── OutsideError            what an outside system answered a handler; it says itself whether the step is tried again
 │   ├── RateLimited         asked to come back later; tried again, no sooner than it said
 │   ├── Unavailable         it could not answer; tried again
@@ -155,6 +156,10 @@ class ResultMismatch(TaskError):
 
 class WaitTimedOut(TaskError):
     exit_code = 8
+
+
+class BadSetting(HoldfastError):
+    exit_code = 2
 
 
 class OutsideError(HoldfastError):
