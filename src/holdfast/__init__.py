@@ -11,13 +11,17 @@ if TYPE_CHECKING:
     from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
     from holdfast.handlers.context import Ctx
     from holdfast.handlers.registry import RetryPolicy
+    from holdfast.kernel.handle import Handle
     from holdfast.models import Continue, Fail, Retry, Snooze
+    from holdfast.notify import Event
 
 __all__ = [
     "Backoff",
     "Continue",
     "Ctx",
+    "Event",
     "Fail",
+    "Handle",
     "Holdfast",
     "HoldfastError",
     "LeaseLost",
@@ -37,6 +41,8 @@ _PLACES = {
     "Holdfast": "app",
     "Backoff": "flow.backoff",
     "Ctx": "handlers.context",
+    "Event": "notify",
+    "Handle": "kernel.handle",
     "ReenqueueDelays": "flow.backoff",
     "StepRetry": "flow.backoff",
     "RetryPolicy": "handlers.registry",

@@ -73,7 +73,7 @@ WAYS: list[tuple[Way, str, str]] = [
     (flow_astart, "initialize_task", "'the key'"),
     (start_many, "^commit", "bulk start"),
     (lambda hf: hf.handle(1).cancel(), "cancel", "holdfast.cancel"),
-    (lambda hf: hf.flows.find("order").start().resolve("only"), "resolve", "holdfast.resolve"),
+    (lambda hf: hf.flows.find("order").start().resolve(step="only"), "resolve", "holdfast.resolve"),
 ]
 
 

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy
+from holdfast.handlers.registry import Handler, RetryPolicy
 from holdfast.handlers.signature import Signature
-from holdfast.kernel.call import Executor
 from holdfast.models import Span, span
 from holdfast.work.define import Task
+from holdfast.work.events import TaskWatcher, WorkExecutor
 
 __all__ = ["Task", "Tasks"]  # what annotations of the app name
-
-
-class App(Protocol):
-    """The app, as its tasks see it."""
-
-    registry: Registry
-
-    @property
-    def executor(self) -> Executor: ...
 
 
 class Tasks:
     """The tasks of an app."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: WorkExecutor) -> None:
         self._app = app
+        self.watcher = TaskWatcher(app.subscribers)
 
     def task(
         self,
@@ -55,4 +47,4 @@ class Tasks:
             timeout=None if timeout is None else span(timeout),
         )
         self._app.registry.add(handler)
-        return Task(handler, self._app.executor)
+        return Task(handler, self._app)
