@@ -7,25 +7,19 @@ import fnmatch
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from psycopg import AsyncConnection, Connection
-
-from holdfast import config, embedded, faces
-from holdfast.connections.pool import PoolExecutor
+from holdfast import faces
+from holdfast.engine import Engine
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
-from holdfast.handlers.registry import Registry, RetryPolicy
-from holdfast.kernel import migrate
-from holdfast.kernel.call import Call
+from holdfast.handlers.registry import RetryPolicy
 from holdfast.kernel.handle import Handle
 from holdfast.models import Span
-from holdfast.notify import Subscriber, Subscribers
-from holdfast.worker.hooks import Hooks
+from holdfast.notify import Subscriber
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
@@ -47,13 +41,9 @@ class Holdfast:
     flow: Flows
 
     def __init__(self, dsn: str | None = None, *, backoff: Backoff | None = None) -> None:
-        self.registry = Registry()
-        self.hooks = Hooks()
-        self.subscribers = Subscribers()
-        self._dsn = None if dsn is None else config.to_writer(dsn)
+        self._engine = Engine(dsn)
         self._faces: dict[str, Any] = {}
         self._lock = threading.RLock()
-        self.executor = PoolExecutor(lambda: self.dsn)
         if backoff is not None:
             self.flow.backoff = backoff
 
@@ -90,16 +80,16 @@ class Holdfast:
         names = self._event_names(name)
 
         def add(function: Observer) -> Observer:
-            self.subscribers.add([each for of_face in names.values() for each in of_face], function)
+            self._engine.subscribers.add([each for of_face in names.values() for each in of_face], function)
             for face in names:
-                self.hooks.watch(self.face(face).watcher)
+                self._engine.hooks.watch(self.face(face).watcher)
             return function
 
         return add
 
     def off(self, function: Subscriber) -> None:
         """Call a function no more that was passed to `on`."""
-        if not self.subscribers.remove(function):
+        if not self._engine.subscribers.remove(function):
             raise BadInput(f"{function!r} does not listen to any event", next="pass the function that `on` was given")
 
     def _event_names(self, name: str) -> dict[str, list[str]]:
@@ -163,14 +153,14 @@ class Holdfast:
                 make = faces.face(name).load("api")
                 if make is None:
                     raise BadInput(f"the face {name} has no Python API", where=name)
-                self._faces[name] = make(self)
+                self._faces[name] = make(self._engine)
             return self._faces[name]
 
     def handle(self, id: int | UUID | str) -> Handle[Any]:  # noqa: A002 - the word is the same in SQL
         """Return the handle of what was started elsewhere, by its id; the form of the id tells its face."""
         for face in faces.all_faces():
             if type(id) in IDS and face.id_form is not None and re.fullmatch(face.id_form, str(id)):
-                handle: Handle[Any] = face.load("handle")(self, str(id))
+                handle: Handle[Any] = face.load("handle")(self._engine, str(id))
                 return handle
         raise BadInput(
             f"id must be the number of a task or the UUID of a run, got {id!r}",
@@ -181,44 +171,22 @@ class Holdfast:
     @property
     def dsn(self) -> str:
         """The address of the database; starts the embedded one and migrates it."""
-        with self._lock:
-            if self._dsn is None:
-                settings = config.load()
-                self._dsn = embedded.address(settings)
-                if settings.dsn is None:
-                    migrate.run(self._dsn)
-            return self._dsn
+        return self._engine.dsn
 
     def use(self, dsn: str | None) -> None:
         """Use another database from now on, or that of the settings; close the connections to the last one.
 
         `aclose` closes those of an event loop: an async caller awaits it first.
         """
-        self.close()
-        with self._lock:
-            self._dsn = None if dsn is None else config.to_writer(dsn)
-
-    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
-        """Make a call, on a connection of the app or in your transaction."""
-        return self.executor.make(call, conn)
-
-    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
-        """Make a call, as `make` does."""
-        return await self.executor.amake(call, conn)
-
-    @contextmanager
-    def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
-        """Lend a connection: yours if you give one, else one of the app's pool."""
-        with self.executor.connection(conn) as connection:
-            yield connection
+        self._engine.use(dsn)
 
     def close(self) -> None:
         """Close the connections; the app may be used again."""
-        self.executor.close()
+        self._engine.executor.close()
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        await self.executor.aclose()
+        await self._engine.executor.aclose()
 
 
 def _unknown_event(name: str, known: list[str]) -> BadDefinition:

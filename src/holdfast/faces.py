@@ -33,8 +33,8 @@ class Face:
     sql: str  # the package and folder of its SQL, as in "holdfast:sql/work"
     requirements: tuple[str, ...] = ()  # the ids that its tests prove, as ranges: "T-01 … T-148"
     has_schema: bool = True  # a face that only brings a machine has none yet
-    api: str | None = None  # called with the app; what it returns is `hf.<name>`
-    handle: str | None = None  # called with the app and an id; returns the handle of what has that id
+    api: str | None = None  # called with the app's Engine; what it returns is `hf.<name>`
+    handle: str | None = None  # called with the Engine and an id; returns the handle of what has that id
     id_form: str | None = None  # a regular expression of the ids that `handle` takes
     commands: str | None = None  # a typer app, `holdfast <name> …`
     events: str | None = None  # the catalogue of what it publishes; its API then has the `watcher` that does

@@ -25,7 +25,7 @@ def work(number: int) -> int:
 
 REFUSED = """
 from holdfast.kernel import calls
-hf.registry.add_definition(lambda: calls.define_kind("a kind", policy="no policy of ours"))
+hf._engine.registry.add_definition(lambda: calls.define_kind("a kind", policy="no policy of ours"))
 """
 
 

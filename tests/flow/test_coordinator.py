@@ -222,7 +222,7 @@ def test_an_ending_that_overtakes_its_claim_is_told_once_and_after_it(hf: Holdfa
     """T-89: a quick handler is through before it is told that its step was taken."""
     told: list[Event] = []
     hf.on("flow.run.*")(told.append)
-    hf.hooks.watch(Late(hf.coordinator()))
+    hf._engine.hooks.watch(Late(hf.coordinator()))
     order = hf.flow("order")
     order.step(name="a")(lambda: 1)
 

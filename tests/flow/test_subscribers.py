@@ -216,7 +216,7 @@ def test_a_start_whose_key_was_used_before_starts_nothing_and_is_not_told(hf: Ho
     first = order.options(key="order 7").start(order_id=7)
     until(lambda: told, "the first start")
     again = order.options(key="order 7").start(order_id=7)
-    hf.subscribers.flush(5)
+    hf._engine.subscribers.flush(5)
 
     assert again.id == first.id
     assert len(told) == 1
@@ -229,7 +229,7 @@ def test_a_start_inside_a_transaction_of_the_callers_is_not_told(hf: Holdfast, o
 
     with psycopg.connect(dsn) as connection:
         order.options(conn=connection).start(order_id=7)
-        hf.subscribers.flush(5)
+        hf._engine.subscribers.flush(5)
         connection.rollback()
 
     assert told == []

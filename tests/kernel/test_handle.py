@@ -146,7 +146,7 @@ def test_each_way_has_an_async_twin_and_a_handle_is_awaited(hf: Holdfast, start:
     asyncio.run(story(start(True), start(False), start(True)))
 
 
-@pytest.mark.parametrize("odd", [None, True, 7.5, b"7", -1, "seven", 10**20, object()], ids=str)
+@pytest.mark.parametrize("odd", [None, True, 7.5, b"7", -1, "seven", 10**20, [7]], ids=str)
 def test_what_is_no_id_is_refused(hf: Holdfast, odd: Any) -> None:
     with pytest.raises(BadInput) as raised:
         hf.handle(odd)

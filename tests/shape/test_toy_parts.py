@@ -65,7 +65,7 @@ def test_its_events_are_subscribed_to_as_those_of_any_face(hf: Holdfast) -> None
     hf.face("toy").start("ann", ["pony"])
 
     burst(hf).hooks.flush(5)
-    hf.subscribers.flush(5)
+    hf._engine.subscribers.flush(5)
 
     assert events == [("toy.wish.granted", "pony")]
     with pytest.raises(BadDefinition, match=r"toy\.wish\.granted"):
@@ -117,4 +117,4 @@ def test_its_violations_are_found_in_the_schema_of_a_self_test(hf: Holdfast, dsn
             self_test_place.sweep(connection)
 
     assert [(v.invariant, v.subject) for v in violations] == [("toy_has_an_asker", f"run {run_id}")]
-    assert hf.make(calls.violations()) == []
+    assert hf._engine.make(calls.violations()) == []

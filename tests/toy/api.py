@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from holdfast import Holdfast
+from holdfast.engine import Engine
 from holdfast.handlers.inputs import Want, Wish
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import Signature
@@ -31,13 +31,13 @@ def granted(step_ids: Sequence[int]) -> Call[int]:
 class Toys:
     """What `hf.face("toy")` returns."""
 
-    def __init__(self, app: Holdfast) -> None:
-        self._app = app
-        self.watcher = Watcher(app.subscribers)
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.watcher = Watcher(engine.subscribers)
 
     def wish(self, function: Callable[..., Any]) -> None:
         """Serve a kind of wish; the handler takes `asker`, which is in no step's input."""
-        self._app.registry.add(
+        self._engine.registry.add(
             Handler(
                 kind=function.__name__,
                 function=function,
@@ -55,12 +55,12 @@ class Toys:
         )
 
     def watch(self) -> None:
-        self._app.hooks.watch(self.watcher)
+        self._engine.hooks.watch(self.watcher)
 
     def start(self, asker: str, kinds: Sequence[str]) -> UUID:
         steps = [{"kind": kind, "name": str(number)} for number, kind in enumerate(kinds)]
         call = calls.start_run("toy.list", "wishes", "toy.wish", steps=steps, input={"asker": asker})
-        (run_id,) = self._app.make(call)
+        (run_id,) = self._engine.make(call)
         return UUID(str(run_id))
 
 
@@ -120,5 +120,5 @@ class ListHandle(Handle[str]):
         return ListHandle(list_id, self._executor)
 
 
-def handle(app: Holdfast, list_id: str) -> ListHandle:
-    return ListHandle(UUID(list_id.removeprefix("list-")), app)
+def handle(engine: Engine, list_id: str) -> ListHandle:
+    return ListHandle(UUID(list_id.removeprefix("list-")), engine)

@@ -46,7 +46,7 @@ def test_every_event_of_a_task_is_published_with_what_the_catalogue_says(hf: Hol
     bad.retry("mended")
     burst(hf)
     bad.resolve("never mind")
-    hf.subscribers.flush(5)
+    hf._engine.subscribers.flush(5)
 
     def names(task: Any) -> list[str]:
         return [event.name.removeprefix("work.task.") for event in told if hf.handle(event.id).id == task.id]
@@ -73,7 +73,7 @@ def test_a_worker_that_stops_says_which_tasks_it_hands_back(hf: Holdfast, either
     hf.on("work.task.released")(told.append)
 
     watcher.ended("w", [Ending(7, "either", 1, "released", "pending", Release())], [], lambda _ok: None)
-    hf.subscribers.flush(5)
+    hf._engine.subscribers.flush(5)
 
     assert [(event.id, event.payload["kind"]) for event in told] == [(7, "either")]
 

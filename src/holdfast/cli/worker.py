@@ -76,7 +76,7 @@ def worker(
     if processes > 1:
         raise typer.Exit(Supervisor(_commands(processes, probe_port), burst=burst).run())
     found = load_app(app)
-    if not found.registry.kinds():
+    if not found._engine.registry.kinds():
         raise BadInput(
             f"{app} has no tasks",
             where=app,
@@ -87,7 +87,12 @@ def worker(
     if probe is not None:
         say(f"probe: http://{probe_host}:{probe.port}/healthz, /readyz, /metrics")
     code = run_worker(
-        _address(config), found.registry, options, hooks=found.hooks, probe=probe, is_supervised=supervised
+        _address(config),
+        found._engine.registry,
+        options,
+        hooks=found._engine.hooks,
+        probe=probe,
+        is_supervised=supervised,
     )
     if as_json:
         data_json({"worker": options.identity, "exit_code": code})

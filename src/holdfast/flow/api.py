@@ -24,8 +24,8 @@ class Watched(Protocol):
     def watch(self, watcher: Coordinator) -> None: ...
 
 
-class App(FlowExecutor, Protocol):
-    """The app, as its flows see it."""
+class Engine(FlowExecutor, Protocol):
+    """The inside of an app, as its flows see it."""
 
     @property
     def hooks(self) -> Watched: ...
@@ -45,10 +45,10 @@ class Titled(Protocol):
 class Flows:
     """The flows of an app, each version once. Calling it defines a flow."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.backoff = Backoff()  # of flows without their own
-        self.watcher = Coordinator(app.subscribers, self.backoff_of, app)
-        self._app = app
+        self.watcher = Coordinator(engine.subscribers, self.backoff_of, engine)
+        self._engine = engine
         self._flows: dict[tuple[str, str, str], Flow] = {}
         self._by_document: list[tuple[Hashable, Flow]] = []
 
@@ -70,7 +70,7 @@ class Flows:
         """
         title = Title(name, namespace, version, description)
         key = (namespace, name, version)
-        flow = Flow(title, self._app, context, backoff or self.backoff)
+        flow = Flow(title, self._engine, context, backoff or self.backoff)
         if key in self._flows:
             raise BadDefinition(
                 f"flow {name} {version} is defined twice",
@@ -78,7 +78,7 @@ class Flows:
                 next="give one of them another name or version",
             )
         self._flows[key] = flow
-        self._app.registry.add_definition(flow.definition)
+        self._engine.registry.add_definition(flow.definition)
         return flow
 
     def load(
@@ -113,7 +113,7 @@ class Flows:
         if strategy is not None:
             self.watcher.strategy = strategy
         self.watcher.is_deciding = True
-        self._app.hooks.watch(self.watcher)
+        self._engine.hooks.watch(self.watcher)
         return self.watcher
 
     def backoff_of(self, run: Titled) -> Backoff:

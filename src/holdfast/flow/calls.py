@@ -213,9 +213,9 @@ def start_task(
 def step_surroundings(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[CompletedInput]:
     """Read the arguments of handlers that are not in the step's own input."""
     of_steps, arguments, names, sources = zip(*wishes, strict=True) if wishes else ((), (), (), ())
-    asked = {"arguments": list(arguments), "names": list(names), "sources": list(sources)}
+    wanted = {"arguments": list(arguments), "names": list(names), "sources": list(sources)}
     ids = {"step_ids": Bigints(step_ids), "of_steps": Bigints(of_steps)}
-    return Call("step_surroundings", CompletedInput, {**ids, **asked}, keeps_json=True, schema="flow", is_read=True)
+    return Call("step_surroundings", CompletedInput, {**ids, **wanted}, keeps_json=True, schema="flow", is_read=True)
 
 
 def step_outcomes(task_id: UUID, names: Sequence[str] | None = None) -> Call[StepOutcome]:

@@ -112,14 +112,14 @@ def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -
     for what, given in names:
         reason = None if given is None else problem(what, given, longest)
         if reason is not None:
-            raise BadInput(reason, where=what)
+            raise BadInput(reason, where=what, next=f"use {longest} characters or fewer, such as a digest")
 
 
 def check_tenant(given: Any) -> None:
     """Refuse what is not the name of one tenant."""
     check_names([("tenant", "" if given is None else given)])
     if given == "*":
-        raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant")
+        raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant", next="name the tenant")
 
 
 def check_priority(given: Any) -> None:
@@ -135,7 +135,7 @@ def check_priority(given: Any) -> None:
 def check_due(given: Any) -> None:
     """Refuse what is not a point in time."""
     if given is not None and not isinstance(given, datetime):
-        raise BadInput(f"due_at must be a datetime, got {given!r}", where="due_at")
+        raise BadInput(f"due_at must be a datetime, got {given!r}", where="due_at", next="leave it out to start now")
 
 
 def _is(given: Any, expected: type) -> bool:

@@ -116,9 +116,9 @@ def _preflight(connection: Connection[Any]) -> None:
 
 def _check_server(connection: Connection[Any]) -> None:
     if connection.info.server_version < OLDEST:
-        said = connection.info.parameter_status("server_version")
+        version = connection.info.parameter_status("server_version")
         raise errors.ServerTooOld(
-            f"the server is PostgreSQL {said}", next="Holdfast needs 15 or later: upgrade the server"
+            f"the server is PostgreSQL {version}", next="Holdfast needs 15 or later: upgrade the server"
         )
 
 

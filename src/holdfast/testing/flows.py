@@ -78,7 +78,7 @@ def play(hf: Holdfast, run: FlowRun, told: list[Event] | None = None) -> Played:
             _run_to_end(hf, run, Clock(connection), collecting)
     finally:
         coordinator.strategy = usual
-    hf.subscribers.flush(PATIENCE)
+    hf._engine.subscribers.flush(PATIENCE)
     decisions = [decision for decision in coordinator.decisions if decision.run_id == run.id]
     return Played(run, [event for event in told or [] if event.run_id == run.id], decisions)
 
@@ -111,7 +111,7 @@ def recorded(hf: Holdfast) -> Iterator[list[Event]]:
     try:
         yield told
     finally:
-        hf.subscribers.flush(PATIENCE)
+        hf._engine.subscribers.flush(PATIENCE)
         hf.off(told.append)
 
 

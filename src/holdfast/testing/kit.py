@@ -126,8 +126,8 @@ def drain(
     nothing with `bypass_backoff`. Handlers run in threads of this process and on a loop of their own, as they do in any
     worker.
     """
-    registry = hf.registry.changed(_without_waits) if bypass_backoff else hf.registry
-    served = queues or sorted({handler.queue for handler in hf.registry})
+    registry = hf._engine.registry.changed(_without_waits) if bypass_backoff else hf._engine.registry
+    served = queues or sorted({handler.queue for handler in hf._engine.registry})
     options = Options(
         identity=new_identity("drain"),
         queues=tuple(served),
@@ -141,7 +141,7 @@ def drain(
         return 0
     with ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
         apart.submit(_work, hf, registry, options).result()
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         row = connection.execute(SETTLED, [options.identity]).fetchone()
     return 0 if row is None else int(row[0])
 
@@ -154,7 +154,7 @@ def _work(hf: Holdfast, registry: Registry, options: Options) -> None:
     loop = new_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(Worker(hf.dsn, registry, options, hf.hooks).run())
+        loop.run_until_complete(Worker(hf.dsn, registry, options, hf._engine.hooks).run())
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

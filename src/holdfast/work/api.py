@@ -18,9 +18,9 @@ __all__ = ["Task", "Tasks"]  # what annotations of the app name
 class Tasks:
     """The tasks of an app."""
 
-    def __init__(self, app: WorkExecutor) -> None:
-        self._app = app
-        self.watcher = TaskWatcher(app.subscribers)
+    def __init__(self, engine: WorkExecutor) -> None:
+        self._engine = engine
+        self.watcher = TaskWatcher(engine.subscribers)
 
     def task(
         self,
@@ -46,5 +46,5 @@ class Tasks:
             lease=None if lease is None else span(lease),
             timeout=None if timeout is None else span(timeout),
         )
-        self._app.registry.add(handler)
-        return Task(handler, self._app)
+        self._engine.registry.add(handler)
+        return Task(handler, self._engine)

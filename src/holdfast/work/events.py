@@ -32,7 +32,7 @@ CATALOGUE: dict[str, Entry] = {
 
 
 class WorkExecutor(Executor, Protocol):
-    """The app, as tasks see it: it runs their calls, serves them and delivers their events."""
+    """The inside of an app, as its tasks see it: it runs their calls, serves them and delivers their events."""
 
     registry: Registry
     subscribers: Subscribers

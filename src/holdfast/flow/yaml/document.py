@@ -34,11 +34,11 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def _as_part(told: type, **below: Any) -> Any:
+def _as_part(model: type, **below: Any) -> Any:
     """Give the fields of a dataclass as a part of a document, in which each may be left out."""
-    hints = {**get_type_hints(told), **below}
-    said: dict[str, Any] = {name: (hint | None, None) for name, hint in hints.items()}
-    return create_model(told.__name__, __base__=_Part, __doc__=told.__doc__, **said)
+    hints = {**get_type_hints(model), **below}
+    fields: dict[str, Any] = {name: (hint | None, None) for name, hint in hints.items()}
+    return create_model(model.__name__, __base__=_Part, __doc__=model.__doc__, **fields)
 
 
 DelaysPart = _as_part(ReenqueueDelays)
@@ -118,10 +118,10 @@ def _read(values: Mapping[str, Any], where: str) -> Document:
         return Document.model_validate_json(json.dumps(values, allow_nan=False))
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
-        said = "; ".join(dict.fromkeys(_told(each) for each in found[:5]))
-        raise BadDefinition(f"{where}: {said}") from None
+        complaints = "; ".join(dict.fromkeys(_complaint(each) for each in found[:5]))
+        raise BadDefinition(f"{where}: {complaints}", where=where) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadDefinition(f"{where} holds what is no JSON: {error}", where=where) from None
+        raise BadDefinition(f"{where} cannot be written as JSON: {error}", where=where) from None
 
 
 def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _check_names(document: Document, where: str) -> None:
         seen[step.name] = place
 
 
-def _told(error: Any) -> str:
+def _complaint(error: Any) -> str:
     parts = [part for part in error["loc"] if not _is_of_a_union(part)]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
     match error["type"]:
