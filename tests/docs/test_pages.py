@@ -87,7 +87,7 @@ def test_each_message_that_troubleshooting_quotes_is_one_of_ours() -> None:
     page = (DOCS / "guides" / "troubleshooting.md").read_text("utf-8")
     quoted = re.findall(r"^    (?:error|warning): (.+)$", page, re.MULTILINE)
     text = " ".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
-    parts = [part for message in quoted for part in re.split(r"\s*…[,:]?\s*|HOLDFAST_\w+\??", message)]
+    parts = [part for message in quoted for part in re.split(r"\s*…[,:]?\s*|:?\s*HOLDFAST_\w+[:?]?\s*", message)]
 
     assert len(quoted) >= 6
     assert [part for part in parts if part.strip() and part.strip() not in text] == []
