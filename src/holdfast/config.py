@@ -18,25 +18,20 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_v
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from holdfast import log
+from holdfast import durations, log
 from holdfast.errors import BadAddress, BadSetting
 
 PREFIX = "HOLDFAST_"
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
-_UNITS = {"ms": 0.001, "s": 1, None: 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*|SELF_TEST_.*)")  # read by tests, and by nothing else
 
 
-def _spanned(given: Any) -> Any:
-    """Read 30, 0.2, 500ms, 30s, 5m, 2h or 1d; what else pydantic reads (PT5M) it may."""
-    found = _SPAN.fullmatch(given.strip()) if isinstance(given, str) else None
-    try:
-        return given if found is None else timedelta(seconds=float(found[1]) * _UNITS[found[2]])
-    except OverflowError as error:
-        raise ValueError(str(error)) from None
+def _positive(given: Any) -> timedelta:
+    if parsed := durations.parse(given):
+        return parsed
+    raise ValueError(f"must be longer than 0, got {given!r}")
 
 
-Seconds = Annotated[timedelta, BeforeValidator(_spanned), Field(gt=timedelta(0))]
+Duration = Annotated[timedelta, BeforeValidator(_positive)]
 
 
 class Config(BaseSettings):
@@ -50,14 +45,16 @@ class Config(BaseSettings):
         description="where the embedded PostgreSQL lives",
     )
     app: str | None = Field(None, description="the app that `holdfast worker` works for, as module:name")
-    lease: Seconds | None = Field(None, description="how long a step may be held in silence; else as its kind says")
-    recovery_interval: Seconds = Field(timedelta(seconds=30), description="between sweeps for steps of lost workers")
-    poll_min: Seconds = Field(timedelta(seconds=0.2), description="the first sleep of a worker that finds nothing")
+    lease: Duration | None = Field(None, description="how long a step may be held in silence; else as its kind says")
+    recovery_interval: Duration = Field(timedelta(seconds=30), description="between sweeps for steps of lost workers")
+    poll_min: Duration = Field(timedelta(seconds=0.2), description="the first sleep of a worker that finds nothing")
     poll_factor: Annotated[float, Field(ge=1)] = Field(2.0, description="how much longer each sleep after it is")
-    poll_max: Seconds = Field(timedelta(seconds=10), description="the longest sleep")
-    error_wait: Seconds = Field(timedelta(seconds=5), description="the wait after an error of the worker's own")
-    call_deadline: Seconds = Field(timedelta(seconds=30), description="how long the database may take to answer a call")
-    grace: Seconds = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
+    poll_max: Duration = Field(timedelta(seconds=10), description="the longest sleep")
+    error_wait: Duration = Field(timedelta(seconds=5), description="the wait after an error of the worker's own")
+    call_deadline: Duration = Field(
+        timedelta(seconds=30), description="how long the database may take to answer a call"
+    )
+    grace: Duration = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
     listen: bool = Field(default=True, description="whether workers listen for hints; they poll anyway")
     prepare_statements: bool = Field(default=True, description="off for a pooler that does not carry them over")
     faces: str | None = Field(None, description="faces of your own, as name=module, separated by commas")
