@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from holdfast.handlers.registry import Handler, Registry, RetryPolicy
@@ -57,6 +57,10 @@ class Tasks:
         )
         self._app.registry.add(handler)
         return Task(handler, self._app.executor)
+
+    def __iter__(self) -> Iterator[Task[..., Any]]:
+        """Go through the tasks of the app; the steps of its flows are not among them."""
+        return (Task(handler, self._app.executor) for handler in self._app.registry if handler.face == "work")
 
     def started(self, step_id: int) -> Handle[Any]:
         """Return the handle of a task that was started elsewhere; its result is returned as it is stored."""
