@@ -87,9 +87,9 @@ class Glance:
 def glance(connection: Connection[Any], id: int | UUID, *, with_steps: bool = False) -> Glance:  # noqa: A002
     """Read once how it stands; of a run with each of its steps, if they are asked for and not too many."""
     if isinstance(id, int):
-        (step,) = steps(connection, [id]) or (None,)
         seen = of_step(run_detail.step(connection, id))
-        return seen if step is None else replace(seen, done=step.done, done_of=step.total)
+        said = steps(connection, [id])
+        return replace(seen, done=said[0].done, done_of=said[0].total) if said else seen
     seen = of_run(run_detail.run(connection, id))
     if not with_steps or (seen.total or 0) > MOST_STEPS:
         return seen
