@@ -16,7 +16,7 @@ from psycopg import AsyncConnection, Connection
 
 from holdfast import config, embedded, faces
 from holdfast.connections.pool import PoolExecutor
-from holdfast.errors import BadInput, BadTask
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import Registry, RetryPolicy
 from holdfast.kernel import migrate
@@ -27,7 +27,7 @@ from holdfast.worker.hooks import Hook, Hooks
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
-    from holdfast.work.api import Handle, Task, Tasks
+    from holdfast.work.api import Task, Tasks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,7 +104,7 @@ class Holdfast:
             known = [each for names in published.values() for each in names]
             groups = dict.fromkeys(f"{each.partition('.')[0]}.*" for each in known)
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
-            raise BadTask(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")
+            raise BadDefinition(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")
         end = self.subscribers.add([each for names in matches.values() for each in names], function)
         for face in (face for face, names in matches.items() if names):
             self.hooks.watch(self.face(face).watcher)
@@ -140,10 +140,6 @@ class Holdfast:
         A strategy is called with each decision that a task goes on. It need not do anything: the rows are due already.
         """
         return self.flow.coordinator(strategy)
-
-    def started(self, step_id: int) -> Handle[Any]:
-        """Return the handle of a task that was started elsewhere, by its number."""
-        return self.work.started(step_id)
 
     if not TYPE_CHECKING:  # type checkers read the annotations above
 

@@ -14,7 +14,7 @@ HoldfastError
 │   ├── WrongState          RN010  what was wished for is not possible in the row's state
 │   └── TooLarge            RN011  an input, result or payload beyond the limit
 ├── TaskError               what a caller meets who defines, starts or waits for work
-│   ├── BadTask             a definition that cannot work
+│   ├── BadDefinition             a definition that cannot work
 │   ├── InputRefused        arguments that are not what the handler's types ask for
 │   ├── AppNotFound         the app that was named cannot be imported
 │   ├── RunFailed           what was waited for failed
@@ -129,7 +129,7 @@ class TaskError(HoldfastError):
     exit_code = 2
 
 
-class BadTask(TaskError):
+class BadDefinition(TaskError):
     pass
 
 

@@ -88,7 +88,7 @@ def test_it_says_why_a_step_waits(found, db, clock):
     assert why(held) == "w1 (last seen 0 s ago) has it, under a lease for 1.5 min more"
     again = start(db, "again")
     settle(db, claim_one(db, kinds=["again"]), Retry("busy", timedelta(seconds=30)))
-    assert why(again) == "Retry: busy; retried in 30 s"
+    assert why(again) == "busy; retried in 30 s"
     parent = start_flow(db, node("first"), node("second", "first"))
     first, second = ids_by_name(db, parent).values()
     assert why(second) == f"waits for 1 other step: first ({first}, pending)"

@@ -9,7 +9,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast import Holdfast
-from holdfast.errors import BadInput, BadTask
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, graph
 from holdfast.flow.define import Flow
 from holdfast.models import Json
@@ -52,7 +52,7 @@ def order(hf: Holdfast) -> Flow:
 )
 def test_a_cycle_is_refused_and_shown(waits: graph.Waits, circle: str) -> None:
     """T-23, C-56."""
-    with pytest.raises(BadTask, match=f": ({circle})"):
+    with pytest.raises(BadDefinition, match=f": ({circle})"):
         graph.order("order", waits)
 
 
@@ -116,7 +116,7 @@ def test_a_step_that_cannot_work_is_refused_and_nothing_of_it_is_kept(case: str)
         inner.step(name="first")(nothing)
         define = lambda f: f.subflow(inner, name="a", each="first")(nothing)  # noqa: E731
 
-    with pytest.raises(BadTask, match=said):
+    with pytest.raises(BadDefinition, match=said):
         define(order)
 
     assert [kind for kind in hf.registry.kinds() if kind.startswith("order")] == ["order.first"]
@@ -139,7 +139,7 @@ def test_names_may_have_letters_of_any_script(hf: Holdfast, db: DB) -> None:
     run = flow.start(länge=20)
     drain(hf)
 
-    assert run.wait() == {"größe": 40, "合計": 41}
+    assert run.result() == {"größe": 40, "合計": 41}
     assert db.execute("select name, handler from flow.steps order by step_id").fetchall() == [
         ("größe", "naïve.größen.größe"),
         ("合計", "naïve.größen.合計"),
@@ -168,11 +168,11 @@ def test_a_flow_without_steps_is_refused_at_its_start_by_a_worker_and_as_a_part_
     empty = hf.flow("empty")
     said = "empty .*steps"
 
-    with pytest.raises(BadTask, match=said):
+    with pytest.raises(BadDefinition, match=said):
         empty.start()
-    with pytest.raises(BadTask, match=said):
+    with pytest.raises(BadDefinition, match=said):
         order.subflow(empty)(nothing)
-    with pytest.raises(BadTask, match=said):
+    with pytest.raises(BadDefinition, match=said):
         worker_of(hf)
     with pytest.raises(BadInput, match=said):
         hf.make(calls.initialize_task("empty", Json("[]"), Json("{}")))
@@ -186,6 +186,6 @@ def test_a_step_that_comes_after_the_first_use_is_refused(hf: Holdfast, order: F
     """T-23: its runs would have it, and those before would not."""
     order.start()
 
-    with pytest.raises(BadTask, match=r"order .*late"):
+    with pytest.raises(BadDefinition, match=r"order .*late"):
         order.step(name="late")(nothing)
     assert hf.registry.kinds() == ["order.first"]

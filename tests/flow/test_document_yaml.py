@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from flow.test_yaml import BILLING, ORDER
 from holdfast import Holdfast
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow import schema
 from holdfast.flow.yaml import document, parse
 
@@ -114,7 +114,7 @@ def test_a_document_that_cannot_work_is_refused_with_its_file_and_place(tmp_path
     path = tmp_path / "small.yaml"
     path.write_text(SMALL.replace(old, new, 1), "utf-8")
 
-    with pytest.raises(BadTask, match=said) as refused:
+    with pytest.raises(BadDefinition, match=said) as refused:
         Holdfast(NOWHERE).flow_from(path, handlers=HANDLERS)
     assert str(refused.value).startswith(str(tmp_path))
 
@@ -126,7 +126,7 @@ def test_aliases_that_multiply_are_counted_before_they_are_read(merge: bool) -> 
     opening, closing = ("{<<: [", "]}") if merge else ("[", "]")
     lines = [f"a{n}: &a{n} {opening}{', '.join([f'*a{n - 1}'] * 10)}{closing}\n" for n in range(1, 10)]
 
-    with pytest.raises(BadTask, match="100000 values"):
+    with pytest.raises(BadDefinition, match="100000 values"):
         parse.read(first + "".join(lines), "it")
 
 

@@ -56,7 +56,7 @@ def test_the_engine_does_without_the_functions_that_tell_readiness(hf: Holdfast,
 
     drain(hf)
 
-    assert (run.look().state, called) == ("complete", ["reserve", "charge", "charge"])
+    assert (run.status().state, called) == ("complete", ["reserve", "charge", "charge"])
 
 
 def test_the_loop_follows_the_predicate(hf: Holdfast, db: DB) -> None:

@@ -32,7 +32,7 @@ def order(hf: Holdfast) -> Flow:
     order = hf.flow("order")
 
     @order.step
-    def reserve(order_id: int, ctx: Ctx) -> int:
+    def reserve(ctx: Ctx, order_id: int) -> int:
         if order_id == 13:
             raise Fail("sold out")
         if ctx.attempt == 1:
@@ -40,7 +40,7 @@ def order(hf: Holdfast) -> Flow:
         return order_id
 
     @order.step(after=reserve, retry=2)
-    def charge(order_id: int, ctx: Ctx) -> int:
+    def charge(ctx: Ctx, order_id: int) -> int:
         if ctx.attempt <= 2:
             raise ConnectionError("the bank is away")
         return order_id

@@ -11,7 +11,7 @@ import pytest
 
 from flow.asking import count_calls, counted_calls
 from holdfast import Holdfast
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow.define import Flow
 from holdfast.flow.events import CATALOGUE, Event
 from holdfast.testing import drain
@@ -81,7 +81,7 @@ def test_an_async_function_may_subscribe(hf: Holdfast, order: Flow) -> None:
 def test_a_name_that_is_not_in_the_catalogue_is_refused_and_near_ones_are_named(
     hf: Holdfast, name: str, near: str
 ) -> None:
-    with pytest.raises(BadTask, match=f"{name}.*{near}"):
+    with pytest.raises(BadDefinition, match=f"{name}.*{near}"):
         hf.subscribe(name, print)
 
 
@@ -97,7 +97,7 @@ def test_a_subscriber_that_raises_changes_nothing_and_is_counted(hf: Holdfast, o
     run = order.start(order_id=7)
     worker = burst(hf)
 
-    assert run.wait(1) == {"reserve": 7, "charge": 7}
+    assert run.result(1) == {"reserve": 7, "charge": 7}
     assert len(told) == 2
     assert metric(worker, "holdfast_notifications_total", result="failed") == 2
     assert metric(worker, "holdfast_notifications_total", result="delivered") == 2
@@ -116,7 +116,7 @@ def test_a_subscriber_that_hangs_holds_up_no_run_and_no_other_subscriber(
 
     runs = [order.start(order_id=number) for number in range(5)]
     with working(hf) as worker:
-        assert [run.wait(30)["charge"] for run in runs] == list(range(5))
+        assert [run.result(30)["charge"] for run in runs] == list(range(5))
         until(lambda: len(told) == 5, "the other subscriber")
     let_go.set()
 
@@ -140,7 +140,7 @@ def test_what_is_too_much_is_dropped_counted_and_logged(
     worker = burst(hf)
     let_go.set()
 
-    assert run.wait(1)["charge"] == 7
+    assert run.result(1)["charge"] == 7
     assert hangs.is_set()
     assert metric(worker, "holdfast_notifications_total", result="failed") >= 1
     assert "subscriber.dropped" in {line["event"] for line in log_lines}
@@ -159,7 +159,7 @@ def test_of_two_workers_each_tells_what_it_did(hf: Holdfast, order: Flow, dsn: s
     runs = [order.start(order_id=number) for number in range(20)]
     with working(hf), working(other):
         for run in runs:
-            run.wait(30)
+            run.result(30)
     other.close()
 
     each = Counter((event.name, event.task_id) for event in told)

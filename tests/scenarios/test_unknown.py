@@ -72,7 +72,7 @@ WAYS: list[tuple[Way, str, str]] = [
     (flow_start, "initialize_task", "'the key'"),
     (flow_astart, "initialize_task", "'the key'"),
     (start_many, "^commit", "bulk start"),
-    (lambda hf: hf.started(1).cancel(), "cancel", "holdfast.cancel"),
+    (lambda hf: hf.handle(1).cancel(), "cancel", "holdfast.cancel"),
     (lambda hf: hf.flows.find("order").start().resolve("only"), "resolve", "holdfast.resolve"),
 ]
 
@@ -97,7 +97,7 @@ def test_what_was_certainly_not_done_is_not_in_doubt(hf: Holdfast, proxy: FaultP
     handle = task_of(hf).start()
     proxy.cut("step_results")
     with pytest.raises(Unreachable):
-        handle.look()
+        handle.status()
     proxy.cut("take_staged")
     with pytest.raises(Unreachable):
         start_many(hf)
@@ -134,7 +134,7 @@ def test_a_start_in_a_server_that_crashes_may_have_been_done(database: Database,
 
         with pytest.raises(CommitUnknown, match="two"):
             starting.result()
-    assert task.options(key="two").start().look().state == "pending"
+    assert task.options(key="two").start().status().state == "pending"
     hf.close()
 
 

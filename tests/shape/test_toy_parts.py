@@ -13,7 +13,7 @@ from cli import in_process
 from docs.test_generated import generator
 from holdfast import Fail, Holdfast, faces
 from holdfast.connections.deadline import connect
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.faces import Face
 from holdfast.kernel import calls, migrate, self_test_place, self_test_schema
 from holdfast.kernel.db import run
@@ -68,7 +68,7 @@ def test_its_events_are_subscribed_to_as_those_of_any_face(hf: Holdfast) -> None
     hf.subscribers.flush(5)
 
     assert events == [("wish.granted", "pony")]
-    with pytest.raises(BadTask, match=r"wish\.granted"):
+    with pytest.raises(BadDefinition, match=r"wish\.granted"):
         hf.subscribe("wish.grantd", print)
 
 

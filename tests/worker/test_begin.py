@@ -65,7 +65,7 @@ def test_what_was_not_begun_before_its_lease_ran_out_is_given_back(
     handle = hf.task(name="sign", cpu=is_cpu)(handler).start(mark=str(mark))  # type: ignore[call-overload]
 
     with running(frozen_after_its_first_claim(hf, meanwhile=int)) as worker:
-        handle.wait(timeout=30)
+        handle.result(timeout=30)
 
     assert events(db, step=handle.id) == ["claimed", "released", "claimed", "succeeded"]
     assert (mark.read_text(), step_row(db, handle.id)["failures"]) == ("ran\n", 0)

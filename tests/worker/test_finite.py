@@ -208,11 +208,11 @@ def test_a_stored_result_that_does_not_fit_is_told_in_our_words(hf: Holdfast, db
     db.execute("""update holdfast.steps set result = '{"x": "odd", "number": "odd"}' where result ?| '{x,number}'""")
 
     with pytest.raises(ResultMismatch) as of_task:
-        started.wait()
+        started.result()
     with pytest.raises(ResultMismatch) as of_run:
-        run.wait()
+        run.result()
     with pytest.raises(ResultMismatch):
-        run.result("weigh")
+        run.result_of("weigh")
 
     assert f"step {started.id}" in str(of_task.value)
     assert "number:" in str(of_task.value)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.one_server
 @pytest.fixture
 def either(hf: Holdfast) -> Any:
     @hf.task(retry=RetryPolicy(limit=2, base=seconds(0)))
-    def either(number: int, ctx: Ctx) -> int:
+    def either(ctx: Ctx, number: int) -> int:
         if number < 0:
             raise ValueError("below zero")
         return number
@@ -57,7 +57,7 @@ def test_a_hook_that_fails_changes_nothing_and_is_counted(hf: Holdfast, either: 
     handle = either.start(number=1)
     worker = burst(hf)
 
-    assert handle.wait() == 1
+    assert handle.result() == 1
     assert told.is_set()
     assert metric(worker, "holdfast_notifications_total", result="failed") == 1
     assert metric(worker, "holdfast_notifications_total", result="delivered") == 1
@@ -76,7 +76,7 @@ def test_a_hook_that_hangs_holds_nothing_up(hf: Holdfast, either: Any, monkeypat
 
     handles = [either.start(number=n) for n in range(20)]
     with working(hf) as worker:
-        assert [handle.wait(timeout=30) for handle in handles] == list(range(20))
+        assert [handle.result(timeout=30) for handle in handles] == list(range(20))
         until(hangs.is_set, "the hook")
     let_go.set()
 

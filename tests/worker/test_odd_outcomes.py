@@ -57,7 +57,7 @@ def test_an_outcome_that_makes_no_sense_fails_its_step_alone(
     bad, good = task.start(), even.start()
     burst(hf)
 
-    assert good.wait() == 1
+    assert good.result() == 1
     assert step_row(db, bad.id)["state"] == "error"
     assert error_of(db, bad.id)["message"]
 
@@ -81,7 +81,7 @@ def test_a_result_that_cannot_be_kept_fails_its_step_alone(hf: Holdfast, db: DB,
     bad, good = odd.start(), even.start()
     burst(hf)
 
-    assert good.wait() == 1
+    assert good.result() == 1
     assert step_row(db, bad.id)["state"] == "error"
     assert error_of(db, bad.id)["message"]
 
@@ -110,7 +110,7 @@ def test_an_exception_of_any_sort_is_stored_and_the_worker_goes_on(hf: Holdfast,
     bad, good = odd.start(), even.start()
     burst(hf)
 
-    assert good.wait() == 1
+    assert good.result() == 1
     assert error_of(db, bad.id)["type"] == type(error).__name__
 
 
@@ -138,7 +138,7 @@ def test_an_input_that_no_longer_fits_after_a_deploy_fails_that_step_and_says_wh
     good = greet.start(name="ann")
     burst(hf)
 
-    assert good.wait() == "ann"
+    assert good.result() == "ann"
     error = error_of(db, bad)
     assert error["type"] == "InputRefused"
     assert "name" in error["message"]
@@ -151,7 +151,7 @@ def test_json_that_python_cannot_read_fails_that_step_alone(hf: Holdfast, db: DB
     """W-33: PostgreSQL keeps what is nested deeper than Python reads."""
 
     @hf.task
-    def greet(name: object, ctx: Ctx) -> int:
+    def greet(ctx: Ctx, name: object) -> int:
         return 1
 
     deep = "[" * 4000 + "]" * 4000
@@ -160,7 +160,7 @@ def test_json_that_python_cannot_read_fails_that_step_alone(hf: Holdfast, db: DB
     db.execute(f"update holdfast.steps set {column} = %s::jsonb where id = %s", [given, bad.id])
     burst(hf)
 
-    assert good.wait() == 1
+    assert good.result() == 1
     found = db.execute("select state, error ->> 'next' from holdfast.steps where id = %s", [bad.id]).fetchone()
     assert found is not None
     assert found[0] == "error"

@@ -49,7 +49,7 @@ def test_start_and_handler_are_of_one_trace(hf: Holdfast) -> None:
 
     of_trace = format(asked.get_span_context().trace_id, "032x")
     made = {span.name: span for span in SPANS.get_finished_spans()}
-    assert started.wait(timeout=0) == 4
+    assert started.result(timeout=0) == 4
     assert seen == [of_trace]
     assert format(made["process look"].context.trace_id, "032x") == of_trace
     assert {"claim_steps", "settle_batch"} <= made.keys()
@@ -86,7 +86,7 @@ def test_all_steps_of_a_flow_are_of_the_trace_that_started_it(hf: Holdfast) -> N
         return [1]
 
     @order.step(each=reserve)
-    def ship(item: int, ctx: Ctx) -> None:
+    def ship(ctx: Ctx, item: int) -> None:
         seen.append(ctx.trace_id)
 
     with trace.get_tracer("test").start_as_current_span("asked") as asked:

@@ -29,7 +29,7 @@ class OrderPlay:
         self._connection = connection
         self.task_id: UUID = orders.order.options(conn=connection).start(order_id=order_id, goods=GOODS).id
 
-    def look(self) -> RunResult:
+    def status(self) -> RunResult:
         """See how it stands."""
         (found,) = db.run(self._connection, calls.run_results([self.task_id]))
         return found
@@ -43,13 +43,13 @@ class OrderPlay:
     def wait(self) -> None:
         """Wait until it is over."""
         until = time.monotonic() + PATIENCE
-        while self.look().state != "complete" and time.monotonic() < until:
+        while self.status().state != "complete" and time.monotonic() < until:
             self.see_to_it()
             time.sleep(LOOK_EACH)
 
     def findings(self) -> list[Finding]:
         """Hold what happened against what must have happened."""
-        return judged(demo.order_facts(self._connection, self.task_id, REASON), self.look().state)
+        return judged(demo.order_facts(self._connection, self.task_id, REASON), self.status().state)
 
 
 def judged(facts: OrderFacts, state: str) -> list[Finding]:

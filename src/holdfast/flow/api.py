@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.coordinator import Coordinator
 from holdfast.flow.decisions import Strategy
@@ -72,7 +72,7 @@ class Flows:
         key = (namespace, name, version)
         flow = Flow(title, self._app, context, backoff or self.backoff)
         if key in self._flows:
-            raise BadTask(
+            raise BadDefinition(
                 f"flow {name} {version} is defined twice",
                 where=name,
                 next="give one of them another name or version",
@@ -103,7 +103,7 @@ class Flows:
         if not matches:
             known = ", ".join(" ".join(key) for key in self._flows) or "none"
             wanted = name if version is None else f"{name} {version}"
-            raise BadTask(
+            raise BadDefinition(
                 f"there is no flow {wanted} in namespace {namespace}", where=wanted, next=f"defined are: {known}"
             )
         return matches[-1]

@@ -11,7 +11,7 @@ from datetime import timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 
@@ -119,12 +119,12 @@ class StepRetry:
 
     def __post_init__(self) -> None:
         if not _is_count(self.limit):
-            raise BadTask(
+            raise BadDefinition(
                 f"a retry limit of {self.limit!r} counts no executions", where="retry", next="take 3 for three of them"
             )
         backoff: Any = self.backoff
         if not isinstance(backoff, Backoff):
-            raise BadTask(
+            raise BadDefinition(
                 f"a backoff of {backoff!r} is none", where="backoff", next="take Backoff(max_backoff_seconds=60), say"
             )
         self.definition("")  # so that a list that would be too long is refused here
@@ -166,7 +166,7 @@ class StepRetry:
             if failure > len(listed) and _whole_power(failure, backoff.backoff_multiplier) >= top:
                 break
             if failure > LONGEST_LIST:
-                raise BadTask(
+                raise BadDefinition(
                     (
                         f"monotonic: {self.limit} executions by a backoff_multiplier of {backoff.backoff_multiplier} "
                         f"need more than {LONGEST_LIST} waits"
@@ -202,7 +202,7 @@ def _spread(wait: Decimal, jitter: float, chance: float) -> Decimal:
 def _check(backoff: Backoff) -> None:
     listed: Any = backoff.default_backoff_seconds
     if isinstance(listed, str) or not isinstance(listed, Sequence) or len(listed) > LONGEST_LIST:
-        raise BadTask(
+        raise BadDefinition(
             f"default_backoff_seconds is no list of at most {LONGEST_LIST} numbers",
             where="default_backoff_seconds",
             next="take [1, 2, 4], say",
@@ -212,7 +212,7 @@ def _check(backoff: Backoff) -> None:
     for name in ("max_backoff_seconds", "default_reenqueue_delay", "buffer_seconds"):
         _check_number(name, getattr(backoff, name))
     if backoff.max_backoff_seconds == 0:
-        raise BadTask(
+        raise BadDefinition(
             "max_backoff_seconds of 0 would let nothing wait",
             where="max_backoff_seconds",
             next="take bypass=True for tests, else a longer one",
@@ -220,14 +220,14 @@ def _check(backoff: Backoff) -> None:
     _check_number("backoff_multiplier", backoff.backoff_multiplier, most=100)
     _check_number("jitter_max_percentage", backoff.jitter_max_percentage, most=1)
     if not isinstance(backoff.reenqueue_delays, ReenqueueDelays):
-        raise BadTask(
+        raise BadDefinition(
             "reenqueue_delays is no ReenqueueDelays",
             where="reenqueue_delays",
             next="take ReenqueueDelays(processing=5)",
         )
     for name in _SWITCHES:
         if not isinstance(getattr(backoff, name), bool):
-            raise BadTask(
+            raise BadDefinition(
                 f"{name} of {getattr(backoff, name)!r} is neither on nor off", where=name, next="take True or False"
             )
 
@@ -239,7 +239,7 @@ def _is_count(value: Any) -> bool:
 def _check_number(name: str, value: Any, *, most: float = LONGEST_SECONDS) -> None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= most:
-        raise BadTask(f"{name} of {value!r} makes no sense", where=name, next=f"take a number from 0 to {most}")
+        raise BadDefinition(f"{name} of {value!r} makes no sense", where=name, next=f"take a number from 0 to {most}")
 
 
 def _warn_of_shrinking(backoff: Backoff) -> None:

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, Val
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
-from holdfast.errors import BadInput, BadTask, InputRefused
+from holdfast.errors import BadDefinition, BadInput, InputRefused
 from holdfast.flow.yaml import needs_extra
 from holdfast.handlers.signature import validation_text
 from holdfast.kernel import finite
@@ -55,7 +55,7 @@ class Fields:
             self._fields[name] = Field(hint, is_required or (other is not None and other.is_required), step)
             return
         if hint is not Any and hint != other.hint:
-            raise BadTask(
+            raise BadDefinition(
                 (
                     f"{self._flow}: {name} of the context is {_type_name(other.hint)} in step {other.step} "
                     f"and {_type_name(hint)} in step {step}"
@@ -82,7 +82,7 @@ class Typed:
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(hint)
         except PydanticSchemaGenerationError as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"the context of flow {flow} cannot travel as JSON: {str(error).splitlines()[0]}",
                 where="context",
                 next="take a pydantic model, a dataclass or plain JSON types",

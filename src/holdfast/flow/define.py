@@ -13,7 +13,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from holdfast import tracing
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed, given_as, read_context
@@ -119,7 +119,7 @@ class Flow:
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
         return Starter(self, self._executor, key=key, tenant=tenant, skip=skip, about=about, conn=conn)
 
-    def started(self, task_id: UUID | str) -> FlowRun:
+    def handle(self, task_id: UUID | str) -> FlowRun:
         """Return the handle of a task that was started elsewhere, by its id."""
         return FlowRun(UUID(str(task_id)), self._executor, self.read_result)
 
@@ -181,7 +181,7 @@ class Flow:
         name = name or str(getattr(function, "__name__", ""))
         check_step_name(self.title.name, name)
         if name in self.nodes:
-            raise BadTask(
+            raise BadDefinition(
                 f"flow {self.title.name} has a step {name} already", where=name, next="give one of them another name"
             )
         checked = read_options(name, options)
@@ -191,7 +191,7 @@ class Flow:
         node = Node(name, awaited, checked, limit_of(name, checked), kind, source, inner)
         graph.order(self.title.name, {**self.waits(), name: awaited})
         if "plan" in self.__dict__:
-            raise BadTask(
+            raise BadDefinition(
                 f"flow {self.title.name} was used before its step {name} was added",
                 where=name,
                 next="add all steps first",

@@ -37,31 +37,31 @@ class FlowRun:
     def __repr__(self) -> str:
         return f"<task {self.id}>"
 
-    def look(self) -> RunResult:
+    def status(self) -> RunResult:
         """Read its state."""
         result: RunResult = self._first(self._executor.make(kernel.run_results([self.id])))
         return result
 
-    async def alook(self) -> RunResult:
+    async def astatus(self) -> RunResult:
         """Read its state."""
         result: RunResult = self._first(await self._executor.amake(kernel.run_results([self.id])))
         return result
 
-    def wait(self, timeout: Span | None = None) -> dict[str, Any]:
+    def result(self, timeout: Span | None = None) -> dict[str, Any]:
         """Wait until it ends, and return the results of its steps by name.
 
         Raise RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
         """
         for pause in pauses(timeout, f"task {self.id}"):
-            if (result := self.look()).outcome is not None:
+            if (result := self.status()).outcome is not None:
                 return self._ended(result, self.steps())
             time.sleep(pause)
         raise AssertionError("not reached")
 
-    async def await_over(self, timeout: Span | None = None) -> dict[str, Any]:
-        """Wait as `wait` does."""
+    async def aresult(self, timeout: Span | None = None) -> dict[str, Any]:
+        """Wait as `result` does."""
         for pause in pauses(timeout, f"task {self.id}"):
-            if (result := await self.alook()).outcome is not None:
+            if (result := await self.astatus()).outcome is not None:
                 return self._ended(result, await self.asteps())
             await asyncio.sleep(pause)
         raise AssertionError("not reached")
@@ -74,12 +74,12 @@ class FlowRun:
         """Read the states of its steps, in the order of the plan."""
         return await self._executor.amake(calls.step_outcomes(self.id))
 
-    def result(self, step: Any) -> Any:
+    def result_of(self, step: Any) -> Any:
         """Return the result of a step in the type of its function; None while the step has not ended."""
         return self._result(step, self._executor.make(calls.step_outcomes(self.id, [_name(step)])))
 
-    async def aresult(self, step: Any) -> Any:
-        """Return the result of a step, as `result` does."""
+    async def aresult_of(self, step: Any) -> Any:
+        """Return the result of a step, as `result_of` does."""
         return self._result(step, await self._executor.amake(calls.step_outcomes(self.id, [_name(step)])))
 
     def context(self) -> TaskContext:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any, Protocol
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.handlers.inputs import Completes, Want
 from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls
@@ -106,7 +106,7 @@ class Registry:
         other = versions.pop(handler.version, None)
         if other is not None and other.function is not handler.function:
             versions[handler.version] = other
-            raise BadTask(
+            raise BadDefinition(
                 f"two handlers would serve {handler.kind}: {_place(other)} and {_place(handler)}",
                 where=handler.kind,
                 next="give one of them another name, as in @hf.task(name=…)",
@@ -151,28 +151,28 @@ class Registry:
 def _check(handler: Handler) -> None:
     name = handler.kind
     if not name or not name.isprintable():
-        raise BadTask(f"{name!r} cannot name a task", where="name", next="take letters, digits, dots and dashes")
+        raise BadDefinition(f"{name!r} cannot name a task", where="name", next="take letters, digits, dots and dashes")
     check_name("name", name)
     check_name(f"{name}: queue", handler.queue)
     if handler.uses_cpu and handler.is_async:
-        raise BadTask(
+        raise BadDefinition(
             f"{name}: an async handler cannot run in a process",
             where="cpu",
             next="make it a plain def, or leave cpu=True out",
         )
     if handler.uses_cpu and "<locals>" in handler.function.__qualname__:
-        raise BadTask(
+        raise BadDefinition(
             f"{name}: another process finds a cpu=True handler by its name",
             where="cpu",
             next="define it at the top of a module",
         )
     for option, given in (("lease", handler.lease), ("timeout", handler.timeout)):
         if given is not None and given <= timedelta(0):
-            raise BadTask(
+            raise BadDefinition(
                 f"{name}: a {option} of {given} ends before it begins", where=option, next="take a longer one"
             )
         if given is not None and given > LONGEST_LEASE:
-            raise BadTask(
+            raise BadDefinition(
                 f"{name}: a {option} must be at most {LONGEST_LEASE.days} days, got {given}",
                 where=option,
                 next="take minutes",
@@ -184,28 +184,34 @@ def _check(handler: Handler) -> None:
 def check_name(what: str, name: Any) -> None:
     """Refuse a name that the database would refuse each time a worker connects."""
     if reason := problem(what, name):
-        raise BadTask(reason, where=what)
+        raise BadDefinition(reason, where=what)
 
 
 def _check_policy(name: str, law: RetryPolicy) -> None:
     """Refuse here what the database would refuse each time a worker connects."""
     limit: Any = law.limit
     if isinstance(limit, bool) or not isinstance(limit, int) or limit > MOST_TRIES:
-        raise BadTask(
+        raise BadDefinition(
             f"{name}: limit must be a whole number of executions up to {MOST_TRIES}, got {limit!r}", where="limit"
         )
     if law.limit < 1:
-        raise BadTask(f"{name}: a policy of {law.limit} executions never tries", where="limit", next="take at least 1")
+        raise BadDefinition(
+            f"{name}: a policy of {law.limit} executions never tries", where="limit", next="take at least 1"
+        )
     if min(law.base, law.longest, *law.waits) < timedelta(0):
-        raise BadTask(
+        raise BadDefinition(
             f"{name}: the waits of a policy cannot be negative", where="waits", next="take 0 to try again at once"
         )
     if not 0 <= law.jitter <= 1:
-        raise BadTask(f"{name}: a jitter of {law.jitter} is no share", where="jitter", next="take one from 0 to 1")
+        raise BadDefinition(
+            f"{name}: a jitter of {law.jitter} is no share", where="jitter", next="take one from 0 to 1"
+        )
     if not law.growth >= 1:
-        raise BadTask(f"{name}: with a growth of {law.growth} waits get shorter", where="growth", next="take 1 or more")
+        raise BadDefinition(
+            f"{name}: with a growth of {law.growth} waits get shorter", where="growth", next="take 1 or more"
+        )
     if law.growth > MOST_GROWTH:
-        raise BadTask(f"{name}: growth must be at most {MOST_GROWTH}, got {law.growth}", where="growth")
+        raise BadDefinition(f"{name}: growth must be at most {MOST_GROWTH}, got {law.growth}", where="growth")
 
 
 def _place(handler: Handler) -> str:

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, Val
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
-from holdfast.errors import BadInput, BadTask, InputRefused, ResultMismatch
+from holdfast.errors import BadDefinition, BadInput, InputRefused, ResultMismatch
 from holdfast.handlers.context import Ctx
 from holdfast.kernel import finite
 from holdfast.models import Json
@@ -136,7 +136,7 @@ class Signature:
         try:
             return get_type_hints(function, include_extras=True)
         except (NameError, TypeError, AttributeError) as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"an annotation of {self._name} cannot be read: {error}",
                 next="import what it names at the top of the module, not under TYPE_CHECKING",
             ) from error
@@ -144,8 +144,20 @@ class Signature:
     def _find_ctx(self, hints: dict[str, Any]) -> str | None:
         named = [name for name in self._signature.parameters if hints.get(name) is Ctx]
         if len(named) > 1:
-            raise BadTask(f"{self._name} takes two contexts, {' and '.join(named)}", next="take one away")
+            raise BadDefinition(f"{self._name} takes two contexts, {' and '.join(named)}", next="remove one of them")
+        if named and named[0] != next(iter(self._signature.parameters)):
+            self._refuse_late_ctx(named[0])
         return named[0] if named else None
+
+    def _refuse_late_ctx(self, name: str) -> None:
+        """Type checkers can remove a parameter from the signature of `start` only if it comes first."""
+        parameters = self._signature.parameters
+        others = [str(p.replace(annotation=p.empty)) for n, p in parameters.items() if n != name]
+        raise BadDefinition(
+            f"{self._name} takes {name}: Ctx after other parameters",
+            where=name,
+            next=f"put it first: def {self._name.rpartition('.')[2]}({', '.join([f'{name}: Ctx', *others])})",
+        )
 
     def _arguments_type(self, hints: dict[str, Any]) -> Any:
         fields: dict[str, Any] = {TRACE: NotRequired[Any]}
@@ -153,7 +165,7 @@ class Signature:
             if name == self.ctx_name:
                 continue
             if parameter.kind in _REFUSED_KINDS:
-                raise BadTask(
+                raise BadDefinition(
                     f"{self._name}: the parameter {name} {_REFUSED_KINDS[parameter.kind]}",
                     where=name,
                     next="inputs are JSON objects, so give each argument a name of its own",
@@ -168,7 +180,7 @@ class Signature:
         try:
             return TypeAdapter(hint)
         except PydanticSchemaGenerationError as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"{self._name} has a type that cannot travel as JSON: {str(error).splitlines()[0]}",
                 next="take a pydantic model, a dataclass or plain JSON types",
             ) from error
@@ -177,9 +189,9 @@ class Signature:
 def _check(function: Callable[..., Any]) -> None:
     """Refuse what cannot be a handler, whatever its annotations say."""
     if not inspect.isroutine(function) or not hasattr(function, "__qualname__"):
-        raise BadTask(f"{function!r} is no function", next="write @hf.task, or @hf.task(name=…), above a def")
+        raise BadDefinition(f"{function!r} is no function", next="write @hf.task, or @hf.task(name=…), above a def")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise BadTask(
+        raise BadDefinition(
             f"{function.__qualname__} is a generator",
             where=function.__qualname__,
             next="return a value instead of yielding several",

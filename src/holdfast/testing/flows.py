@@ -39,11 +39,11 @@ class Played:
     @property
     def state(self) -> str:
         """How it ended."""
-        return self.run.look().state
+        return self.run.status().state
 
-    def result(self, step: Any) -> Any:
+    def result_of(self, step: Any) -> Any:
         """Give what a step gave."""
-        return self.run.result(step)
+        return self.run.result_of(step)
 
     def told(self, *names: str) -> list[str]:
         """List the names of the events, or of those with these names, in order."""
@@ -87,7 +87,7 @@ def _run_to_end(hf: Holdfast, run: FlowRun, clock: Clock, collecting: Collecting
     idle = 0
     while True:
         idle = 0 if drain(hf) else idle + 1
-        if run.look().outcome is not None:
+        if run.status().outcome is not None:
             return
         mine = [decision for decision in collecting.decisions if decision.task_id == run.id]
         if idle > MOST_IDLE or not mine:

@@ -1,4 +1,4 @@
-"""Tasks in Python: registers the functions that serve them, and finds those that were started elsewhere."""
+"""Tasks in Python: registers the functions that serve them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from holdfast.handlers.signature import Signature
 from holdfast.kernel.call import Executor
 from holdfast.models import Span, span
 from holdfast.work.define import Task
-from holdfast.work.handle import Handle
 
-__all__ = ["Handle", "Task", "Tasks"]  # what annotations of the app name
+__all__ = ["Task", "Tasks"]  # what annotations of the app name
 
 
 class App(Protocol):
@@ -61,7 +60,3 @@ class Tasks:
     def __iter__(self) -> Iterator[Task[..., Any]]:
         """Go through the tasks of the app; the steps of its flows are not among them."""
         return (Task(handler, self._app.executor) for handler in self._app.registry if handler.face == "work")
-
-    def started(self, step_id: int) -> Handle[Any]:
-        """Return the handle of a task that was started elsewhere; its result is returned as it is stored."""
-        return Handle(step_id, lambda result, _place: result, self._app.executor)

@@ -28,30 +28,30 @@ class Handle(Generic[R]):
     def __repr__(self) -> str:
         return f"<started {self.id}>"
 
-    def look(self) -> StepResult:
+    def status(self) -> StepResult:
         """See how it stands now."""
         return self._found(self._executor.make(calls.step_results([self.id])))
 
-    async def alook(self) -> StepResult:
+    async def astatus(self) -> StepResult:
         """See how it stands now."""
         return self._found(await self._executor.amake(calls.step_results([self.id])))
 
-    def wait(self, timeout: Span | None = None) -> R:
+    def result(self, timeout: Span | None = None) -> R:
         """Wait until it is over, and give its result.
 
         Raises RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
         """
         for pause in pauses(timeout, f"step {self.id}"):
-            result = self.look()
+            result = self.status()
             if result.outcome is not None:
                 return self._result(result)
             time.sleep(pause)
         raise AssertionError("not reached")
 
-    async def await_over(self, timeout: Span | None = None) -> R:
-        """Wait as `wait` does."""
+    async def aresult(self, timeout: Span | None = None) -> R:
+        """Wait as `result` does."""
         for pause in pauses(timeout, f"step {self.id}"):
-            result = await self.alook()
+            result = await self.astatus()
             if result.outcome is not None:
                 return self._result(result)
             await asyncio.sleep(pause)

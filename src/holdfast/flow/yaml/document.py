@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
 from holdfast.config import Seconds
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
 from holdfast.flow.step import NAMESPACE, VERSION, did_you_mean
 
@@ -91,7 +91,7 @@ class Document(_Part):
 def check(values: Any, where: str, environment: str | None) -> Document:
     """Read a document out of plain values, as it is in an environment; `where` is what messages call it."""
     if not isinstance(values, Mapping):
-        raise BadTask(f"{where} is no mapping", where=where, next="a flow has at least a name and steps")
+        raise BadDefinition(f"{where} is no mapping", where=where, next="a flow has at least a name and steps")
     document = _read(values, where)
     _check_names(document, where)
     there = {
@@ -100,7 +100,7 @@ def check(values: Any, where: str, environment: str | None) -> Document:
     if environment is None or not there:
         return document
     if environment not in there:
-        raise BadTask(
+        raise BadDefinition(
             f"{where} has no environment {environment} (it has: {', '.join(there)})",
             where="environment",
             next=f"if nothing is otherwise there, write {environment}: {{}}",
@@ -119,9 +119,9 @@ def _read(values: Mapping[str, Any], where: str) -> Document:
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
         said = "; ".join(dict.fromkeys(_told(each) for each in found[:5]))
-        raise BadTask(f"{where}: {said}") from None
+        raise BadDefinition(f"{where}: {said}") from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadTask(f"{where} holds what is no JSON: {error}", where=where) from None
+        raise BadDefinition(f"{where} holds what is no JSON: {error}", where=where) from None
 
 
 def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict
     for name in own.get("steps") or {}:
         if name not in known:
             place = f"environments.{environment}.steps.{name}"
-            raise BadTask(f"{where}: {place} is no step", where=place, next=did_you_mean(name, known))
+            raise BadDefinition(f"{where}: {place} is no step", where=place, next=did_you_mean(name, known))
     steps = [merged(step, (own.get("steps") or {}).get(step["name"], {})) for step in values["steps"]]
     return merged(values, {name: part for name, part in own.items() if name != "steps"}) | {"steps": steps}
 
@@ -153,7 +153,7 @@ def _check_names(document: Document, where: str) -> None:
     seen: dict[str, int] = {}
     for place, step in enumerate(document.steps):
         if step.name in seen:
-            raise BadTask(
+            raise BadDefinition(
                 f"{where}: steps[{place}].name is {step.name}, as is steps[{seen[step.name]}].name",
                 where=f"steps[{place}].name",
                 next="give one of them another name",

@@ -12,7 +12,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from holdfast.errors import BadInput, BadTask, InputRefused
+from holdfast.errors import BadDefinition, BadInput, InputRefused
 from holdfast.kernel import finite
 from holdfast.models import Json
 
@@ -31,7 +31,7 @@ class JsonSchema:
         self._flow = flow
         self._schema = dict(schema)
         if self._schema.get("$schema", DIALECT).rstrip("#") != DIALECT:
-            raise BadTask(
+            raise BadDefinition(
                 f"the context of flow {flow} is in another dialect than {DIALECT}",
                 where="context",
                 next="leave $schema out",
@@ -40,11 +40,11 @@ class JsonSchema:
             Draft202012Validator.check_schema(self._schema)
         except SchemaError as error:
             place = _path(error.absolute_path) or "it"
-            raise BadTask(
+            raise BadDefinition(
                 f"the context of flow {flow} is no JSON Schema: {place}: {error.message}", where="context"
             ) from None
         if self._schema.get("type") != "object":
-            raise BadTask(
+            raise BadDefinition(
                 f"the context of flow {flow} is an object, by the names of its fields",
                 where="context",
                 next="say type: object",
@@ -90,7 +90,7 @@ class JsonSchema:
             try:
                 resolver.lookup(reference)
             except Unresolvable:
-                raise BadTask(
+                raise BadDefinition(
                     f"the context of flow {self._flow} refers to {reference}, which is not in it",
                     where="context",
                     next="write it under $defs",
