@@ -20,7 +20,7 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 
-from holdfast import embedded
+from holdfast import embedded, log
 from holdfast.app import Holdfast
 from holdfast.embedded.owned import owned_server
 from holdfast.handlers.registry import Handler, Registry
@@ -118,12 +118,17 @@ def on_database(hf: Holdfast, dsn: str) -> Iterator[None]:
 
 
 def drain(
-    hf: Holdfast, *, queues: Sequence[str] | None = None, concurrency: int = 4, bypass_backoff: bool = False
+    hf: Holdfast,
+    *,
+    queues: Sequence[str] | None = None,
+    concurrency: int = 4,
+    bypass_backoff: bool = False,
+    log_level: log.Level | None = None,
 ) -> int:
     """Run what is due in the app's queues, here and now, until nothing is; tell how many outcomes were accepted.
 
     What is due later stays (a retry that waits, a snooze): advance the clock and drain again, or let retries wait for
-    nothing with `bypass_backoff`. Handlers run in threads of this process and on a loop of their own, as they do in any
+    nothing with `bypass_backoff`. It logs nothing of its own unless a `log_level` is given. Handlers run in threads of this process and on a loop of their own, as they do in any
     worker.
     """
     registry = hf.registry.changed(_without_waits) if bypass_backoff else hf.registry
@@ -139,7 +144,7 @@ def drain(
     )
     if not served:
         return 0
-    with ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
+    with log.only(log_level), ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
         apart.submit(_work, hf, registry, options).result()
     with hf.connection() as connection:
         row = connection.execute(SETTLED, [options.identity]).fetchone()
