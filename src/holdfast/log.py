@@ -23,6 +23,7 @@ Logger: TypeAlias = "FilteringBoundLogger"
 Format = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 STEP_FIELDS = ("step_id", "run_id", "kind", "attempt")
+HANDLER = "handler"  # the part that ctx.log writes as
 SILENT = logging.CRITICAL + 1
 
 
@@ -112,7 +113,9 @@ def is_on(logger: Logger, level: Level) -> bool:
 @contextmanager
 def only(level: Level | None) -> Iterator[None]:
     """Let our lines of a level through standard `logging` for a while, to stderr if nobody else takes them; or none."""
-    ours, before = logging.getLogger("holdfast"), logging.getLogger("holdfast").level
+    ours, handlers = logging.getLogger("holdfast"), logging.getLogger(f"holdfast.{HANDLER}")
+    before, handlers_before = ours.level, handlers.level
+    handlers.setLevel(ours.getEffectiveLevel())  # what a handler says by ctx.log is its own, and not ours to silence
     ours.setLevel(SILENT if level is None else _number(level))
     shown = logging.StreamHandler(sys.stderr) if level is not None and not ours.hasHandlers() else None
     if shown is not None:
@@ -121,6 +124,7 @@ def only(level: Level | None) -> Iterator[None]:
         yield
     finally:
         ours.setLevel(before)
+        handlers.setLevel(handlers_before)
         if shown is not None:
             ours.removeHandler(shown)
 

@@ -121,7 +121,7 @@ def _is_default(column: Column, values: Sequence[object]) -> bool:
         return False
     texts = [value.text if isinstance(value, Styled) else value for value in values]
     if column.default is SAME:
-        return len(texts) > 1 and len({str(text) for text in texts}) == 1
+        return len({str(text) for text in texts}) == 1
     defaults = column.default if isinstance(column.default, tuple) else (column.default,)
     return all(text in (None, "", *defaults) for text in texts)
 

@@ -86,6 +86,10 @@ def as_document(glance: Glance) -> dict[str, Any]:
 
 def line(glance: Glance) -> str:
     """Write how it stands in one line."""
+    return plain(f"{glance.what} {glance.id} {glance.name}: {_standing(glance)}")
+
+
+def _standing(glance: Glance) -> str:
     parts = [glance.state]
     if glance.total is not None:
         counts = {"failed": glance.failed, "cancelled": glance.cancelled, "live": glance.live}
@@ -93,7 +97,7 @@ def line(glance: Glance) -> str:
         parts += [f"{count} {word}" for word, count in counts.items() if count]
     else:
         parts += [f"attempt {glance.attempt}", *progress(glance.done, glance.done_of)]
-    return plain(f"{glance.what} {glance.id} {glance.name}: {', '.join(parts)}")
+    return ", ".join(parts)
 
 
 def progress(done: float | None, total: float | None) -> list[str]:
@@ -111,7 +115,8 @@ def bar(done: float, total: float) -> str:
 
 def view(glance: Glance, height: int) -> Text:
     """Draw how it stands: a line, a bar, and each step of a run as far as there is room."""
-    lines = [Text(line(glance), style=state_cell(glance).style)]
+    title = Text(plain(f"{glance.name}: {_standing(glance)}"), style=state_cell(glance).style)
+    lines = [title.append(f"  {glance.what} {glance.id}", style="dim")]
     share = (glance.succeeded, glance.total) if glance.total is not None else (glance.done, glance.done_of)
     if share[0] is not None and share[1]:
         lines.append(Text(f"{bar(share[0], share[1])} {share[0] / share[1]:.0%}", style="cyan"))

@@ -128,8 +128,8 @@ def drain(
     """Run what is due in the app's queues, here and now, until nothing is; tell how many outcomes were accepted.
 
     What is due later stays (a retry that waits, a snooze): advance the clock and drain again, or let retries wait for
-    nothing with `bypass_backoff`. It logs nothing of its own unless a `log_level` is given. Handlers run in threads of this process and on a loop of their own, as they do in any
-    worker.
+    nothing with `bypass_backoff`. Handlers run in threads of this process and on a loop of their own, as they do in any
+    worker. What a worker logs is left out unless you give a `log_level`.
     """
     registry = hf.registry.changed(_without_waits) if bypass_backoff else hf.registry
     served = queues or sorted({handler.queue for handler in hf.registry})

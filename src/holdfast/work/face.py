@@ -12,6 +12,6 @@ FACE = Face(
     api="holdfast.work.api:Tasks",
     handle="holdfast.work.handle:found",
     id_form="[0-9]{1,18}",
-    starter="holdfast.work:starter",
+    starter="holdfast.work.starter",
     requirements=("W-01 … W-64",),
 )

@@ -185,9 +185,7 @@ class Settler:
                 continue
             accepted.append((kind, row.event))
             if row.event != DONE:
-                if row.event == "failed" and isinstance(attempt.outcome, Retry):
-                    self._meters.exhausted.labels(kind).inc()
-                self._outcomes.other(attempt, row.event)
+                self._tell(attempt, row)
             if wants_endings:
                 endings.append(_ending(attempt, row))
         events = Counter(accepted)
@@ -201,6 +199,11 @@ class Settler:
             self._hooks.ended(endings, self._answers)
         if any(event in WAKING for _, event in events) or any(attempt.step.run_id is not None for attempt in ended):
             self._woken()  # the same step may be due at once, or one that waited for it
+
+    def _tell(self, attempt: Attempt, row: SettledStep) -> None:
+        if row.event == "failed" and isinstance(attempt.outcome, Retry):
+            self._meters.exhausted.labels(attempt.step.kind).inc()
+        self._outcomes.other(attempt, row.event)
 
     def _refused(self, attempt: Attempt) -> None:
         self._meters.refused.inc()

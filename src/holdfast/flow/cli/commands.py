@@ -36,9 +36,9 @@ RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="A run's UUID, or the number of one of its steps.", autocompletion=runs)
 ]
 FLOW_COLUMNS = (
-    Column("namespace", "default", rank=8, least=8),
-    Column("name", NEVER, rank=0),
+    Column("name"),
     Column("version", NEVER, rank=3),
+    Column("namespace", "default", rank=8, least=8),
     Column("steps", NEVER, rank=5),
     Column("runs", NEVER, rank=2),
     Column("open", 0, rank=2),
@@ -78,7 +78,7 @@ def list_(
         data_json({"flows": [asdict(each) for each in found], "counted": run_list.COUNTED})
         return
     rows = [
-        (d.namespace, d.name, d.version, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description, d.tenant)
+        (d.name, d.version, d.namespace, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description, d.tenant)
         for d in found
     ]
     data_table(FLOW_COLUMNS, rows, now=now, wide=wide)
