@@ -33,7 +33,12 @@ def test_definitions_are_listed_with_what_is_open_and_failed(cli, found, db):
     told = [(f["namespace"], f["version"], f["steps"], f["tasks"], f["open"], f["failed"]) for f in flows]
     assert told == [("default", "0.1.0", 4, 2, 1, 1), ("shop", "2.0.0", 4, 0, 0, 0)]
     assert flows[1]["description"] == "for the shop"
-    assert cli("flow", "list", "--namespace", "shop").stdout.splitlines()[1].split("\t")[:4] == ["order", "2.0.0", "shop", "4"]
+    assert cli("flow", "list", "--namespace", "shop").stdout.splitlines()[1].split("\t")[:4] == [
+        "order",
+        "2.0.0",
+        "shop",
+        "4",
+    ]
     assert found("flow", "list", "--name", "nobody")["flows"] == []
 
 

@@ -34,7 +34,11 @@ def test_cancel_moves_each_and_journals_the_reason(cli, db):
 
     done = cli("runs", "cancel", str(first), str(second), "--reason", "ordered twice")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"id\tstate\n{first}\tcancelled\n{second}\tcancelled\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"id\tstate\n{first}\tcancelled\n{second}\tcancelled\n",
+        "",
+    )
     entry = journal(db, step=second)[-1]
     assert (entry.event, entry.actor_kind, entry.reason) == ("cancelled", "user", "ordered twice")
 
