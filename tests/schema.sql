@@ -331,7 +331,7 @@ begin
   end if;
   if step.finished_at is not null and step.state <> 'error' then
     perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
-                            'flow.retry_from does a step of a finished task again, in a new task');
+                            'flow.retry_from does a step of a finished task again, in a new task', step.id::text);
   end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse(
@@ -497,11 +497,11 @@ begin
      for update of r;
   if task.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
-                            'flow.steps lists them');
+                            'flow.steps lists them', finished_task_of.step_id::text);
   end if;
   if task.finished_at is null then
     perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
-                            'try a failed step of it again with holdfast.retry, or cancel the task first');
+                            'retry its failed step with holdfast.retry, or cancel the task first', task.id::text);
   end if;
   return task;
 end
@@ -866,7 +866,7 @@ begin
   if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
     tenants := null;
   end if;
-  if narrowed <> '' then  -- '' is what a transaction that had it leaves behind
+  if narrowed <> '' then  -- '' is left behind by a transaction that set it
     return holdfast.narrow_to_setting(tenants, narrowed);
   end if;
   return tenants;
@@ -958,7 +958,7 @@ begin
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before,
                                             safe_transition_to.state),
                             'a person makes a step or a task pending, resolved_manually or cancelled; '
-                            'workers do the rest');
+                            'workers do the rest', subject);
   end if;
   perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
@@ -1068,7 +1068,8 @@ begin
   end if;
   if state is null then
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
-                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them');
+                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them',
+                            state_to_change.id);
   end if;
   return state;
 end
@@ -1214,7 +1215,7 @@ begin
      and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
-                            'flow.steps lists them');
+                            'flow.steps lists them', step_to_change.step_id::text);
   end if;
   return step;
 end
@@ -1387,12 +1388,13 @@ begin
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
-    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing',
+                            'result');
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
-                            'a step is a number, a run a UUID');
+                            'a step is a number, a run a UUID', act_on.id);
   end if;
   perform holdfast.set_actor();
   return answer;
@@ -1424,12 +1426,13 @@ begin
                                      where m.machine = run.machine and m.from_state = run.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')
                                        and (m.event <> 'reopened' or run.failed > 0)),
-               format('%s is final for a %s', run.state, run.machine)));
+               format('%s is final for a %s', run.state, run.machine)),
+      run.id::text);
   end if;
   if act_on_run.event = 'reopened' and run.failed = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
-      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run', run.id::text);
   end if;
   if act_on_run.event in ('cancelled', 'reopened') then
     update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;
@@ -1459,7 +1462,8 @@ begin
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')),
-               format('%s is final for a %s', step.state, step.machine)));
+               format('%s is final for a %s', step.state, step.machine)),
+      step.id::text);
   end if;
   if step.run_id is not null and act_on_step.event in ('reopened', 'resolved') then
     perform holdfast.reopen_run(step.run_id, clock);
@@ -1535,7 +1539,7 @@ begin
     select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name)
       from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
-  -- A parent that is being settled comes to its end first: it would not see the edge.
+  -- Wait for parents that are being settled: that settle would not see the new edge.
   perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
@@ -1604,7 +1608,7 @@ begin
                           and s.finished_at is null then admit_children.clock end
       from (select e.next_id, count(*)::int as done
               from unnest(admit_children.parents) p (id)
-             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
+             cross join lateral (  -- offset 0: one lookup per parent, whatever the statistics say
                select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
              group by e.next_id
              order by e.next_id) c
@@ -1614,7 +1618,7 @@ begin
     into freed_ids, run_ids, queues, machines
     from freed f
    where f.due_at is not null;
-  -- A machine may have a state of its own for what is not let in yet; most do not.
+  -- A machine may have a state for steps that are not admitted yet; most do not.
   if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
     update holdfast.steps s
        set state = m.to_state, last_event = 'queued'
@@ -1695,7 +1699,7 @@ begin
     when backoff.failure <= cardinality(law.waits) then
       extract(epoch from law.waits[backoff.failure])  -- guard: waits
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
-    -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
+    -- The exponent is capped: beyond it every growth above 1 exceeds any cap, and numeric would compute for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
   seconds := least(seconds, extract(epoch from least(law.longest, interval '100 years')));
   if law.jitter > 0 and law.jitter_in_seconds and seconds = trunc(seconds) and seconds >= 1 then
@@ -1820,9 +1824,9 @@ CREATE FUNCTION holdfast.check_about(about jsonb) RETURNS void
     AS $$
 begin
   if jsonb_typeof(check_about.about) <> 'object' then
-    perform holdfast.refuse('RN005', 'what a worker says of itself is an object', '{"state": "polling", "host": "a"}');
+    perform holdfast.refuse('RN005', 'about must be an object', '{"state": "polling", "host": "a"}');
   end if;
-  perform holdfast.check_size('what a worker says of itself', check_about.about);
+  perform holdfast.check_size('about', check_about.about);
 end
 $$;
 
@@ -1837,8 +1841,8 @@ CREATE FUNCTION holdfast.check_all_tenants(what text) RETURNS void
     AS $$
 begin
   if holdfast.allowed_tenants() is not null then
-    perform holdfast.refuse('RN009', format('%s needs a login for all tenants, and %s has some', check_all_tenants.what,
-                                            session_user),
+    perform holdfast.refuse('RN009', format('%s requires a login for all tenants, but %s is limited to some',
+                                            check_all_tenants.what, session_user),
                             'an owner of the database can add tenant * to holdfast.role_tenants; the setting '
                             'holdfast.tenants narrows a transaction');
   end if;
@@ -1873,7 +1877,7 @@ begin
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id,
                       check_by_hand.to_state),
-      'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
+      'set lease_id, lease_owner and lease_until if it is held, finished_at if it is over, otherwise neither');
   end if;
 end
 $$;
@@ -1892,18 +1896,16 @@ begin
     perform holdfast.check_name('worker', coalesce(check_claim.worker, ''));
   end if;
   if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
-    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch),
-                            'take 1 to 10000; 500 is fast', 'batch');
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', check_claim.batch),
+                            '500 is fast', 'batch');
   end if;
   if check_claim.lease <= '0' then
-    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease),
-                            'take a second or more', 'lease');
+    perform holdfast.refuse('RN005', format('lease must be longer than 0, got %s', check_claim.lease),
+                            'use a second or more', 'lease');
   end if;
   if check_claim.lease > '365 days' then
-    perform holdfast.refuse('RN005',
-                            format('with a lease of %s the steps of a dead worker would wait as long',
-                                   check_claim.lease),
-                            'take minutes, and renew it', 'lease');
+    perform holdfast.refuse('RN005', format('lease must be at most 365 days, got %s', check_claim.lease),
+                            'use minutes and renew it: steps of a dead worker wait until its lease ends', 'lease');
   end if;
 end
 $$;
@@ -1920,7 +1922,7 @@ CREATE FUNCTION holdfast.check_due(due_at timestamp with time zone) RETURNS void
 begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
-                            'leave it out for now', 'due_at');
+                            'leave it out to make the step due now', 'due_at');
   end if;
 end
 $$;
@@ -1937,9 +1939,9 @@ CREATE FUNCTION holdfast.check_name(what text, name text, longest integer DEFAUL
 begin
   if not holdfast.is_name(check_name.name, check_name.longest) then
     perform holdfast.refuse(
-      'RN005', format('%s must have 1 to %s characters and no control characters, got %s of them: %s', check_name.what,
-                      check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
-      'take a shorter name, or a digest of it', check_name.what);
+      'RN005', format('%s must have 1 to %s characters and no control characters, got %s characters: %s',
+                      check_name.what, check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
+      'use a shorter name, or a digest of it', check_name.what);
   end if;
 end
 $$;
@@ -2012,7 +2014,7 @@ begin
     select r.id into found_at from (select x.id from reached x intersect select unnest(turn.ends)) r limit 1;
     if found_at is not null then
       perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
-                              'take one of the edges between them away');
+                              'remove one of the edges between them');
     end if;
   end loop;
   return null;
@@ -2045,7 +2047,7 @@ begin
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
-      'a new step is in an initial state of its machine, with no lease, no attempt and no end');
+      'insert it in an initial state of its machine, without lease, attempt or end');
   end if;
   if seen.is_told then
     perform holdfast.call_moved(
@@ -2098,7 +2100,7 @@ declare
   odd jsonb;
 begin
   if jsonb_typeof(check_outcomes.outcomes) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'outcomes are an array of objects',
+    perform holdfast.refuse('RN005', 'outcomes must be an array of objects',
                             '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
   end if;
   select o into odd
@@ -2108,7 +2110,7 @@ begin
       or coalesce(o ->> 'outcome', '') not in ('done', 'retry', 'fail', 'snooze', 'continue', 'release')
    limit 1;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('not an outcome: %s', left(odd::text, 200)),
+    perform holdfast.refuse('RN005', format('invalid outcome: %s', left(odd::text, 200)),
                             'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
                             'release');
   end if;
@@ -2128,7 +2130,7 @@ begin
   perform holdfast.check_name('parked_for', coalesce(check_parking.parked_for, ''));
   if holdfast.is_kernels_parking(check_parking.parked_for) then
     perform holdfast.refuse(
-      'RN005', format('parked_for must not be %s: the kernel parks steps for it', check_parking.parked_for),
+      'RN005', format('parked_for must not be %s, which the kernel reserves', check_parking.parked_for),
       'name what the step waits for, such as approval');
   end if;
 end
@@ -2148,13 +2150,13 @@ declare
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'a plan is an array of steps',
+    perform holdfast.refuse('RN005', 'steps must be an array of objects',
                             '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]', 'steps');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p
     where holdfast.is_name(p ->> 'kind') is not true or (p ->> 'priority')::int not between 0 and 9
-       -- the odd ones alone: a call for each step would cost as much as the rest
+       -- only invalid steps: a call per step would cost as much as the rest
        or pg_column_size(p -> 'input') > 1048576;
   select min(p ->> 'name') filter (where not holdfast.is_name(p ->> 'name', 400)) as name,
          min(p ->> 'queue') filter (where not holdfast.is_name(p ->> 'queue')) as queue,
@@ -2173,13 +2175,13 @@ begin
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
   select coalesce(odd, min(p ->> 'name')) into odd
     from jsonb_array_elements(check_plan.steps) p
-   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
-     -- One by one and by name, here and below: a join may read the whole run.
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- read once: a new run has none
+     -- A lookup per name, here and below: a join may read the whole run.
      and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id
           and r.name = p ->> 'name') is not null;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd),
-                            'a name stands once in a run');
+    perform holdfast.refuse('RN005', format('the run would have two steps named %s', odd),
+                            'give each step of a run its own name');
   end if;
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
     where p -> 'after' ? (p ->> 'name') limit 1;
@@ -2279,9 +2281,9 @@ CREATE FUNCTION holdfast.check_size(what text, value jsonb) RETURNS void
     AS $$
 begin
   if pg_column_size(check_size.value) > 1048576 then
-    perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what,
+    perform holdfast.refuse('RN011', format('%s must have at most 1048576 bytes, got %s', check_size.what,
                                             pg_column_size(check_size.value)),
-                            'keep it elsewhere and pass where it is', check_size.what);
+                            'store it elsewhere and pass its address', check_size.what);
   end if;
 end
 $$;
@@ -2306,8 +2308,8 @@ begin
     into seen
     from pg_temp.staged_steps g;
   if seen.largest > 1048576 then
-    perform holdfast.refuse('RN011', format('an input has %s bytes; 1048576 is the limit', seen.largest),
-                            'keep it elsewhere and pass where it is');
+    perform holdfast.refuse('RN011', format('an input must have at most 1048576 bytes, got %s', seen.largest),
+                            'store it elsewhere and pass its address');
   end if;
   if seen.highest > 9 or seen.lowest < 0 then
     perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s',
@@ -2329,8 +2331,8 @@ begin
   select min(e.next_id) into stray
     from pg_temp.staged_edges e left join pg_temp.staged_steps g on g.id = e.next_id where g.id is null;
   if stray is not null then
-    perform holdfast.refuse('RN005', format('step %s is not staged and cannot be made to wait', stray),
-                            'an edge leads to a staged step');
+    perform holdfast.refuse('RN005', format('an edge leads to step %s, which is not staged', stray),
+                            'stage the step that waits');
   end if;
 end
 $$;
@@ -2351,7 +2353,7 @@ begin
     from pg_class c
    where c.relnamespace = pg_my_temp_schema() and c.relname in ('staged_steps', 'staged_edges')
      and (c.relname = 'staged_edges' or exists (
-           -- else made by an older release
+           -- missing in a table that an older release made
            select from pg_attribute a where a.attrelid = c.oid and a.attname = 'own_id'))
      and c.relkind = 'r' and c.relowner = (select r.oid from pg_roles r where r.rolname = current_user);
   if ours <> 2 then
@@ -2438,7 +2440,7 @@ declare
   rest int;
 begin
   if serves = '{}' then
-    return;  -- no tenant of those that the login may act for
+    return;  -- the login may act for none of these tenants
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.set_actor('worker', claim_steps.worker);
@@ -2683,7 +2685,7 @@ begin
    order by t.tenant
   on conflict on constraint kinds_pkey do update
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
-    -- Each worker defines it at its start; only what is new is written.
+    -- Each worker defines its kinds when it starts; only changes are written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct
       from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then
@@ -2707,19 +2709,20 @@ declare
 begin
   perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
   if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
-    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy),
-                            'take a name of your own', 'policy');
+    perform holdfast.refuse('RN005', format('policy %s is a preset and cannot be changed', define_policy.policy),
+                            'use a name of your own', 'policy');
   end if;
-  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
-    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth),
-                            'take 1000 or less', 'growth');
+  if define_policy.growth > 1000 then  -- its powers could overflow and fail a settle
+    perform holdfast.refuse('RN005', format('growth of policy %s must be at most 1000, got %s',
+                                            define_policy.policy, define_policy.growth),
+                            'use 2 to double each wait', 'growth');
   end if;
   select min(p.policy) into taken
     from unnest(tenants) t (tenant)
     join holdfast.policies p on p.policy = holdfast.policy_name(define_policy.policy, t.tenant)
                             and p.tenant <> t.tenant;
   if taken is not null then
-    perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'take another name');
+    perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'use another name');
   end if;
   insert into holdfast.policies as p
     (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds,
@@ -2736,10 +2739,10 @@ begin
       growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after, retryable = excluded.retryable
-    where p is distinct from excluded;  -- each worker defines it at its start; only what is new is written
+    where p is distinct from excluded;  -- each worker defines its policies when it starts; only changes are written
 exception when check_violation then
-  perform holdfast.refuse('RN005', format('policy %s makes no sense: %s', define_policy.policy, sqlerrm),
-                          'tries from 1, waits not negative, jitter from 0 to 1, law exponential or power');
+  perform holdfast.refuse('RN005', format('policy %s is invalid: %s', define_policy.policy, sqlerrm),
+                          'use tries from 1, waits from 0, jitter from 0 to 1, law exponential or power');
 end
 $$;
 
@@ -2772,7 +2775,7 @@ begin
   perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
     perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker),
-                            'name one; `default` is there', 'queues');
+                            'name at least one, such as default', 'queues');
   end if;
   if serves = '{}' then
     perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
@@ -2908,7 +2911,7 @@ begin
       from holdfast.machines m
       join pg_catalog.pg_namespace n on n.nspname = holdfast.face_name(split_part(m.machine, '.', 1))
       join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = 'violations' and p.pronargs = 0
-     where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- ours, and nobody else's
+     where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- only our own
      order by 1
   loop
     return query execute format('select v.invariant, v.subject, v.detail from %I.violations() v', face);
@@ -2957,8 +2960,8 @@ declare
 begin
   select k.* into strict used from holdfast.keys k where k.tenant = id_of_key.tenant and k.key = id_of_key.key;
   if used.input_hash <> id_of_key.hash then  -- guard: input
-    perform holdfast.refuse('RN003', format('key %s was used before, with another input', id_of_key.key),
-                            format('it started %s; take another key for another input', used.id), 'key');
+    perform holdfast.refuse('RN003', format('key %s was already used with another input', id_of_key.key),
+                            format('it started %s; use another key for another input', used.id), 'key');
   end if;
   return used.id;
 end
@@ -2979,7 +2982,7 @@ declare
      where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial);
 begin
   if state is null then
-    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine,
+    perform holdfast.refuse('RN005', format('there is no machine %s for a %s', initial_state.machine,
                                             initial_state.subject),
                             'holdfast.machines lists them; a face brings its own', 'machine');
   end if;
@@ -3172,7 +3175,7 @@ begin
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
                                 step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
-         -- Null-safe: what is not found is not equal.
+         -- Null-safe: a move that is not found is not equal.
          case when announced is null or (
                 m.to_state = n.state  -- guard: move
                 and announced = any (m.actors)  -- guard: actor
@@ -3182,7 +3185,7 @@ begin
          case announced when 'worker' then coalesce(o.lease_owner, actor)
                         else coalesce(nullif(actor, ''), session_user) end,
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
-         -- Each failed attempt has its error, also one that failed as the attempt before it did.
+         -- Each failed attempt has its error, also if it is equal to the previous one.
          case when n.error is distinct from o.error
                 or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end,
          login
@@ -3349,7 +3352,8 @@ declare
   allowed constant text[] := holdfast.allowed_tenants();
 begin
   if cardinality(lost_leases.step_ids) is distinct from cardinality(lost_leases.lease_ids) then
-    perform holdfast.refuse('RN005', 'each lease goes with its step', 'pass as many step_ids as lease_ids');
+    perform holdfast.refuse('RN005', 'step_ids and lease_ids must have the same length',
+                            'pass one step_id per lease_id');
   end if;
   return query
   select u.lease_id, s.state
@@ -3375,12 +3379,12 @@ declare
   child text;
   made int := 0;
 begin
-  -- One at a time; who comes second finds them made.
+  -- One session at a time: the second finds the partitions made.
   perform pg_advisory_xact_lock(hashtextextended('holdfast.make_partitions', 0));
   foreach parent in array array['journal', 'notes'] loop
     for month in select generate_series(first, first + make_interval(months => make_partitions.ahead), '1 month') loop
       child := format('%s_%s', parent, to_char(month, 'YYYYMM'));
-      -- Not to_regclass: it may answer from before the wait for the lock, out of the session's cache.
+      -- Not to_regclass: its cached answer may be older than the lock.
       continue when exists (select from pg_tables t where t.schemaname = 'holdfast' and t.tablename = child);
       execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)',
                      child, parent);
@@ -3436,7 +3440,7 @@ begin
   perform holdfast.check_name('queue', mark_asleep.queue);
   update holdfast.workers w
      set is_asleep = true, seen_at = clock,
-         state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours
+         state = case when w.state is not null then 'idle' end  -- a worker without a state does not report states
    where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue
      and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
   for level in 0 .. 9 loop
@@ -3487,7 +3491,7 @@ declare
 begin
   perform holdfast.check_name('worker', measured_upkeep.worker);
   perform holdfast.check_about(measured_upkeep.about);
-  -- First: what follows wants to be journaled.
+  -- First: the moves below need a partition to be journaled in.
   measured_upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days'
                                      then holdfast.make_partitions() else 0 end;
   select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into measured_upkeep.rescued, given_up
@@ -3500,7 +3504,7 @@ begin
     measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
     perform holdfast.set_actor();
   end loop;
-  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
+  -- Last and without waiting: a claim of the same worker locks its row first, then waits for runs locked here.
   update holdfast.workers w
      set seen_at = holdfast.clock(), state = coalesce(measured_upkeep.about ->> 'state', w.state),
          about = coalesce(measured_upkeep.about, w.about)
@@ -3765,13 +3769,13 @@ declare
   written bigint;
 begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level),
-                            'take debug, info, warn or error', 'level');
+    perform holdfast.refuse('RN005', format('level must be debug, info, warn or error, got %s', note.level),
+                            'use info for progress', 'level');
   end if;
   perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
-  -- Locked: a rescue that runs at the same time stands before this note or after it.
+  -- Locked, so that a rescue at the same time comes before or after this note.
   select s.* into step from holdfast.steps s
    where s.id = note.step_id
      and s.lease_id = note.lease_id  -- guard: lease
@@ -3900,7 +3904,7 @@ begin
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
   select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside',
+         format('machine %s has no move %s from state %s: the step is parked',
                 a.machine, park_unmovable_due.event, a.state),
          jsonb_build_object('machine', a.machine, 'state', a.state, 'event', park_unmovable_due.event)
     from aside a;
@@ -3919,14 +3923,14 @@ CREATE FUNCTION holdfast.park_unmovable_held(moves holdfast.step_move[], clock t
 begin
   with aside as (
     update holdfast.steps s
-       set lease_until = park_unmovable_held.clock + interval '100 years',  -- not infinity: Python has no such time
+       set lease_until = park_unmovable_held.clock + interval '100 years',  -- not infinity: Python cannot represent it
            parked_for = 'move'
       from unnest(park_unmovable_held.moves) m
      where s.id = m.step_id and s.lease_id = m.lease_id
     returning s.*, m.event as missing)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
   select park_unmovable_held.clock, a.tenant, a.id, a.run_id, a.attempt, a.lease_id, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside', a.machine, a.missing, a.state),
+         format('machine %s has no move %s from state %s: the step is parked', a.machine, a.missing, a.state),
          jsonb_build_object('machine', a.machine, 'state', a.state, 'event', a.missing)
     from aside a;
 end
@@ -3949,7 +3953,7 @@ begin
    where s.id = any (array(
            select c.id from holdfast.steps c
             where c.id = any (park_unserved.candidates)
-              -- not `due_at is not null`: the index of due steps would answer it
+              -- not `due_at is not null`: the planner would use the index of due steps
               and c.due_at + interval '0' is not null
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue
@@ -3998,7 +4002,8 @@ begin
          pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
   if not found then
-    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue), 'a queue is made on first use');
+    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue),
+                            'a queue is made on first use', pause_queue.queue);
   end if;
   insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
   values (clock, pause_queue.queue, 'paused', coalesce(pause_queue.actor, session_user),
@@ -4036,7 +4041,7 @@ begin
       select d.id
         from holdfast.steps d
        where d.id = any (seen)
-         and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
+         and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the planner would use the index of due steps
          and holdfast.matches_any(pick_served.kinds, d.kind)
          and holdfast.matches_any(pick_served.tenants, d.tenant)
          and holdfast.matches(pick_served.machine, d.machine)
@@ -4069,7 +4074,7 @@ declare
   pick holdfast.pick;
 begin
   loop
-    -- No aggregate is distinct: that would sort the rows, and the last of them is where the next claim goes on.
+    -- No distinct aggregate: it would sort the rows, and the next claim continues after the last of them.
     select coalesce(array_agg(p.id) filter (where p.is_served), '{}'), array_agg(p.id) filter (where not p.is_served),
            coalesce(array_agg(p.run_id) filter (where p.is_served and p.run_id is not null), '{}'),
            count(*), max(p.due_at), (array_agg(p.id))[count(*)]
@@ -4245,7 +4250,7 @@ begin
     set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after
-    where o is distinct from excluded;  -- what it was made like has changed since
+    where o is distinct from excluded;  -- the original has changed since
   return named;
 end
 $_$;
@@ -4304,7 +4309,7 @@ begin
     from holdfast.steps s
    where s.id = any (pick.ids) and s.run_id = any (ended);
   perform from holdfast.move_steps(moves);
-  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
+  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- if they cannot be cancelled
   return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
 end
 $$;
@@ -4377,7 +4382,7 @@ CREATE FUNCTION holdfast.refuse_change() RETURNS trigger
     AS $$
 begin
   perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
-                          'old rows leave by retention, which drops whole partitions');
+                          'only retention removes old rows, by dropping whole partitions');
   return null;
 end
 $$;
@@ -4418,7 +4423,8 @@ CREATE FUNCTION holdfast.refuse_renumbering() RETURNS trigger
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  perform holdfast.refuse('RN001', format('%s keep the ids they have', tg_table_name), 'start another instead');
+  perform holdfast.refuse('RN001', format('the ids of %s cannot be changed', tg_table_name),
+                          'start another step or run instead');
   return null;
 end
 $$;
@@ -4435,7 +4441,7 @@ CREATE FUNCTION holdfast.refuse_worker(worker text) RETURNS void
 begin
   perform holdfast.refuse('RN009', format('worker %s serves tenants that %s may not act for',
                                           refuse_worker.worker, session_user),
-                          'give the worker another name');
+                          'use another name for the worker');
 end
 $$;
 
@@ -4575,7 +4581,7 @@ begin
   select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
     perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', run.id, run.state),
-                            format('%s is final for a %s', run.state, run.machine));
+                            format('%s is final for a %s', run.state, run.machine), run.id::text);
   end if;
 end
 $$;
@@ -4612,7 +4618,7 @@ begin
     return query
     select e.* from holdfast.expire_steps(
       array(select s.id from holdfast.steps s
-             -- it may be renewed by now
+             -- it may have been renewed by now
              where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock
                for update skip locked),
       clock) e
@@ -4641,7 +4647,7 @@ begin
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
   insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)
   select session_user, min(u.id), max(u.id), holdfast.clock()
-    -- others may take ids in between
+    -- one row per gapless range: other sessions take ids in between
     from (select i.id, i.id - i.no as before from unnest(ids) with ordinality i (id, no)) u
    group by u.before;
   return query select unnest(ids);
@@ -4681,7 +4687,7 @@ begin
   select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
   if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue),
-                            'a queue is made on first use');
+                            'a queue is made on first use', resume_queue.queue);
   end if;
   if was_paused then
     update holdfast.queues q
@@ -4787,11 +4793,11 @@ declare
   retry_at timestamptz;
 begin
   if set_retry_budget.backoff is not null and not waits_again then
-    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
-                            'a backoff is set on a step that failed and will be retried');
+    perform holdfast.refuse('RN010', format('step %s is %s and does not wait for a retry', step.id, step.state),
+                            'set a backoff only on a step that failed and will be retried');
   end if;
   if waits_again and step.finished_at is not null and step.run_id is not null then
-    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.set_actor('user', session_user::text, format('step %s is retried', step.id));
     perform holdfast.reopen_run(step.run_id, clock);
     perform holdfast.set_actor();
   end if;
@@ -4801,7 +4807,7 @@ begin
                          step.failed_at + holdfast.backoff(law.policy, step.failures));
     perform holdfast.check_due(retry_at);
   end if;
-  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
+  update holdfast.steps s  -- without an actor: the run is recounted, and closed if it has no live step
      set policy = case when (all_tries, is_retryable) is distinct from (law.tries, law.retryable)
                        then holdfast.policy_with_tries(law.policy, all_tries, is_retryable) else s.policy end,
          finished_at = case when not rests then s.finished_at
@@ -4904,7 +4910,7 @@ begin
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
    where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
-     -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
+     -- The compare in compare-and-swap: with `cursor_was` (null: no cursor yet) the cursor moves only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was'
           or s.cursor is not distinct from o.cursor_was  -- guard: cursor
          );
@@ -4958,7 +4964,7 @@ CREATE FUNCTION holdfast.stage_steps() RETURNS void
     AS $$
 begin
   create temporary table if not exists staged_steps (
-    id bigint,  -- one that the login reserved; else the step takes own_id
+    id bigint,  -- one that the login reserved; if null, the step gets own_id
     kind text not null,
     input jsonb not null default '{}',
     name text,
@@ -4971,9 +4977,9 @@ begin
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
   perform holdfast.check_staging();
-  -- uncompressed, so that its size can be told
+  -- uncompressed, so that pg_column_size gives the size of the JSON
   alter table pg_temp.staged_steps alter column input set storage external;
-  -- Not of own_id: by whom an id was chosen is told by the column that it is in.
+  -- Not on own_id: the column tells who chose an id.
   execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) '
                  'on pg_temp.staged_steps to %I', session_user);
   execute format('grant insert on pg_temp.staged_edges to %I', session_user);
@@ -5057,7 +5063,7 @@ CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column  -- on conflict names its columns bare
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
 declare
   clock constant timestamptz := holdfast.clock();
   due timestamptz := coalesce(start_step.due_at, clock);
@@ -5066,7 +5072,7 @@ declare
   own_policy text;
   into_queue text;
   hash bytea;
-  own_id bigint;  -- given out with the key
+  own_id bigint;  -- allocated with the key
   step_id bigint;
   step_machine text;
 begin
@@ -5085,7 +5091,7 @@ begin
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
            then start_step.tenant else '*' end;
   into_queue := coalesce(start_step.queue, kind_queue, 'default');
-  if start_step.machine is distinct from 'work.task' then  -- a task begins due: not to be looked up each time
+  if start_step.machine is distinct from 'work.task' then  -- a task begins due: spare the lookup
     due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
              where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
   end if;
@@ -5118,7 +5124,7 @@ begin
   end if;
   if not exists (select from holdfast.queues q
                   where q.queue = into_queue and q.top_priority >= start_step.priority) then
-    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
+    perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
     perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
   end if;
   loop
@@ -5133,11 +5139,11 @@ begin
     exit when found;
     select s.id, s.machine into step_id, step_machine from holdfast.steps s
      where s.tenant = start_step.tenant and s.unique_key = start_step.unique_key and s.finished_at is null;
-    continue when not found;  -- it ended in between: try again
+    continue when not found;  -- it ended in between: insert again
     if step_machine <> start_step.machine then
       perform holdfast.refuse(
         'RN003', format('unique_key %s is in use by step %s of %s', start_step.unique_key, step_id, step_machine),
-        format('take another unique_key for a step of %s', start_step.machine));
+        format('use another unique_key for a step of %s', start_step.machine));
     end if;
     update holdfast.keys k set id = step_id::text where k.tenant = start_step.tenant and k.key = start_step.key;
     return step_id;
@@ -5150,7 +5156,7 @@ begin
            case when start_step.actor <> session_user then session_user end
       from holdfast.steps s where s.id = step_id;
   end if;
-  -- Asked here too: most often nobody sleeps, and the call is a tenth of a start.
+  -- Checked here too: usually no worker sleeps, and the call is a tenth of a start.
   if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
     perform holdfast.wake(array[into_queue]);
   end if;
@@ -5253,7 +5259,7 @@ CREATE FUNCTION holdfast.succeed_steps(step_ids bigint[], lease_ids bigint[], re
 #variable_conflict use_column
 begin
   return query
-  with moves as materialized (  -- a few rows, read once: by index for each step they were a tenth of its settle
+  with moves as materialized (  -- a few rows, read once: lookups per step took a tenth of a settle
     select m.machine, m.from_state, m.to_state from holdfast.machine_moves m where m.event = 'succeeded')
   update holdfast.steps s
      set state = m.to_state, last_event = 'succeeded', result = o.result, error = null,
@@ -5291,7 +5297,7 @@ begin
   perform holdfast.check_staging();
   perform holdfast.check_tenant(take_staged.tenant);
   perform holdfast.check_staged();
-  -- A parent that is being settled comes to its end first: it would not see the edge. Before the run, as everywhere.
+  -- Wait for parents that are being settled: that settle would not see the new edge. Steps are locked before runs.
   perform from holdfast.steps s
     where s.id = any (array(select e.step_id from pg_temp.staged_edges e)) order by s.id for share;
   if take_staged.run_id is not null then
@@ -5400,7 +5406,7 @@ declare
   tenants constant text[] := coalesce(holdfast.allowed_tenants(), '{*}');
 begin
   if tenants = '{}' then
-    perform holdfast.refuse('RN009', format('%s may act for no tenant and so cannot define %s',
+    perform holdfast.refuse('RN009', format('%s may not act for any tenant and cannot define %s',
                                             session_user, tenants_to_define.what),
                             'an owner of the database can add a tenant to holdfast.role_tenants');
   end if;
@@ -5542,7 +5548,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-  select holdfast.check_all_tenants('violations');  -- it names everybody's rows
+  select holdfast.check_all_tenants('violations');  -- it names rows of all tenants
   with known as (
     select s.*, t.phase, t.outcome
       from holdfast.steps s left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state),
@@ -5565,7 +5571,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
    where s.finished_at is null and s.waits = 0 and s.due_at is null and s.lease_id is null and s.parked_due_at is null
      and s.phase in ('open', 'open_or_over')
   union all
-  select 'machine_has_the_move', 'step ' || s.id, format('set aside: %s lacks a move from %s', s.machine, s.state)
+  select 'machine_has_the_move', 'step ' || s.id, format('parked: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
   union all
   select 'priority_is_looked_at', 'step ' || s.id,
@@ -5646,7 +5652,7 @@ CREATE FUNCTION holdfast.wake(queues text[]) RETURNS void
 declare
   clock constant timestamptz := holdfast.clock();
 begin
-  perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
+  perform pg_notify('holdfast', s.queue)  -- a transaction sends equal notifications once
      from holdfast.workers s
     where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
 end

@@ -87,7 +87,7 @@ def test_a_task_that_is_complete_cannot_be_tried_again(hf: Holdfast, told: Told)
 
 
 def make_retry(hf: Holdfast, thing: str) -> None:
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         make(connection, calls.retry(thing))
 
 

@@ -26,7 +26,7 @@ def test_a_config_is_given_without_a_question_to_the_database(hf: Holdfast) -> N
     drain(hf)
 
     assert run.result(1) == {"alone": 3, "beside": [3, 7, 3], "other": "field"}
-    (handler,) = hf.registry.versions("config.alone")
+    (handler,) = hf._engine.registry.versions("config.alone")
     assert (handler.wants, handler.constants) == ((), '{"config": {"rate": 3}}')
 
 

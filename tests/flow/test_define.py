@@ -61,7 +61,7 @@ def test_the_database_refuses_a_cycle_too(hf: Holdfast, db: DB) -> None:
     plan = Json('[{"name": "a", "kind": "k", "after": ["b"]}, {"name": "b", "kind": "k", "after": ["a"]}]')
 
     with pytest.raises(Exception, match=r"each other|cycle"):
-        hf.make(calls.initialize_task("order", plan, Json("{}")))
+        hf._engine.make(calls.initialize_task("order", plan, Json("{}")))
     assert value(db, "select count(*) from holdfast.runs") == value(db, "select count(*) from holdfast.steps") == 0
 
 
@@ -119,7 +119,7 @@ def test_a_step_that_cannot_work_is_refused_and_nothing_of_it_is_kept(case: str)
     with pytest.raises(BadDefinition, match=said):
         define(order)
 
-    assert [kind for kind in hf.registry.kinds() if kind.startswith("order")] == ["order.first"]
+    assert [kind for kind in hf._engine.registry.kinds() if kind.startswith("order")] == ["order.first"]
     assert list(order.nodes) == ["first"]
     assert [step["name"] for step in order.plan] == ["first"]
 
@@ -175,9 +175,9 @@ def test_a_flow_without_steps_is_refused_at_its_start_by_a_worker_and_as_a_part_
     with pytest.raises(BadDefinition, match=said):
         worker_of(hf)
     with pytest.raises(BadInput, match=said):
-        hf.make(calls.initialize_task("empty", Json("[]"), Json("{}")))
+        hf._engine.make(calls.initialize_task("empty", Json("[]"), Json("{}")))
     with pytest.raises(BadInput, match=said):
-        hf.make(calls.define_flow("empty", [], namespace="default", version="1"))
+        hf._engine.make(calls.define_flow("empty", [], namespace="default", version="1"))
     assert value(db, "select count(*) from holdfast.runs") == 0
     assert value(db, "select count(*) from flow.definitions") == 0
 
@@ -188,4 +188,4 @@ def test_a_step_that_comes_after_the_first_use_is_refused(hf: Holdfast, order: F
 
     with pytest.raises(BadDefinition, match=r"order .*late"):
         order.step(name="late")(nothing)
-    assert hf.registry.kinds() == ["order.first"]
+    assert hf._engine.registry.kinds() == ["order.first"]

@@ -140,7 +140,7 @@ def test_an_unknown_flow_is_refused_and_the_known_are_named(hf: Holdfast, order:
     with pytest.raises(BadDefinition, match=r"ordr .*order 0\.1\.0"):
         hf.flows.find("ordr")
     with pytest.raises(Exception, match=r"ordr .*default"):
-        hf.make(calls.start_task("ordr"))
+        hf._engine.make(calls.start_task("ordr"))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from prometheus_client import generate_latest
 from psycopg.rows import dict_row
 
-from holdfast import Backoff, Holdfast
+from holdfast import Holdfast
+from holdfast.flow import Backoff
 from holdfast.flow.handle import FlowRun
 from holdfast.testing import drain
 from kernel.steps import DB, value

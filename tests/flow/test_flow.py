@@ -187,7 +187,7 @@ def test_a_condition_that_does_not_hold_skips_its_step(hf: Holdfast) -> None:
     drain(hf)
 
     assert (small.result_of(ship), large.result_of(ship)) == ("not asked", "approved 150")
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         skipped = connection.execute("select task_id, name from flow.steps where skipped").fetchall()
     assert skipped == [(small.id, "approve")]
 

@@ -148,7 +148,7 @@ def test_connections_are_pooled_and_do_not_grow_with_the_steps(hf: Holdfast, db:
     @flow.step(each=items)
     def ship(ctx: Ctx, item: int) -> int:
         ctx.note("on its way")
-        with hf.connection() as connection, ctx.transaction() as transaction:
+        with hf._engine.connection() as connection, ctx.transaction() as transaction:
             connection.execute("select 1")
             transaction.execute("select 1")
         return item

@@ -84,7 +84,7 @@ def test_a_start_by_definition_takes_the_version_that_is_named_or_the_last(hf: H
     old, new = first_version(hf), second_version(hf)
     drain(hf)
 
-    (named,) = hf.make(calls.start_task("order", {"order_id": 1}, version="1"))
+    (named,) = hf._engine.make(calls.start_task("order", {"order_id": 1}, version="1"))
     drain(hf)
 
     assert old.handle(named).result_of("charge") == "one charged, one reserved 1"

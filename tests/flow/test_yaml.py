@@ -94,7 +94,7 @@ def test_a_document_makes_the_flow_that_it_tells_of(hf: Holdfast, folder: Path, 
 
     assert run.result(1)["close"] == [["7-a of 7", "7-b of 7"], None, {"draw": "bill: 7 at bank.test"}]
     assert value(db, "select input - 'context' from holdfast.runs") == {"namespace": "shop", "version": "1.10"}
-    handler = hf.registry.find("shop.order.charge")
+    handler = hf._engine.registry.find("shop.order.charge")
     assert handler is not None
     assert [str(handler.timeout), str(handler.lease)] == ["0:00:30", "0:01:00"]
     assert (

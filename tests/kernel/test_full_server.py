@@ -57,7 +57,7 @@ def test_a_pool_that_cannot_grow_says_why_and_how_many_it_may_have(
 ) -> None:
     """It waited for its deadline, and then said that the server might not run."""
     monkeypatch.setenv("HOLDFAST_CALL_DEADLINE", "300ms")
-    with closing(Holdfast(limited)) as hf, hf.connection():
+    with closing(Holdfast(limited)) as hf, hf._engine.connection():
         limit(db, limited, "role", 1)
         with pytest.raises(TooManyConnections) as raised:
             hf.handle(1).status()

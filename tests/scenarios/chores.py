@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Continue, Ctx, Holdfast, LeaseLost, RetryPolicy
+from holdfast import Continue, Ctx, Holdfast, RetryPolicy
+from holdfast.errors import LeaseLost
 from holdfast.selftest import history
 
 FOLDER = Path(os.environ["HOLDFAST_TEST_FOLDER"])
@@ -188,7 +189,7 @@ def _spin(seconds: float) -> None:
 @hf.task(retry=PATIENT)
 def hold_connection(ctx: Ctx, gate: str) -> None:
     """Keep one connection of the app's own pool."""
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         connection.execute("select 1")
         with written(ctx):
             while not is_open(gate):

@@ -100,7 +100,7 @@ def test_a_process_that_was_frozen_begins_only_what_is_still_leased(
     step = ClaimedStep(1, None, "sign", json.dumps({"mark": str(mark)}), 1, 1, datetime.now(UTC), None)
     executor = HandlerExecutor(hf.dsn, "w", None, seconds(1))
     child = Child(hf.dsn)
-    one = Attempt(step, hf.registry.find("sign"), executor, LEASE, Batch(1, lease_clock() - LEASE + 1))
+    one = Attempt(step, hf._engine.registry.find("sign"), executor, LEASE, Batch(1, lease_clock() - LEASE + 1))
     process = psutil.Process(child.process.pid)
     process.suspend()
     with ThreadPoolExecutor(1) as thread:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import Continue, Ctx, Fail, Holdfast, LeaseLost, Retry, Snooze
+from holdfast import Continue, Ctx, Fail, Holdfast, Retry, Snooze
+from holdfast.errors import LeaseLost
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock, events

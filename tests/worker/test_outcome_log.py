@@ -14,8 +14,9 @@ import pytest
 
 from holdfast import Fail, Holdfast, Retry, RetryPolicy
 from holdfast.kernel import calls
+from holdfast.kernel.db import run
 from holdfast.testing import drain
-from worker.running import burst
+from worker.running import DB, burst
 
 pytestmark = pytest.mark.one_server
 SECRET = "s3cret"
@@ -137,14 +138,12 @@ def test_drain_says_nothing_unless_it_is_asked_to(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_handlers_log_by_standard_logging_has_their_step_in_every_lane(
-    hf: Holdfast, dsn: str, tmp_path: Path
-) -> None:
+def test_what_handlers_log_by_standard_logging_has_their_step_in_every_lane(db: DB, dsn: str, tmp_path: Path) -> None:
     """In threads, on the loop and in processes; at the level that is set, and without the values of variables."""
     (tmp_path / "shop.py").write_text(APP)
     numbers = {"in_a_thread": 1, "on_the_loop": 2, "in_a_process": 3, "by_ctx": 4}
     inputs = {kind: {"number": number} for kind, number in numbers.items()} | {"raising": {}}
-    ids = {kind: hf.make(calls.start_task(kind, given))[0] for kind, given in inputs.items()}
+    ids = {kind: run(db, calls.start_task(kind, given))[0] for kind, given in inputs.items()}
 
     done = subprocess.run(
         [sys.executable, "-m", "holdfast", "worker", "--app", "shop:hf", "--burst"],

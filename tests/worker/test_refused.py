@@ -53,7 +53,7 @@ def test_names_of_the_longest_length_are_served(hf: Holdfast) -> None:
 
 
 def refused(definition: Call[None]) -> Define:
-    return lambda hf: hf.registry.add_definition(lambda: definition)
+    return lambda hf: hf._engine.registry.add_definition(lambda: definition)
 
 
 DEFINITIONS = {

@@ -61,7 +61,7 @@ def _root(
     if show_version:
         from importlib.metadata import version
 
-        sys.stdout.write(f"{version('holdfast')}\n")
+        sys.stdout.write(f"{version('holdfast-pg')}\n")
         raise typer.Exit
 
 

@@ -22,7 +22,7 @@ from holdfast.cli.options import (
     TenantOption,
     WideOption,
     output_options,
-    parse_span,
+    parse_duration,
 )
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.table import NEVER, SAME, Column, data_table
@@ -115,7 +115,8 @@ def watch(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
     timeout: Annotated[
-        timedelta | None, typer.Option("--timeout", parser=parse_span, metavar="SPAN", help="Give up after 30s, 10m, …")
+        timedelta | None,
+        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 30s, 10m, …"),
     ] = None,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a change.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, at the end.")] = False,

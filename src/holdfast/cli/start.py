@@ -13,7 +13,7 @@ import typer
 from holdfast.cli import watch
 from holdfast.cli.app_loader import load_app
 from holdfast.cli.connection import DB, opened
-from holdfast.cli.options import matching_names, output_options, parse_span
+from holdfast.cli.options import matching_names, output_options, parse_duration
 from holdfast.cli.render import AsJson, data, data_json, say
 from holdfast.errors import BadInput
 from holdfast.kernel import db
@@ -47,7 +47,7 @@ def start(
     timeout: Annotated[
         timedelta | None,
         typer.Option(
-            "--timeout", parser=parse_span, metavar="SPAN", help="Stop waiting after 30s, 10m, …: exit code 8."
+            "--timeout", parser=parse_duration, metavar="DURATION", help="Stop waiting after 30s, 10m, …: exit code 8."
         ),
     ] = None,
     key: Annotated[
@@ -55,7 +55,8 @@ def start(
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="A queue other than the task's own.")] = None,
     delay: Annotated[
-        timedelta | None, typer.Option("--delay", parser=parse_span, metavar="SPAN", help="Run it after 30s, 10m, …")
+        timedelta | None,
+        typer.Option("--delay", parser=parse_duration, metavar="DURATION", help="Run it after 30s, 10m, …"),
     ] = None,
     priority: Annotated[int | None, typer.Option("--priority", min=0, max=9, help="0 to 9; higher goes first.")] = None,
     tenant: Annotated[str, typer.Option("--tenant", help="For this tenant.")] = "default",

@@ -178,18 +178,18 @@ def marked(connection: DB, steps: Sequence[TaskStep], ids: Collection[int]) -> l
 
 def history(connection: DB, task: UUID, *, limit: int) -> list[StoryEntry]:
     """Tell the last that happened to a task and to its steps, in the order it happened."""
-    asked = {"task": task, "limit": limit, "steps": TOLD_OF}
-    return query(connection, Query(HISTORY, StoryEntry, asked))[::-1]
+    arguments = {"task": task, "limit": limit, "steps": TOLD_OF}
+    return query(connection, Query(HISTORY, StoryEntry, arguments))[::-1]
 
 
 def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is the same in SQL
     """Find the task that an id names, or that a step is of; refuse what is no flow's."""
-    asked: Query[UUID] = (
+    search: Query[UUID] = (
         Query(TASK_OF_STEP, UUID, {"step": min(id, 2**63 - 1)})
         if isinstance(id, int)
         else Query(IS_TASK, UUID, {"id": id})
     )
-    found = query_one(connection, asked)
+    found = query_one(connection, search)
     if found is None:
         what = f"there is no step {id} of a flow's run" if isinstance(id, int) else f"there is no run {id} of a flow"
         raise NotFound(

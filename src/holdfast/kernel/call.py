@@ -12,8 +12,8 @@ from typing import Any, Generic, LiteralString, Protocol, TypeVar
 
 from psycopg import AsyncConnection, Connection
 
+from holdfast.durations import Duration, duration
 from holdfast.errors import BadInput, WaitTimedOut
-from holdfast.models import Span, span
 
 Row = TypeVar("Row")
 LONGEST_NAME = 200  # characters of a queue, worker, tenant or handler
@@ -81,16 +81,17 @@ class Executor(Protocol):
         """Lend a connection for several calls."""
 
 
-def pauses(timeout: Span | None, what: str) -> Iterator[float]:
+def pauses(timeout: Duration | None, what: str) -> Iterator[float]:
     """Give one pause after the other; raises WaitTimedOut when the time is up."""
-    until = None if timeout is None else time.monotonic() + span(timeout).total_seconds()
+    limit = None if timeout is None else duration(timeout, "timeout")
+    until = None if limit is None else time.monotonic() + limit.total_seconds()
     pause = FIRST_LOOK
     while True:
         yield pause if until is None else min(pause, max(0.0, until - time.monotonic()))
         if until is not None and time.monotonic() >= until:
             number = what.rpartition(" ")[2]
             raise WaitTimedOut(
-                f"{what} is not over after {span(timeout or 0)}",
+                f"{what} is not over after {limit}",
                 where=number,
                 next=f"it goes on: holdfast runs watch {number}",
             )
@@ -112,14 +113,14 @@ def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -
     for what, given in names:
         reason = None if given is None else problem(what, given, longest)
         if reason is not None:
-            raise BadInput(reason, where=what)
+            raise BadInput(reason, where=what, next=f"use {longest} characters or fewer, such as a digest")
 
 
 def check_tenant(given: Any) -> None:
     """Refuse what is not the name of one tenant."""
     check_names([("tenant", "" if given is None else given)])
     if given == "*":
-        raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant")
+        raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant", next="name the tenant")
 
 
 def check_priority(given: Any) -> None:
@@ -135,7 +136,7 @@ def check_priority(given: Any) -> None:
 def check_due(given: Any) -> None:
     """Refuse what is not a point in time."""
     if given is not None and not isinstance(given, datetime):
-        raise BadInput(f"due_at must be a datetime, got {given!r}", where="due_at")
+        raise BadInput(f"due_at must be a datetime, got {given!r}", where="due_at", next="leave it out to start now")
 
 
 def _is(given: Any, expected: type) -> bool:

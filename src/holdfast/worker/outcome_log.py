@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterable, Mapping
 
 from holdfast import log
-from holdfast.models import Fail, Outcome, Retry, SettledStep, span
+from holdfast.durations import wait
+from holdfast.models import Fail, Outcome, Retry, SettledStep
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.finished import Finished, Summary
 
@@ -90,4 +91,4 @@ def fault(outcome: Outcome | None) -> dict[str, str]:
 
 def _when(outcome: Outcome | None) -> dict[str, object]:
     after = outcome.after if isinstance(outcome, Retry) else None
-    return {"retry_by": "its policy"} if after is None else {"retry_after": span(after).total_seconds()}
+    return {"retry_by": "its policy"} if after is None else {"retry_after": wait(after, "after").total_seconds()}

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.connection import DB, opened
-from holdfast.cli.options import LimitOption, SinceOption, TenantOption, WideOption, output_options, parse_span
+from holdfast.cli.options import LimitOption, SinceOption, TenantOption, WideOption, output_options, parse_duration
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.run_page import state_cell
 from holdfast.cli.table import NEVER, SAME, Column, data_table
@@ -151,7 +151,7 @@ def start(
     ] = False,
     timeout: Annotated[
         timedelta | None,
-        typer.Option("--timeout", parser=parse_span, metavar="SPAN", help="Give up waiting after 30s, 10m, …: 8."),
+        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 30s, 10m, …: 8."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

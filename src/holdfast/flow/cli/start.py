@@ -76,12 +76,12 @@ def value_of(text: str) -> Any:
 
 def about(tags: Sequence[str] | None, initiator: str | None, reason: str | None) -> dict[str, Any]:
     """Put together what is kept with a run for those who read."""
-    said = {"tags": list(tags or ()), "initiator": initiator, "reason": reason}
-    return {name: value for name, value in said.items() if value}
+    options = {"tags": list(tags or ()), "initiator": initiator, "reason": reason}
+    return {name: value for name, value in options.items() if value}
 
 
 def by_definition(connection: DB, order: Order) -> UUID:
-    """Start it by the version that a worker registered last."""
+    """Start the flow's latest registered version."""
     call = calls.start_task(
         order.name,
         order.context,

@@ -4,45 +4,43 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
-from holdfast.config import Seconds
+from holdfast import config, durations
 from holdfast.errors import BadDefinition
-from holdfast.flow.backoff import Backoff, ReenqueueDelays
+from holdfast.flow.backoff import DURATIONS, Backoff, ReenqueueDelays
 from holdfast.flow.step import NAMESPACE, VERSION, did_you_mean
 
 Name = Annotated[str, Field(min_length=1)]
 
 
-def _no_switch(given: Any) -> Any:
-    if isinstance(given, bool):
-        raise ValueError("a span is no switch")
-    return given
-
-
-Span = Annotated[
-    Seconds,
-    BeforeValidator(_no_switch),
-    Field(strict=False, description="Seconds, or a number with a unit, as in 500ms, 30s, 5m, 2h."),
-    WithJsonSchema({"type": ["number", "string"]}),
-]
+_SHOWN = (
+    Field(strict=False, description="Seconds, or text with units, as in 500ms, 30s, 5m or 1h30m."),
+    WithJsonSchema({"type": ["number", "string"], "minimum": 0, "pattern": durations.PATTERN}),
+)
+Duration = Annotated[config.Duration, *_SHOWN]
+Wait = Annotated[timedelta, BeforeValidator(durations.parse), *_SHOWN]  # it may be 0
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def _as_part(told: type, **below: Any) -> Any:
+def _as_part(model: type, **below: Any) -> Any:
     """Give the fields of a dataclass as a part of a document, in which each may be left out."""
-    hints = {**get_type_hints(told), **below}
-    said: dict[str, Any] = {name: (hint | None, None) for name, hint in hints.items()}
-    return create_model(told.__name__, __base__=_Part, __doc__=told.__doc__, **said)
+    hints = {**get_type_hints(model), **below}
+    fields: dict[str, Any] = {name: (hint | None, None) for name, hint in hints.items()}
+    return create_model(model.__name__, __base__=_Part, __doc__=model.__doc__, **fields)
 
 
-DelaysPart = _as_part(ReenqueueDelays)
-BackoffPart = _as_part(Backoff, reenqueue_delays=DelaysPart)
+DelaysPart = _as_part(ReenqueueDelays, **dict.fromkeys((each.name for each in fields(ReenqueueDelays)), Wait))
+BackoffPart = _as_part(
+    Backoff, **dict.fromkeys(DURATIONS, Wait), default_backoff_seconds=list[Wait], reenqueue_delays=DelaysPart
+)
 
 
 class StepPart(_Part):
@@ -58,8 +56,8 @@ class StepPart(_Part):
     retryable: bool = Field(default=True, description="Whether a failure is tried again.")
     skippable: bool = Field(default=False, description="Whether a start may leave it out.")
     queue: Name | None = None
-    timeout: Span | None = None
-    lease: Span | None = None
+    timeout: Duration | None = None
+    lease: Duration | None = None
     cpu: bool = Field(default=False, description="Whether it runs in a process of its own.")
     priority: int = Field(0, ge=0, le=9, description="Higher goes first.")
     description: str | None = None
@@ -118,10 +116,10 @@ def _read(values: Mapping[str, Any], where: str) -> Document:
         return Document.model_validate_json(json.dumps(values, allow_nan=False))
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
-        said = "; ".join(dict.fromkeys(_told(each) for each in found[:5]))
-        raise BadDefinition(f"{where}: {said}") from None
+        complaints = "; ".join(dict.fromkeys(_complaint(each) for each in found[:5]))
+        raise BadDefinition(f"{where}: {complaints}", where=where) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadDefinition(f"{where} holds what is no JSON: {error}", where=where) from None
+        raise BadDefinition(f"{where} cannot be written as JSON: {error}", where=where) from None
 
 
 def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict[str, Any]:
@@ -161,7 +159,7 @@ def _check_names(document: Document, where: str) -> None:
         seen[step.name] = place
 
 
-def _told(error: Any) -> str:
+def _complaint(error: Any) -> str:
     parts = [part for part in error["loc"] if not _is_of_a_union(part)]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
     match error["type"]:
@@ -172,7 +170,8 @@ def _told(error: Any) -> str:
         case "string_type" if place == "version":
             return "version is not in quotes, so that YAML takes 1.10 for the number 1.1; write it as '1.10'"
         case _:
-            return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}".replace("datetime.timedelta(0)", "0")
+            message = error["msg"].removeprefix("Value error, ")
+            return f"{place}: {message[0].lower()}{message[1:]}"
 
 
 def _is_of_a_union(part: Any) -> bool:

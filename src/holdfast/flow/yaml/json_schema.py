@@ -59,19 +59,19 @@ class JsonSchema:
         try:
             text = json.dumps(dict(given) if isinstance(given, Mapping) else given, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            said = finite.complaint_of_json(given, "context") if type(error) is ValueError else None
-            if said:
+            complaint = finite.complaint_of_json(given, "context") if type(error) is ValueError else None
+            if complaint:
                 raise BadInput(
-                    f"flow {self._flow} cannot be started: {said}", next="pass null or text instead"
+                    f"flow {self._flow} cannot be started: {complaint}", next="pass null or text instead"
                 ) from None
             raise InputRefused(
                 f"flow {self._flow}: the context is no JSON", where="context", next=self._usage()
             ) from None
         found = sorted(self._validator.iter_errors(json.loads(text)), key=lambda error: _path(error.absolute_path))
         if found:
-            said = ", ".join(_told(error) for error in found[:MOST_TOLD])
+            complaint = ", ".join(_complaint(error) for error in found[:MOST_TOLD])
             raise InputRefused(
-                f"flow {self._flow} cannot be started with that: {said}", where="context", next=self._usage()
+                f"flow {self._flow} cannot be started with that: {complaint}", where="context", next=self._usage()
             )
         return Json(text)
 
@@ -97,21 +97,21 @@ class JsonSchema:
                 ) from None
 
 
-def _told(error: ValidationError) -> str:
+def _complaint(error: ValidationError) -> str:
     """Say what does not fit, by name, and without the values: they may be secrets."""
-    asked: Any = error.validator_value
+    rule_value: Any = error.validator_value
     given: Any = error.instance
     beside: Any = error.schema
     place = _path(error.absolute_path)
     match rule := error.validator:
         case "required":
-            missing = [name for name in asked if name not in given]
+            missing = [name for name in rule_value if name not in given]
             return f"{_path([*error.absolute_path, missing[0]])}: is missing"
-        case "additionalProperties" if asked is False:
+        case "additionalProperties" if rule_value is False:
             extra = sorted(given.keys() - beside.get("properties", {}).keys())
             return f"{_path([*error.absolute_path, extra[0]])}: is not known"
         case _ if rule in _SAID:
-            return f"{place or 'context'}: is not of {rule} {json.dumps(asked)}"
+            return f"{place or 'context'}: is not of {rule} {json.dumps(rule_value)}"
         case _:
             return f"{place or 'context'}: does not hold to its {rule}"
 

@@ -93,8 +93,8 @@ class _Nodes:
                 raise self._refused(key, f"has the key {key.value} twice; YAML would drop the first")
             seen.add(key.value)
 
-    def _refused(self, node: yaml.Node, said: str) -> BadDefinition:
-        return BadDefinition(f"{self._where}, line {node.start_mark.line + 1}: this {said}")
+    def _refused(self, node: yaml.Node, message: str) -> BadDefinition:
+        return BadDefinition(f"{self._where}, line {node.start_mark.line + 1}: this {message}", where=self._where)
 
 
 def _told(error: yaml.YAMLError) -> str:

@@ -11,7 +11,7 @@ begin
   end if;
   if step.finished_at is not null and step.state <> 'error' then
     perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
-                            'flow.retry_from does a step of a finished task again, in a new task');
+                            'flow.retry_from does a step of a finished task again, in a new task', step.id::text);
   end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse(

@@ -14,11 +14,11 @@ begin
      for update of r;
   if task.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
-                            'flow.steps lists them');
+                            'flow.steps lists them', finished_task_of.step_id::text);
   end if;
   if task.finished_at is null then
     perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
-                            'try a failed step of it again with holdfast.retry, or cancel the task first');
+                            'retry its failed step with holdfast.retry, or cancel the task first', task.id::text);
   end if;
   return task;
 end

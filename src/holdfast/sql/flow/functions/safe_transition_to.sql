@@ -20,7 +20,7 @@ begin
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before,
                                             safe_transition_to.state),
                             'a person makes a step or a task pending, resolved_manually or cancelled; '
-                            'workers do the rest');
+                            'workers do the rest', subject);
   end if;
   perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;

@@ -18,7 +18,8 @@ begin
   end if;
   if state is null then
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
-                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them');
+                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them',
+                            state_to_change.id);
   end if;
   return state;
 end

@@ -13,7 +13,7 @@ begin
      and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
-                            'flow.steps lists them');
+                            'flow.steps lists them', step_to_change.step_id::text);
   end if;
   return step;
 end

@@ -1,4 +1,4 @@
--- Refuses a claim or renewal whose arguments make no sense.
+-- Refuses invalid arguments of a claim or renewal.
 create or replace function holdfast.check_claim(worker text, batch int, lease interval)
 returns void
 language plpgsql immutable
@@ -9,18 +9,16 @@ begin
     perform holdfast.check_name('worker', coalesce(check_claim.worker, ''));
   end if;
   if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
-    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch),
-                            'take 1 to 10000; 500 is fast', 'batch');
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', check_claim.batch),
+                            '500 is fast', 'batch');
   end if;
   if check_claim.lease <= '0' then
-    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease),
-                            'take a second or more', 'lease');
+    perform holdfast.refuse('RN005', format('lease must be longer than 0, got %s', check_claim.lease),
+                            'use a second or more', 'lease');
   end if;
   if check_claim.lease > '365 days' then
-    perform holdfast.refuse('RN005',
-                            format('with a lease of %s the steps of a dead worker would wait as long',
-                                   check_claim.lease),
-                            'take minutes, and renew it', 'lease');
+    perform holdfast.refuse('RN005', format('lease must be at most 365 days, got %s', check_claim.lease),
+                            'use minutes and renew it: steps of a dead worker wait until its lease ends', 'lease');
   end if;
 end
 $$;

@@ -1,6 +1,6 @@
--- A worker that has connected says which queues it serves, for which kinds and tenants (null: any), and what it is:
--- `about` holds free facts, of which `state` is its own state. It is awake; what was parked until somebody serves it
--- comes back.
+-- Registers a worker that has connected: which queues it serves, for which kinds and tenants (null: any), and free
+-- facts about it in `about`, whose `state` is the worker's own state. The worker is awake. Steps that were parked until
+-- a worker serves them are due again.
 create or replace function holdfast.enlist_worker(
   worker text, queues text[], kinds text[] default null, tenants text[] default null, about jsonb default '{}')
 returns void
@@ -27,7 +27,7 @@ begin
   perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
     perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker),
-                            'name one; `default` is there', 'queues');
+                            'name at least one, such as default', 'queues');
   end if;
   if serves = '{}' then
     perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',

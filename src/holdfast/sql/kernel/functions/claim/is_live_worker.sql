@@ -1,5 +1,4 @@
--- Whether a worker that was last seen at `seen_at` counts as live. The one definition; it is put into a query as it
--- stands.
+-- Whether a worker that was last seen at `seen_at` counts as live. The only definition; PostgreSQL inlines it.
 create or replace function holdfast.is_live_worker(seen_at timestamptz, clock timestamptz)
 returns boolean
 language sql stable

@@ -1,5 +1,5 @@
--- Whether a login that may act for `allowed` (null: all tenants) may touch the row of a worker that serves `tenants`. A
--- worker for all tenants is touched by logins for all.
+-- Whether a login that may act for `allowed` (null: all tenants) may change the row of a worker that serves `tenants`.
+-- Only logins for all tenants may change a worker for all.
 create or replace function holdfast.is_own_worker(tenants text[], allowed text[])
 returns boolean
 language sql immutable

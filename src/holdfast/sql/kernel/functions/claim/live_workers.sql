@@ -1,5 +1,5 @@
--- How many live workers serve a queue, for one kind and tenant where they are named. Names nobody: a login for some
--- tenants learns that workers for all tenants serve it too, but not which.
+-- Counts the live workers that serve a queue, for one kind and tenant where given. It names no worker: a login for some
+-- tenants learns how many workers for all tenants serve the queue, but not which.
 create or replace function holdfast.live_workers(queue text, kind text default null, tenant text default null)
 returns bigint
 language plpgsql stable security definer

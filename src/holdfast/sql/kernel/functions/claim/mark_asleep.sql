@@ -1,11 +1,11 @@
--- A worker that listens says that it goes to sleep on a queue, and learns how long until the next step there is due by
--- time alone (null: none is). It must look for work once more after this has committed: what was started before sent no
--- hint. The next claim that brings it something wakes it.
+-- Marks a listening worker as asleep on a queue, and returns how long until a step there becomes due by time (null:
+-- none will). The worker must look for work once more after this has committed: a start before that sent no hint. The
+-- next claim that returns steps wakes it.
 create or replace function holdfast.mark_asleep(worker text, queue text default 'default')
 returns interval
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off  -- by the index of due steps, whatever the statistics say: one entry a priority
+set enable_seqscan = off  -- by the index of due steps, whatever the statistics say: one entry per priority
 set enable_bitmapscan = off
 set enable_sort = off
 set jit = off
@@ -18,7 +18,7 @@ begin
   perform holdfast.check_name('queue', mark_asleep.queue);
   update holdfast.workers w
      set is_asleep = true, seen_at = clock,
-         state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours
+         state = case when w.state is not null then 'idle' end  -- a worker without a state does not report states
    where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue
      and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
   for level in 0 .. 9 loop

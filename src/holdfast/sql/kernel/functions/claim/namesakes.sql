@@ -1,6 +1,6 @@
--- Live workers that bear the name of `worker`: an identity is a name, a slash, and what is new with each start. They do
--- not disturb each other; who gave two processes one name by mistake wants to hear of it. Of the workers that the login
--- may see.
+-- Returns live workers with the same name as `worker`, among those that the login may see. An identity is a name, a
+-- slash and a part that is new with each start. Namesakes do not disturb each other, but one name for two processes is
+-- probably a mistake.
 create or replace function holdfast.namesakes(worker text)
 returns setof text
 language plpgsql stable security definer

@@ -1,5 +1,6 @@
--- Keeps a worker's row: which queue, kinds and machine it serves, and that it lives. Written now and then, not with
--- each claim; whether it sleeps is left as it is. Puts steps back that were parked until somebody serves them.
+-- Writes a worker's row: which queue, kinds and machine it serves, and that it is alive. Called from time to time, not
+-- with each claim. It does not change whether the worker sleeps. Steps that were parked until a worker serves them are
+-- due again.
 create or replace function holdfast.record_worker(
   worker text, queue text, kinds text[], tenants text[], machine text, clock timestamptz)
 returns void

@@ -1,4 +1,4 @@
--- Refuses a worker whose name is already in use by one that the login may not touch.
+-- Refuses a worker whose name is already in use by a worker that the login may not change.
 create or replace function holdfast.refuse_worker(worker text)
 returns void
 language plpgsql
@@ -7,6 +7,6 @@ as $$
 begin
   perform holdfast.refuse('RN009', format('worker %s serves tenants that %s may not act for',
                                           refuse_worker.worker, session_user),
-                          'give the worker another name');
+                          'use another name for the worker');
 end
 $$;

@@ -1,5 +1,5 @@
--- Removes the rows of a worker that stops in order, where they are the login's to touch. What it holds stays held until
--- it is settled or its lease runs out.
+-- Removes the rows of a worker that stops in order, where the login may change them. Steps that it holds stay held
+-- until they are settled or their leases run out.
 create or replace function holdfast.retire_worker(worker text)
 returns void
 language plpgsql security definer

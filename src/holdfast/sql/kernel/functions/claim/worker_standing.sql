@@ -1,5 +1,4 @@
--- Says in one word how a worker stands that was last seen at `seen_at`: alive, late (its leases may still stand) or
--- gone.
+-- Returns one word for a worker that was last seen at `seen_at`: alive, late (its leases may still be valid) or gone.
 create or replace function holdfast.worker_standing(seen_at timestamptz, clock timestamptz)
 returns text
 language sql stable

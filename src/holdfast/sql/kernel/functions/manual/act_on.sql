@@ -31,12 +31,13 @@ begin
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
-    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing',
+                            'result');
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
-                            'a step is a number, a run a UUID');
+                            'a step is a number, a run a UUID', act_on.id);
   end if;
   perform holdfast.set_actor();
   return answer;

@@ -21,12 +21,13 @@ begin
                                      where m.machine = run.machine and m.from_state = run.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')
                                        and (m.event <> 'reopened' or run.failed > 0)),
-               format('%s is final for a %s', run.state, run.machine)));
+               format('%s is final for a %s', run.state, run.machine)),
+      run.id::text);
   end if;
   if act_on_run.event = 'reopened' and run.failed = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
-      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run', run.id::text);
   end if;
   if act_on_run.event in ('cancelled', 'reopened') then
     update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;

@@ -16,7 +16,8 @@ begin
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')),
-               format('%s is final for a %s', step.state, step.machine)));
+               format('%s is final for a %s', step.state, step.machine)),
+      step.id::text);
   end if;
   if step.run_id is not null and act_on_step.event in ('reopened', 'resolved') then
     perform holdfast.reopen_run(step.run_id, clock);

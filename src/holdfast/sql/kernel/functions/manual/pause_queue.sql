@@ -17,7 +17,8 @@ begin
          pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
   if not found then
-    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue), 'a queue is made on first use');
+    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue),
+                            'a queue is made on first use', pause_queue.queue);
   end if;
   insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
   values (clock, pause_queue.queue, 'paused', coalesce(pause_queue.actor, session_user),

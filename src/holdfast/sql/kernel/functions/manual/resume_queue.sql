@@ -14,7 +14,7 @@ begin
   select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
   if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue),
-                            'a queue is made on first use');
+                            'a queue is made on first use', resume_queue.queue);
   end if;
   if was_paused then
     update holdfast.queues q

@@ -1,6 +1,6 @@
--- Defines what a handler's steps get when their starter names nothing else: queue, policy, lease, timeout. A login for
--- all tenants defines it for everybody, one for some tenants for those: their own definition goes before everybody's. A
--- new definition replaces the last; steps that are started keep their queue, and their policy if they got one.
+-- Defines the defaults of a handler's steps: queue, policy, lease, timeout. A login for all tenants defines them for
+-- everybody. A login for some tenants defines them for those, and their own definition overrides the shared one. A new
+-- definition replaces the previous one; started steps keep their queue, and their policy if they have one.
 create or replace function holdfast.define_kind(
   kind text, queue text default null, policy text default null, lease interval default null,
     timeout interval default null)
@@ -25,7 +25,7 @@ begin
    order by t.tenant
   on conflict on constraint kinds_pkey do update
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
-    -- Each worker defines it at its start; only what is new is written.
+    -- Each worker defines its kinds when it starts; only changes are written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct
       from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then

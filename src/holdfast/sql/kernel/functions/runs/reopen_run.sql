@@ -11,7 +11,7 @@ begin
   select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
     perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', run.id, run.state),
-                            format('%s is final for a %s', run.state, run.machine));
+                            format('%s is final for a %s', run.state, run.machine), run.id::text);
   end if;
 end
 $$;

@@ -1,6 +1,6 @@
--- Says what became of claimed steps: an array of objects with step_id, lease_id, outcome (done, retry, fail, snooze,
--- continue, release) and, as they apply, result, error, retry_after, cursor, cursor_was. Answers with what it settled;
--- a step whose lease is no longer the caller's is left out, and nothing of it is written.
+-- Settles claimed steps by an array of objects with step_id, lease_id, outcome (done, retry, fail, snooze, continue,
+-- release) and, where they apply, result, error, retry_after, cursor and cursor_was. Returns the settled steps. A step
+-- whose lease is no longer the caller's is omitted, and nothing of it is written.
 create or replace function holdfast.settle_steps(outcomes jsonb)
 returns setof holdfast.settled_step
 language plpgsql security definer

@@ -1,4 +1,4 @@
--- Refuses a due time that cannot be kept.
+-- Refuses a due time outside the years 1900 to 9998.
 create or replace function holdfast.check_due(due_at timestamptz)
 returns void
 language plpgsql immutable
@@ -7,7 +7,7 @@ as $$
 begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
-                            'leave it out for now', 'due_at');
+                            'leave it out to make the step due now', 'due_at');
   end if;
 end
 $$;

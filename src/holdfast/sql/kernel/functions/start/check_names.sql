@@ -1,4 +1,4 @@
--- Refuses the first of many texts that cannot name anything (check_name).
+-- Refuses the first of many texts that cannot be a name (check_name).
 create or replace function holdfast.check_names(what text, names text[], longest int default 200)
 returns void
 language plpgsql immutable

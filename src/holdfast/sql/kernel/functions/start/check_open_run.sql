@@ -1,5 +1,5 @@
--- Refuses to add steps to a run that is not there, is another tenant's, or is over. The run stays locked, so that it
--- does not end in between.
+-- Refuses to add steps to a run that does not exist, belongs to another tenant or has ended. The run stays locked, so
+-- that it cannot end in between.
 create or replace function holdfast.check_open_run(run_id uuid, tenant text)
 returns void
 language plpgsql

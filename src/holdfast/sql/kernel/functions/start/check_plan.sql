@@ -1,5 +1,5 @@
--- Refuses a plan that cannot be carried out: not an array, a step without a kind, a name twice, a parent that is not
--- there. (A longer cycle is refused by the edges themselves.)
+-- Refuses a plan that cannot be carried out: not an array, a step without a kind, a duplicate name, a parent that does
+-- not exist. (The trigger on edges refuses longer cycles.)
 create or replace function holdfast.check_plan(run_id uuid, steps jsonb)
 returns void
 language plpgsql stable
@@ -10,13 +10,13 @@ declare
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'a plan is an array of steps',
+    perform holdfast.refuse('RN005', 'steps must be an array of objects',
                             '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]', 'steps');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p
     where holdfast.is_name(p ->> 'kind') is not true or (p ->> 'priority')::int not between 0 and 9
-       -- the odd ones alone: a call for each step would cost as much as the rest
+       -- only invalid steps: a call per step would cost as much as the rest
        or pg_column_size(p -> 'input') > 1048576;
   select min(p ->> 'name') filter (where not holdfast.is_name(p ->> 'name', 400)) as name,
          min(p ->> 'queue') filter (where not holdfast.is_name(p ->> 'queue')) as queue,
@@ -35,13 +35,13 @@ begin
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
   select coalesce(odd, min(p ->> 'name')) into odd
     from jsonb_array_elements(check_plan.steps) p
-   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
-     -- One by one and by name, here and below: a join may read the whole run.
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- read once: a new run has none
+     -- A lookup per name, here and below: a join may read the whole run.
      and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id
           and r.name = p ->> 'name') is not null;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd),
-                            'a name stands once in a run');
+    perform holdfast.refuse('RN005', format('the run would have two steps named %s', odd),
+                            'give each step of a run its own name');
   end if;
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
     where p -> 'after' ? (p ->> 'name') limit 1;

@@ -1,4 +1,4 @@
--- Refuses staged steps and edges that make no sense, with one look at each table.
+-- Refuses invalid staged steps and edges, with one scan per table.
 create or replace function holdfast.check_staged()
 returns void
 language plpgsql
@@ -15,8 +15,8 @@ begin
     into seen
     from pg_temp.staged_steps g;
   if seen.largest > 1048576 then
-    perform holdfast.refuse('RN011', format('an input has %s bytes; 1048576 is the limit', seen.largest),
-                            'keep it elsewhere and pass where it is');
+    perform holdfast.refuse('RN011', format('an input must have at most 1048576 bytes, got %s', seen.largest),
+                            'store it elsewhere and pass its address');
   end if;
   if seen.highest > 9 or seen.lowest < 0 then
     perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s',
@@ -38,8 +38,8 @@ begin
   select min(e.next_id) into stray
     from pg_temp.staged_edges e left join pg_temp.staged_steps g on g.id = e.next_id where g.id is null;
   if stray is not null then
-    perform holdfast.refuse('RN005', format('step %s is not staged and cannot be made to wait', stray),
-                            'an edge leads to a staged step');
+    perform holdfast.refuse('RN005', format('an edge leads to step %s, which is not staged', stray),
+                            'stage the step that waits');
   end if;
 end
 $$;

@@ -1,4 +1,4 @@
--- Refuses a start whose arguments make no sense. What is right, as nearly all are, is told by one expression.
+-- Refuses invalid arguments of a start. One expression accepts the valid ones, which nearly all are.
 create or replace function holdfast.check_start(name text, input jsonb, priority int)
 returns void
 language plpgsql immutable

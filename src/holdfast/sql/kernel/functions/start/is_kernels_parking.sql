@@ -1,6 +1,6 @@
--- Whether the kernel itself parks and unparks steps for that: `handler` (no live worker serves the kind), `move` (the
--- machine lacks a move) or `limit` (kept for limits that are used up). The one definition; it is put into a query as it
--- stands.
+-- Whether the kernel itself parks and unparks steps for that reason: `handler` (no live worker serves the kind), `move`
+-- (the machine lacks a move) or `limit` (reserved for limits that are used up). The only definition; PostgreSQL inlines
+-- it.
 create or replace function holdfast.is_kernels_parking(parked_for text)
 returns boolean
 language sql immutable

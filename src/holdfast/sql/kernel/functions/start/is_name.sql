@@ -1,5 +1,5 @@
--- Whether a text can name something: 1 to `longest` characters, none of them a control character. A null has no answer.
--- The one definition; it is put into a query as it stands.
+-- Whether a text can be a name: 1 to `longest` characters, none of them a control character. Null for null. The only
+-- definition; PostgreSQL inlines it.
 create or replace function holdfast.is_name(name text, longest int default 200)
 returns boolean
 language sql immutable
