@@ -68,6 +68,15 @@ class Signature:
             ) from None
         return checked
 
+    def read_given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Check arguments that come as JSON, in which a date is text, and return them as Python's own."""
+        try:
+            return cast("dict[str, Any]", self.read(json.dumps(dict(arguments))))
+        except ValidationError as error:
+            raise InputRefused(
+                f"{self._name} cannot be started with that: {validation_text(error)}", next=self.usage()
+            ) from None
+
     def write(self, checked: Mapping[str, Any]) -> Json:
         """Write checked arguments as JSON."""
         try:

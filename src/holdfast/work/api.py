@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast.durations import Duration
@@ -48,3 +48,7 @@ class Tasks:
         )
         self._engine.registry.add(handler)
         return Task(handler, self._engine)
+
+    def __iter__(self) -> Iterator[Task[..., Any]]:
+        """Go through the tasks of the app; the steps of its flows are not among them."""
+        return (Task(handler, self._engine) for handler in self._engine.registry if handler.face == "work")
