@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from holdfast.durations import Duration
-from holdfast.errors import NotFound, RunCancelled, RunFailed
+from holdfast.errors import BadInput, NotFound, RunCancelled, RunFailed
 from holdfast.flow import calls, events
 from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
 from holdfast.flow.events import FlowExecutor
@@ -215,3 +215,15 @@ def _causes(steps: list[StepOutcome]) -> str:
 def by_id(executor: FlowExecutor, task_id: str) -> FlowRun:
     """Return the handle of a task by its id; results are returned as they are stored."""
     return FlowRun(UUID(task_id), executor, lambda _step, stored, _place: stored)
+
+
+def read_run_id(given: Any) -> UUID:
+    """Read the id of a run."""
+    try:
+        return UUID(str(given))
+    except ValueError:
+        raise BadInput(
+            f"the id of a run must be a UUID, got {given!r}",
+            where="id",
+            next="use the id of the handle that start returned",
+        ) from None

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from holdfast.durations import Duration
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy, read_duration
+from holdfast.errors import BadDefinition
+from holdfast.handlers.registry import Handler, Registry, RetryPolicy, read_duration, read_retry
 from holdfast.handlers.signature import Signature
 from holdfast.kernel.call import Executor
+from holdfast.spelling import checks_options
 from holdfast.work.define import Task
 
 __all__ = ["Task", "Tasks"]  # what annotations of the app name
@@ -30,13 +32,14 @@ class Tasks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
+    @checks_options(BadDefinition)
     def task(
         self,
         function: Callable[..., Any],
         *,
         name: str | None = None,
         queue: str = "default",
-        retry: RetryPolicy | None = None,
+        retry: int | RetryPolicy | None = None,
         timeout: Duration | None = None,
         lease: Duration | None = None,
         cpu: bool = False,
@@ -50,7 +53,7 @@ class Tasks:
             is_async=inspect.iscoroutinefunction(function),
             uses_cpu=cpu,
             queue=queue,
-            retry=retry,
+            retry=read_retry(retry),
             lease=read_duration("lease", lease),
             timeout=read_duration("timeout", timeout),
         )
