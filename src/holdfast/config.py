@@ -9,16 +9,17 @@ import warnings
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import platformdirs
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from holdfast import durations, log
-from holdfast.errors import BadAddress
+from holdfast.errors import BadAddress, BadSetting
 
 PREFIX = "HOLDFAST_"
 NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*|SELF_TEST_.*)")  # read by tests, and by nothing else
@@ -60,6 +61,12 @@ class Config(BaseSettings):
     log_level: log.Level = Field("info", description="debug, info, warning or error")
     log_format: log.Format = Field("auto", description="json, console, or auto: by whether a terminal is there")
 
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise _refusal(error.errors()) from None
+
     @model_validator(mode="before")
     @classmethod
     def _read_files(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +75,10 @@ class Config(BaseSettings):
     @field_validator("home")
     @classmethod
     def _is_absolute(cls, home: Path) -> Path:
-        return home.expanduser().absolute()
+        try:
+            return home.expanduser().absolute()
+        except RuntimeError as error:  # ~somebody who is not there
+            raise ValueError(str(error)) from None
 
     @field_validator("dsn")
     @classmethod
@@ -85,6 +95,34 @@ def load() -> Config:
         meant = f"did you mean {close[0]}?" if close else "`holdfast config` lists them"
         warnings.warn(f"{name} is no setting of Holdfast: {meant}", stacklevel=2)
     return Config()
+
+
+def _refusal(faults: list[ErrorDetails]) -> BadSetting:
+    """Name the first setting that cannot be used; notes name the others."""
+    field, *_ = faults[0]["loc"]
+    sentence, *others = map(_sentence, faults)
+    error = BadSetting(sentence, where=variable(str(field)), next=f"correct it, or unset {variable(str(field))}")
+    for other in others:
+        error.add_note(f"also: {other}")
+    return error
+
+
+def _sentence(fault: ErrorDetails) -> str:
+    field = str(fault["loc"][0])
+    if field not in Config.model_fields:
+        return f"{variable(field)} is not a setting"
+    return f"{variable(field)} must be {_expected(field)}, got {fault['input']!r}"
+
+
+def _expected(field: str) -> str:
+    annotation = Config.model_fields[field].annotation
+    if get_origin(annotation) is Literal:
+        *others, last = get_args(annotation)
+        return f"{', '.join(others)} or {last}"
+    if "timedelta" in str(annotation):
+        return "a duration above 0, such as 30, 500ms, 30s, 5m, 2h or 1d"
+    expected = {bool: "true or false", float: "a number, 1 or more", Path: "the path of a folder"}
+    return next((text for kind, text in expected.items() if annotation is kind), "text")
 
 
 def known_names() -> list[str]:

@@ -170,7 +170,7 @@ async def _astart(hf: Holdfast, dsn: str, send: Any) -> list[int]:
         kept = await send.options(conn=mine).astart(PARCEL)
         await mine.commit()
     own = await send.astart(PARCEL)
-    seen = [(await hf.handle(one.id).astatus()).step_id for one in (kept, own)]
+    seen = [(await hf.handle(one.id).astatus()).id for one in (kept, own)]
     with pytest.raises(BadInput, match="sync connection"), psycopg.connect(dsn) as wrong:
         await send.options(conn=wrong).astart(PARCEL)
     await hf.aclose()

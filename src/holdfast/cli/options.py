@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypeVar
 
 import psycopg
 import typer
-from pydantic import ValidationError
 
 from holdfast import config, durations, embedded
 from holdfast.cli.render import be_quiet, drop_colour
@@ -58,7 +57,7 @@ def matching(names: Query[str], incomplete: str) -> list[str]:
         with connect(address, timeout=PATIENCE) as connection:
             limit_time(connection, ANSWER_WITHIN)
             known = query(connection, names)
-    except (HoldfastError, psycopg.Error, OSError, ValidationError):
+    except (HoldfastError, psycopg.Error, OSError):
         return []
     return [name for name in known if name.startswith(incomplete) and name.isprintable()]
 

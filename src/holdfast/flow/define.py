@@ -36,7 +36,7 @@ _TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
 
 class Flow:
-    """Steps that wait for steps. Each start makes a task of them, which workers carry out."""
+    """Steps that wait for steps. Each start makes a run of them, which workers carry out."""
 
     def __init__(
         self, title: Title, executor: FlowExecutor, context: Any = None, backoff: Backoff | None = None
@@ -94,11 +94,11 @@ class Flow:
         return lambda function: self._add(function, inner=flow, **options)
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, with the whole context or with its fields by name."""
+        """Start a run, with the whole context or with its fields by name."""
         return self.options().start(*context, **fields)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, as `start` does."""
+        """Start a run, as `start` does."""
         return await self.options().astart(*context, **fields)
 
     @checks_options(BadInput)
@@ -118,7 +118,7 @@ class Flow:
     ) -> Starter:
         """Set options for a start.
 
-        `key`: starting again with the same key and context returns the existing task. `skip`: names of skippable
+        `key`: starting again with the same key and context returns the existing run. `skip`: names of skippable
         steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after that much time by the
         database's clock, or at that moment. `tags`, `initiator`, `source_system` and `reason` are kept for readers.
         """
@@ -134,9 +134,9 @@ class Flow:
             later=later(delay, due_at),
         )
 
-    def handle(self, task_id: UUID | str) -> FlowRun:
-        """Return the handle of a task that was started elsewhere, by its id."""
-        return FlowRun(read_run_id(task_id), self._executor, self.read_result)
+    def handle(self, run_id: UUID | str) -> FlowRun:
+        """Return the handle of a run that was started elsewhere, by its id."""
+        return FlowRun(read_run_id(run_id), self._executor, self.read_result)
 
     @functools.cached_property
     def context(self) -> Context:
@@ -248,16 +248,16 @@ class Starter:
         self._later = later
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, with the whole context or with its fields by name."""
+        """Start a run, with the whole context or with its fields by name."""
         asked_at = self._executor.make(kernel.clock()) if self._needs_time else []
-        (task_id,) = self._executor.make(self._call(given_as(context, fields), asked_at), self._conn)
-        return self._run(task_id, asked_at)
+        (run_id,) = self._executor.make(self._call(given_as(context, fields), asked_at), self._conn)
+        return self._run(run_id, asked_at)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, as `start` does."""
+        """Start a run, as `start` does."""
         asked_at = await self._executor.amake(kernel.clock()) if self._needs_time else []
-        (task_id,) = await self._executor.amake(self._call(given_as(context, fields), asked_at), self._conn)
-        return self._run(task_id, asked_at)
+        (run_id,) = await self._executor.amake(self._call(given_as(context, fields), asked_at), self._conn)
+        return self._run(run_id, asked_at)
 
     def _call(self, context: Any, now: Sequence[datetime]) -> Call[UUID]:
         title = self._flow.title
@@ -283,16 +283,16 @@ class Starter:
         """Whether the database's time is needed: for a delay, or because the key may belong to an older run."""
         return self._later.delay is not None or (self._key is not None and self._executor.subscribers.are_there)
 
-    def _run(self, task_id: UUID, asked_at: list[datetime]) -> FlowRun:
-        if self._executor.subscribers.are_there and self._is_committed() and _is_new(task_id, asked_at):
-            events.initialized(self._executor, task_id, self._flow.title, len(self._flow.plan))
-        return FlowRun(task_id, self._executor, self._flow.read_result)
+    def _run(self, run_id: UUID, asked_at: list[datetime]) -> FlowRun:
+        if self._executor.subscribers.are_there and self._is_committed() and _is_new(run_id, asked_at):
+            events.initialized(self._executor, run_id, self._flow.title, len(self._flow.plan))
+        return FlowRun(run_id, self._executor, self._flow.read_result)
 
     def _is_committed(self) -> bool:
         """Whether the start is stored already: a caller's open transaction may still be rolled back."""
         return self._conn is None or self._conn.info.transaction_status == TransactionStatus.IDLE
 
 
-def _is_new(task_id: UUID, asked_at: Sequence[datetime]) -> bool:
-    """Whether a start made the task; under a key it may have found one that is older than `asked_at`."""
-    return all(task_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)
+def _is_new(run_id: UUID, asked_at: Sequence[datetime]) -> bool:
+    """Whether a start made the run; under a key it may have found one that is older than `asked_at`."""
+    return all(run_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)

@@ -97,6 +97,7 @@ class Template:
 @contextmanager
 def embedded_template() -> Iterator[Template]:
     """Give a template on an embedded server in a folder of its own; both are gone afterwards, also after a kill -9."""
+    embedded.check("HOLDFAST_TEST_DSN")
     folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
     folder.chmod(0o755)  # where root starts it, the server runs as another user
     with owned_server(folder / "home", remove=folder):

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.durations import Duration
 from holdfast.errors import BadDefinition
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy, read_duration, read_retry
+from holdfast.handlers.registry import Handler, RetryPolicy, read_duration, read_retry
 from holdfast.handlers.signature import Signature
-from holdfast.kernel.call import Executor
 from holdfast.spelling import checks_options
 from holdfast.work.define import Task
+from holdfast.work.events import TaskWatcher, WorkExecutor
 
 __all__ = ["Task", "Tasks"]  # what annotations of the app name
-
-
-class Engine(Protocol):
-    """The inside of an app, as its tasks see it."""
-
-    registry: Registry
-
-    @property
-    def executor(self) -> Executor: ...
 
 
 class Tasks:
     """The tasks of an app."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: WorkExecutor) -> None:
         self._engine = engine
+        self.watcher = TaskWatcher(engine.subscribers)
 
     @checks_options(BadDefinition)
     def task(
@@ -58,4 +50,4 @@ class Tasks:
             timeout=read_duration("timeout", timeout),
         )
         self._engine.registry.add(handler)
-        return Task(handler, self._engine.executor)
+        return Task(handler, self._engine)

@@ -19,7 +19,6 @@ from holdfast.kernel import bulk, calls
 from holdfast.kernel.call import (
     LONGEST_KEY,
     Call,
-    Executor,
     check_delay,
     check_due,
     check_names,
@@ -27,7 +26,8 @@ from holdfast.kernel.call import (
     check_tenant,
 )
 from holdfast.spelling import checks_options
-from holdfast.work.handle import Handle
+from holdfast.work.events import WorkExecutor
+from holdfast.work.handle import TaskHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,7 +62,7 @@ class StartOptions:
 class Task(Generic[P, R]):
     """A function that is started to be run by a worker. Calling it runs it here and now, as any function."""
 
-    def __init__(self, handler: Handler, executor: Executor, options: StartOptions | None = None) -> None:
+    def __init__(self, handler: Handler, executor: WorkExecutor, options: StartOptions | None = None) -> None:
         self.handler = handler
         self._executor = executor
         self._options = options or StartOptions()
@@ -103,14 +103,14 @@ class Task(Generic[P, R]):
         options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits)
         return Task(self.handler, self._executor, options)
 
-    def start(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, with arguments as the function types them."""
         options = self._options
         now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
         (step_id,) = self._executor.make(self._start(args, kwargs, options.due(now)), options.conn)
         return self._handle(step_id)
 
-    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, as `start` does."""
         options = self._options
         now = [] if options.delay is None else await self._executor.amake(calls.clock(), options.conn)
@@ -151,8 +151,8 @@ class Task(Generic[P, R]):
         carrier = None if self._options.key else tracing.carrier()
         return checked if carrier is None else {**checked, TRACE: carrier}
 
-    def _handle(self, step_id: int) -> Handle[R]:
-        return Handle(step_id, self.handler.signature.read_result, self._executor)
+    def _handle(self, step_id: int) -> TaskHandle[R]:
+        return TaskHandle(step_id, self.handler.signature.read_result, self._executor)
 
     def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], due_at: datetime | None) -> Call[int]:
         signature, options = self.handler.signature, self._options
