@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast.durations import Duration
-from holdfast.handlers.registry import Handler, RetryPolicy, read_duration
+from holdfast.errors import BadDefinition
+from holdfast.handlers.registry import Handler, RetryPolicy, read_duration, read_retry
 from holdfast.handlers.signature import Signature
+from holdfast.spelling import checks_options
 from holdfast.work.define import Task
 from holdfast.work.events import TaskWatcher, WorkExecutor
 
@@ -22,13 +24,14 @@ class Tasks:
         self._engine = engine
         self.watcher = TaskWatcher(engine.subscribers)
 
+    @checks_options(BadDefinition)
     def task(
         self,
         function: Callable[..., Any],
         *,
         name: str | None = None,
         queue: str = "default",
-        retry: RetryPolicy | None = None,
+        retry: int | RetryPolicy | None = None,
         timeout: Duration | None = None,
         lease: Duration | None = None,
         cpu: bool = False,
@@ -42,7 +45,7 @@ class Tasks:
             is_async=inspect.iscoroutinefunction(function),
             uses_cpu=cpu,
             queue=queue,
-            retry=retry,
+            retry=read_retry(retry),
             lease=read_duration("lease", lease),
             timeout=read_duration("timeout", timeout),
         )
