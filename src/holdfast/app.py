@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from holdfast import faces
+from holdfast.durations import Duration
 from holdfast.engine import Engine
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.kernel.handle import Handle
-from holdfast.models import Span
 from holdfast.notify import Subscriber
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Holdfast:
         name: str | None = None,
         queue: str = "default",
         retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
     ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:

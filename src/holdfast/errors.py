@@ -22,6 +22,7 @@ HoldfastError
 │   ├── RunCancelled        what was waited for was cancelled
 │   ├── ResultMismatch      a stored result does not fit the type that the handler declares
 │   └── WaitTimedOut        what was waited for is not over yet
+├── BadSetting              a setting, HOLDFAST_…, whose value cannot be used
 ├── OutsideError            what an outside system answered a handler; it says itself whether the step is tried again
 │   ├── RateLimited         asked to come back later; tried again, no sooner than it said
 │   ├── Unavailable         it could not answer; tried again
@@ -217,21 +218,25 @@ class WaitTimedOut(TaskError):
     exit_code = 8
 
 
+class BadSetting(HoldfastError):
+    exit_code = 2
+
+
 class OutsideError(HoldfastError):
     exit_code = 1
 
 
 class RateLimited(OutsideError):
-    """`retry_after` is what the system asked for; a bare number is seconds, and without it the policy says when."""
+    """`retry_after` is the duration that the system asked for; without it the policy says when."""
 
-    retry_after: timedelta | float | None = None
+    retry_after: timedelta | float | str | None = None
 
     def __init__(
         self,
         *what: object,
         where: str | None = None,
         next: str | None = None,  # noqa: A002 - the word is that of the other errors
-        retry_after: timedelta | float | None = None,
+        retry_after: timedelta | float | str | None = None,
     ) -> None:
         super().__init__(*what, where=where, next=next)
         self.retry_after = retry_after

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from holdfast.durations import Duration, wait
+
 Event = Literal[
     "queued", "claimed", "started", "succeeded", "retried", "failed", "snoozed", "released", "continued", "expired",
     "reopened", "resolved", "cancelled", "rolled_back", "by_hand", "created",
@@ -211,12 +213,6 @@ def error_line(error: Any) -> str:
 
 
 DEFAULT_LEASE = timedelta(seconds=300)  # where neither worker, kind nor claim names one
-Span = timedelta | float  # a bare number is seconds
-
-
-def span(given: Span) -> timedelta:
-    """Read a span as people write it."""
-    return given if isinstance(given, timedelta) else timedelta(seconds=given)
 
 
 class Done(NamedTuple):
@@ -228,7 +224,11 @@ class Retry(Exception):
     """Try again, when the policy says or after a time of the handler's own; it counts as a failure."""
 
     error: Any = None
-    after: Span | None = None
+    after: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.after is not None:
+            wait(self.after, "after")
 
     def __str__(self) -> str:
         when = "by the policy" if self.after is None else f"after {_length(self.after)}"
@@ -249,7 +249,10 @@ class Fail(Exception):
 class Snooze(Exception):
     """Come back later; nothing is charged."""
 
-    after: Span
+    after: Duration
+
+    def __post_init__(self) -> None:
+        wait(self.after, "after")
 
     def __str__(self) -> str:
         return f"snooze for {_length(self.after)}"

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from holdfast import tracing
+from holdfast.durations import Duration
 from holdfast.errors import BadDefinition
 from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
@@ -25,7 +26,7 @@ from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
-from holdfast.models import Json, Span
+from holdfast.models import Json
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,8 +64,8 @@ class Flow:
         skippable: bool = False,
         queue: str = "default",
         when: Callable[..., Any] | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
         priority: int = 0,
         description: str | None = None,

@@ -13,10 +13,11 @@ from collections.abc import Generator
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
+from holdfast.durations import Duration
 from holdfast.errors import BadInput, HoldfastError, NotFound, RunCancelled, RunFailed, RunPartial
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call, Executor, pauses
-from holdfast.models import HistoryEvent, RunResult, Span, Status, StepResult, error_line, error_text
+from holdfast.models import HistoryEvent, RunResult, Status, StepResult, error_line, error_text
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
@@ -81,14 +82,14 @@ class Handle(ABC, Generic[R_co]):
         """Read its state."""
         return await afollow(self._executor, self._status())
 
-    def result(self, timeout: Span | None = None) -> R_co:
+    def result(self, timeout: Duration | None = None) -> R_co:
         """Wait until it ends, and return its result.
 
         Raise RunFailed, RunPartial, RunCancelled, ResultMismatch or WaitTimedOut.
         """
         return follow(self._executor, self._result(timeout))
 
-    async def aresult(self, timeout: Span | None = None) -> R_co:
+    async def aresult(self, timeout: Duration | None = None) -> R_co:
         """Wait as `result` does."""
         return await afollow(self._executor, self._result(timeout))
 
@@ -140,7 +141,7 @@ class Handle(ABC, Generic[R_co]):
             yield from self._status()  # raises where there is none: not everything has a journal yet
         return rows
 
-    def _result(self, timeout: Span | None) -> Plan[R_co]:
+    def _result(self, timeout: Duration | None) -> Plan[R_co]:
         id = self.id  # noqa: A001
         standing = calls.step_results([id]) if isinstance(id, int) else calls.run_results([id])
         for pause in pauses(timeout, f"{self._label} {id}"):

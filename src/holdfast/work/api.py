@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.handlers.registry import Handler, RetryPolicy
+from holdfast.durations import Duration
+from holdfast.handlers.registry import Handler, RetryPolicy, read_duration
 from holdfast.handlers.signature import Signature
-from holdfast.models import Span, span
 from holdfast.work.define import Task
 from holdfast.work.events import TaskWatcher, WorkExecutor
 
@@ -29,8 +29,8 @@ class Tasks:
         name: str | None = None,
         queue: str = "default",
         retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
     ) -> Task[..., Any]:
         """Register a function as a task."""
@@ -43,8 +43,8 @@ class Tasks:
             uses_cpu=cpu,
             queue=queue,
             retry=retry,
-            lease=None if lease is None else span(lease),
-            timeout=None if timeout is None else span(timeout),
+            lease=read_duration("lease", lease),
+            timeout=read_duration("timeout", timeout),
         )
         self._engine.registry.add(handler)
         return Task(handler, self._engine)
