@@ -104,6 +104,17 @@ BARS = (
         0.8,
         ("holdfast", "beside it, hints made impossible"),
     ),
+    *(
+        Bar(
+            f"start() through {library}, to a bare call",
+            "own",
+            f"{library}, start()",
+            1.3,
+            ("holdfast", f"{library}, bare"),
+            at_most=True,
+        )
+        for library in ("SQLAlchemy", "SQLAlchemy over asyncpg", "asyncpg")
+    ),
     Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),
     Bar("under a snapshot held open, to without", "snapshot", "held", 0.5, ("holdfast", "without")),
     Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),
