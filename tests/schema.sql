@@ -4732,6 +4732,35 @@ $$;
 
 
 --
+-- Name: run_events(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_events(of_run uuid) RETURNS TABLE(id bigint, at timestamp with time zone, kind text, step_id bigint, step text, event text, from_state text, to_state text, actor_kind text, actor text, message text, payload jsonb, attempt integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return query
+  select j.id, j.at, 'move', j.step_id, null::text, j.event, j.from_state, j.to_state, j.actor_kind, j.actor, j.reason,
+         j.error, j.attempt
+    from holdfast.journal j
+   where j.run_id = run_events.of_run and j.step_id is null and holdfast.matches_any(allowed, j.tenant)
+  union all
+  select y.id, y.at, y.entry, y.step_id, n.name, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+         y.payload, y.attempt
+    from holdfast.run_steps n
+   cross join lateral (select * from holdfast.step_story t where t.step_id = n.step_id offset 0) y  -- each by its index
+   where n.run_id = run_events.of_run
+   order by 1;
+end
+$$;
+
+
+--
 -- Name: run_results(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4749,6 +4778,35 @@ begin
     from holdfast.runs r
     join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
    where r.id = any (run_results.run_ids) and holdfast.matches_any(allowed, r.tenant);
+end
+$$;
+
+
+--
+-- Name: run_status(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_status(run_ids uuid[]) RETURNS TABLE(id uuid, name text, state text, phase text, outcome text, step text, attempts integer, error jsonb, reason text, created_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, total integer, succeeded integer, failed integer, cancelled integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select r.id, r.name, r.state, r.phase, r.outcome, b.name, b.attempt, b.error,
+         (select j.reason from holdfast.journal j
+           where j.run_id = r.id and j.step_id is null order by j.id desc limit 1),
+         r.created_at, r.started_at, r.finished_at, r.total, r.succeeded, r.failed, r.cancelled
+    from holdfast.run_list r
+    left join lateral (
+      select n.name, s.attempt, s.error
+        from holdfast.run_steps n
+       cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- each by primary key
+       where n.run_id = r.id and s.outcome in ('failed', 'cancelled')
+       order by s.outcome = 'failed' desc, s.id
+       limit 1) b on r.failed + r.cancelled > 0
+   where r.id = any (run_status.run_ids);
 end
 $$;
 
@@ -5219,6 +5277,27 @@ $$;
 
 
 --
+-- Name: step_events(bigint); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_events(of_step bigint) RETURNS TABLE(id bigint, at timestamp with time zone, kind text, step_id bigint, step text, event text, from_state text, to_state text, actor_kind text, actor text, message text, payload jsonb, attempt integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select y.id, y.at, y.entry, y.step_id, null::text, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+         y.payload, y.attempt
+    from holdfast.step_story y
+   where y.step_id = step_events.of_step
+   order by y.id;
+end
+$$;
+
+
+--
 -- Name: step_results(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5236,6 +5315,27 @@ begin
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
    where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant);
+end
+$$;
+
+
+--
+-- Name: step_status(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_status(step_ids bigint[]) RETURNS TABLE(id bigint, name text, state text, phase text, outcome text, step text, attempts integer, error jsonb, reason text, created_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, total integer, succeeded integer, failed integer, cancelled integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select s.id, s.kind, s.state, s.phase, s.outcome, null::text, s.attempt, s.error,
+         (select j.reason from holdfast.journal j where j.step_id = s.id order by j.id desc limit 1),
+         s.created_at, s.claimed_at, s.finished_at, null::int, null::int, null::int, null::int
+    from holdfast.step_list s
+   where s.id = any (step_status.step_ids);
 end
 $$;
 
@@ -8447,6 +8547,17 @@ GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_ope
 
 
 --
+-- Name: FUNCTION run_events(of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_events(of_run uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_operator;
+
+
+--
 -- Name: FUNCTION run_results(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8455,6 +8566,17 @@ GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION run_status(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_operator;
 
 
 --
@@ -8552,6 +8674,17 @@ GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_operator;
 
 
 --
+-- Name: FUNCTION step_events(of_step bigint); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_events(of_step bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_operator;
+
+
+--
 -- Name: FUNCTION step_results(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8560,6 +8693,17 @@ GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_status(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_operator;
 
 
 --

@@ -24,7 +24,7 @@ def test_queues_are_listed_with_what_stands_in_them(cli, found, db, clock):
         ("idle", 0, 0, 1),
         ("mail", 2, 1, 0),
     ]
-    assert cli("queues", "list").stdout.splitlines()[1].startswith("mail\t2\t1\t0\t")
+    assert cli("queues", "list").stdout.splitlines()[2].startswith("mail\t2\t1\t0\t")
 
 
 def test_no_queues_yet(cli):
