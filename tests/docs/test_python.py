@@ -40,7 +40,9 @@ def members(name: str, owner: type) -> Iterator[str]:
         if isinstance(member, property):
             yield signature(f"{name}.{key}", member.fget).replace("()", "")
         elif callable(member):
-            yield signature(f"{name}.{key}", (get_overloads(member) or [member])[-1])
+            for form in get_overloads(member) or [member]:
+                if "function" not in inspect.signature(form).parameters or key == "subscribe":  # else a bare decorator
+                    yield signature(f"{name}.{key}", form)
 
 
 def there() -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
@@ -17,12 +17,20 @@ from holdfast.errors import BadDefinition
 from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed, given_as, read_context
+from holdfast.flow.decorator import (
+    Async,
+    MappedStepDecorator,
+    MappedSubflowDecorator,
+    StepDecorator,
+    SubflowDecorator,
+)
 from holdfast.flow.events import FlowExecutor
 from holdfast.flow.handle import FlowRun
 from holdfast.flow.handlers import Declared, Maker
 from holdfast.flow.step import After, Node, Step, Title, check_step_name, limit_of, name_of, names_of, read_options
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
+from holdfast.handlers.untyped import Untyped
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
 from holdfast.models import Json, Span
@@ -50,26 +58,27 @@ class Flow:
         return f"<flow {self.title.name} {self.title.version}>"
 
     @overload
-    def step(self, function: Callable[P, R], /) -> Step[P, R]: ...
+    def step(self, function: Callable[P, Untyped], /) -> Step[Any, Callable[P, Any]]: ...
+    @overload
+    def step(self, function: Async[P, R], /) -> Step[R, Async[P, R]]: ...
+    @overload
+    def step(self, function: Callable[P, R], /) -> Step[R, Callable[P, R]]: ...
     @overload
     def step(
-        self,
-        *,
-        name: str | None = None,
-        after: After = (),
-        each: Step[Any, Any] | str | None = None,
-        retry: int | RetryPolicy | StepRetry | None = None,
-        retryable: bool = True,
-        skippable: bool = False,
-        queue: str = "default",
-        when: Callable[..., Any] | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
-        cpu: bool = False,
-        priority: int = 0,
-        description: str | None = None,
+        self, *, name: str | None = None, after: After = (),
+        retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True, skippable: bool = False,
+        queue: str = "default", when: Callable[..., Any] | None = None, timeout: Span | None = None,
+        lease: Span | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
         config: dict[str, Any] | None = None,
-    ) -> Callable[[Callable[P, R]], Step[P, R]]: ...
+    ) -> StepDecorator: ...  # fmt: skip
+    @overload
+    def step(
+        self, *, each: Step[Iterable[Any] | None] | str, name: str | None = None, after: After = (),
+        retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True, skippable: bool = False,
+        queue: str = "default", when: Callable[..., Any] | None = None, timeout: Span | None = None,
+        lease: Span | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
+        config: dict[str, Any] | None = None,
+    ) -> MappedStepDecorator: ...  # fmt: skip
     def step(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Add a step: `@order.step`, or `@order.step(after=reserve, retry=5)`.
 
@@ -82,7 +91,11 @@ class Flow:
             return self._add(function)
         return lambda function: self._add(function, **options)
 
-    def subflow(self, flow: Flow, **options: Any) -> Callable[[Callable[P, R]], Step[P, R]]:
+    @overload
+    def subflow(self, flow: Flow, *, each: Step[Iterable[Any] | None] | str, **options: Any) -> MappedSubflowDecorator: ...
+    @overload
+    def subflow(self, flow: Flow, **options: Any) -> SubflowDecorator: ...
+    def subflow(self, flow: Flow, **options: Any) -> Any:
         """Add a step that is a flow: the function has the parameters of any step and returns that flow's context.
 
         Steps that wait for it receive a dict: the results of that flow's last steps, by name.
@@ -174,10 +187,10 @@ class Flow:
         *,
         name: str | None = None,
         after: After = (),
-        each: Step[Any, Any] | str | None = None,
+        each: Step[Any] | str | None = None,
         inner: Flow | None = None,
         **options: Any,
-    ) -> Step[Any, Any]:
+    ) -> Step[Any]:
         name = name or str(getattr(function, "__name__", ""))
         check_step_name(self.title.name, name)
         if name in self.nodes:

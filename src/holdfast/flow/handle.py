@@ -6,17 +6,19 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 from uuid import UUID
 
 from holdfast.errors import NotFound, RunCancelled, RunFailed
 from holdfast.flow import calls, events
 from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
 from holdfast.flow.events import FlowExecutor
+from holdfast.flow.step import Step
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import pauses
 from holdfast.models import RunResult, Span, error_line
 
+R = TypeVar("R")
 Row = TypeVar("Row")
 ReadResult = Callable[[str, Any, str], Any]
 MOST_NAMED = 5  # steps in an error's message
@@ -74,11 +76,19 @@ class FlowRun:
         """Read the states of its steps, in the order of the plan."""
         return await self._executor.amake(calls.step_outcomes(self.id))
 
-    def result_of(self, step: Any) -> Any:
+    @overload
+    def result_of(self, step: Step[R]) -> R: ...
+    @overload
+    def result_of(self, step: str) -> Any: ...
+    def result_of(self, step: Step[Any] | str) -> Any:
         """Return the result of a step in the type of its function; None while the step has not ended."""
         return self._result(step, self._executor.make(calls.step_outcomes(self.id, [_name(step)])))
 
-    async def aresult_of(self, step: Any) -> Any:
+    @overload
+    async def aresult_of(self, step: Step[R]) -> R: ...
+    @overload
+    async def aresult_of(self, step: str) -> Any: ...
+    async def aresult_of(self, step: Step[Any] | str) -> Any:
         """Return the result of a step, as `result_of` does."""
         return self._result(step, await self._executor.amake(calls.step_outcomes(self.id, [_name(step)])))
 

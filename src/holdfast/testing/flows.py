@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from holdfast.app import Holdfast
 from holdfast.connections.deadline import connect
@@ -22,8 +22,10 @@ from holdfast.flow.decisions import Decision
 from holdfast.flow.define import Flow
 from holdfast.flow.events import Event
 from holdfast.flow.handle import FlowRun
+from holdfast.flow.step import Step
 from holdfast.testing.kit import Clock, drain
 
+R = TypeVar("R")
 MOST_IDLE = 100  # passes in which nothing is settled, before a task is said to be stuck
 PATIENCE = 5.0  # seconds for what is yet to be told
 
@@ -41,7 +43,11 @@ class Played:
         """How it ended."""
         return self.run.status().state
 
-    def result_of(self, step: Any) -> Any:
+    @overload
+    def result_of(self, step: Step[R]) -> R: ...
+    @overload
+    def result_of(self, step: str) -> Any: ...
+    def result_of(self, step: Step[Any] | str) -> Any:
         """Give what a step gave."""
         return self.run.result_of(step)
 

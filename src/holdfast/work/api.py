@@ -10,9 +10,10 @@ from holdfast.handlers.registry import Handler, Registry, RetryPolicy
 from holdfast.handlers.signature import Signature
 from holdfast.kernel.call import Executor
 from holdfast.models import Span, span
+from holdfast.work.decorator import Async, TaskDecorator
 from holdfast.work.define import Task
 
-__all__ = ["Task", "Tasks"]  # what annotations of the app name
+__all__ = ["Async", "Task", "TaskDecorator", "Tasks"]  # what annotations of the app name
 
 
 class Engine(Protocol):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Self, cast
 
 from psycopg import AsyncConnection, Connection
+from typing_extensions import TypeVar
 
 from holdfast import tracing
 from holdfast.errors import BadInput
@@ -20,6 +21,7 @@ from holdfast.work.handle import Handle
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Function_co = TypeVar("Function_co", bound=Callable[..., Any], default=Callable[..., Any], covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,12 @@ class StartOptions:
         check_tenant(self.tenant)
 
 
-class Task(Generic[P, R]):
-    """A function that is started to be run by a worker. Calling it runs it here and now, as any function."""
+class Task(Generic[P, R, Function_co]):
+    """A function that is started to be run by a worker. Calling it runs it here and now, as any function.
+
+    A `Task[P, R]` is started with the parameters `P`, the function's own without `ctx`, and its result is an `R`. The
+    third parameter is the function as it was written; an annotation may leave it out.
+    """
 
     def __init__(self, handler: Handler, executor: Executor, options: StartOptions | None = None) -> None:
         self.handler = handler
@@ -51,9 +57,10 @@ class Task(Generic[P, R]):
         self._options = options or StartOptions()
         functools.update_wrapper(self, handler.function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it here, without the database."""
-        return self.handler.function(*args, **kwargs)
+    @property
+    def __call__(self) -> Function_co:
+        """Run it here, without the database: the arguments and what comes back are the function's own."""
+        return cast("Function_co", self.handler.function)
 
     def __repr__(self) -> str:
         return f"<task {self.handler.kind}>"
@@ -73,14 +80,14 @@ class Task(Generic[P, R]):
         priority: int = 0,
         tenant: str = "default",
         conn: Connection[Any] | AsyncConnection[Any] | None = None,
-    ) -> Task[P, R]:
+    ) -> Self:
         """Give the same task with options for its start.
 
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
         `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first.
         """
         options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
-        return Task(self.handler, self._executor, options)
+        return type(self)(self.handler, self._executor, options)
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Start it, with arguments as the function types them."""
