@@ -35,11 +35,13 @@ class Block:
     language: str
     more: str
     text: str
+    line: int = 0  # of the page, on which the text begins
 
 
 def blocks(page: Path) -> list[Block]:
     """Read the fenced blocks of a page, in order."""
-    return [Block(*found) for found in _FENCED.findall(page.read_text("utf-8"))]
+    text = page.read_text("utf-8")
+    return [Block(*each.groups(), text.count("\n", 0, each.start(3)) + 1) for each in _FENCED.finditer(text)]
 
 
 class Reader:
