@@ -29,9 +29,9 @@ CONFIGURATION = """\
 # Settings
 
 Settings are environment variables, read once when a process starts. `holdfast config` shows those in force and
-where each comes from. A span of time is a number with a unit (`500ms`, `30s`, `5m`, `2h`, `1d`); a bare number is
-seconds. A variable that is set to nothing counts as unset. A name that begins with `HOLDFAST_` and is none of these
-is warned of, with the one that was probably meant.
+where each comes from. A duration is written `200ms`, `30s`, `5m`, `1h30m` or `2d`; a bare number is seconds. A
+variable that is set to nothing counts as unset. A name that begins with `HOLDFAST_` and is none of these is warned
+of, with the one that was probably meant.
 """
 CONFIGURATION_END = """
 The DSN may be in a file, as secrets often are: `HOLDFAST_DSN_FILE` names it. `HOLDFAST_DSN`, where set, goes before

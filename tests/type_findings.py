@@ -81,10 +81,10 @@ def expected(user_code: Path) -> set[Finding]:
 def found(root: Path, sources: dict[Path, Path]) -> Findings:
     """Check the modules under a folder with both tools; name each finding's source instead of its module."""
     with ThreadPoolExecutor() as tools:
-        findings = {key: value for each in tools.map(lambda tool: tool(root), (mypy, pyright)) for key, value in each.items()}
+        of_mypy, of_pyright = tools.map(lambda tool: tool(root), (mypy, pyright))
     return {
         Finding(_shown(sources[Path(each.file)]), each.line, each.tool, each.rule): message
-        for each, message in findings.items()
+        for each, message in {**of_mypy, **of_pyright}.items()
     }
 
 

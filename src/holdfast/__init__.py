@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from holdfast.errors import HoldfastError, RunCancelled, RunFailed, WaitTimedOut
     from holdfast.handlers.context import Ctx
     from holdfast.handlers.registry import RetryPolicy
+    from holdfast.kernel.handle import Handle
     from holdfast.models import Continue, Fail, Retry, Snooze
     from holdfast.notify import Event
     from holdfast.work.define import Task
-    from holdfast.work.handle import Handle
 
 __all__ = [
     "Continue",
@@ -37,7 +37,7 @@ _OUTCOMES = ("Continue", "Fail", "Retry", "Snooze")
 _PLACES = {
     "Ctx": "handlers.context",
     "Event": "notify",
-    "Handle": "work.handle",
+    "Handle": "kernel.handle",
     "Holdfast": "app",
     "RetryPolicy": "handlers.registry",
     "Task": "work.define",

@@ -6,20 +6,21 @@ import difflib
 import fnmatch
 import re
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from holdfast import faces
+from holdfast.durations import Duration
 from holdfast.engine import Engine
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.untyped import Untyped
-from holdfast.models import Span
+from holdfast.kernel.handle import Handle
 from holdfast.notify import Subscriber
-from holdfast.worker.hooks import Hook
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 Observer = TypeVar("Observer", bound=Subscriber)
+IDS = (int, UUID, str)  # a bool is an int, and not an id
 
 
 class Holdfast:
@@ -67,8 +69,8 @@ class Holdfast:
         name: str | None = None,
         queue: str = "default",
         retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
     ) -> TaskDecorator: ...
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
@@ -81,36 +83,40 @@ class Holdfast:
             return self.work.task(function)
         return lambda function: self.work.task(function, **options)
 
-    def on_ending(self, hook: Hook) -> Hook:
-        """Call `hook` with the outcome of every step that a worker of this app settles; best effort."""
-        self._engine.hooks.add(hook)
-        return hook
-
     def on(self, name: str) -> Callable[[Observer], Observer]:
-        """Call a function with each event of a name or pattern: `@hf.on("step.completed")`, `@hf.on("task.*")`.
+        """Call a function with each event of a name or pattern: `@hf.on("flow.step.completed")`, `@hf.on("work.*")`.
 
         It takes an Event, may be async, and runs in its own thread: best effort, and no run waits for it.
         """
+        names = self._event_names(name)
 
         def add(function: Observer) -> Observer:
-            self.subscribe(name, function)
+            self._engine.subscribers.add([each for of_face in names.values() for each in of_face], function)
+            for face in names:
+                self._engine.hooks.watch(self.face(face).watcher)
             return function
 
         return add
 
-    def subscribe(self, name: str, function: Subscriber) -> Callable[[], None]:
-        """Call a function with events, as `on` does; return a function that ends it."""
-        published = faces.events()
-        matches = {face: fnmatch.filter(names, name) for face, names in published.items()}
-        if not any(matches.values()):
-            known = [each for names in published.values() for each in names]
-            groups = dict.fromkeys(f"{each.partition('.')[0]}.*" for each in known)
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
-            raise BadDefinition(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")
-        end = self._engine.subscribers.add([each for names in matches.values() for each in names], function)
-        for face in (face for face, names in matches.items() if names):
-            self._engine.hooks.watch(self.face(face).watcher)
-        return end
+    def off(self, function: Subscriber) -> None:
+        """Call a function no more that was passed to `on`."""
+        if not self._engine.subscribers.remove(function):
+            raise BadInput(f"{function!r} does not listen to any event", next="pass the function that `on` was given")
+
+    def _event_names(self, name: str) -> dict[str, list[str]]:
+        """Find the events that a name or pattern means, by face; warn of one that is of old."""
+        catalogue = faces.events()
+        names = {face: fnmatch.filter(entries, name) for face, entries in catalogue.items()}
+        if not any(names.values()):
+            names = {
+                face: [each for each, entry in entries.items() if entry.was and fnmatch.fnmatchcase(entry.was, name)]
+                for face, entries in catalogue.items()
+            }
+            renamed = [each for of_face in names.values() for each in of_face]
+            if not renamed:
+                raise _unknown_event(name, [each for entries in catalogue.values() for each in entries])
+            warnings.warn(f"{name}: events carry their face now, listen to {', '.join(renamed)}", DeprecationWarning, 3)
+        return {face: of_face for face, of_face in names.items() if of_face}
 
     def flow_from(
         self,
@@ -137,9 +143,9 @@ class Holdfast:
         return self.flow.backoff
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
-        """Record the decision about each task after every settle of this app's workers; return who does it.
+        """Record the decision about each run after every settle of this app's workers; return who does it.
 
-        A strategy is called with each decision that a task goes on. It need not do anything: the rows are due already.
+        A strategy is called with each decision that a run goes on. It need not do anything: the rows are due already.
         """
         return self.flow.coordinator(strategy)
 
@@ -161,12 +167,17 @@ class Holdfast:
                 self._faces[name] = make(self._engine)
             return self._faces[name]
 
-    def handle(self, id: int | UUID | str) -> Any:  # noqa: A002 - the word is the same in SQL
+    def handle(self, id: int | UUID | str) -> Handle[Any]:  # noqa: A002 - the word is the same in SQL
         """Return the handle of what was started elsewhere, by its id; the form of the id tells its face."""
         for face in faces.all_faces():
-            if face.id_form is not None and re.fullmatch(face.id_form, str(id)):
-                return face.load("handle")(self._engine, str(id))
-        raise BadInput(f"no face has ids such as {id!r}", where=str(id), next="a task's is a number, a run's a UUID")
+            if type(id) in IDS and face.id_form is not None and re.fullmatch(face.id_form, str(id)):
+                handle: Handle[Any] = face.load("handle")(self._engine, str(id))
+                return handle
+        raise BadInput(
+            f"id must be the number of a task or the UUID of a run, got {id!r}",
+            where="id",
+            next="`holdfast runs list` shows them",
+        )
 
     @property
     def dsn(self) -> str:
@@ -187,3 +198,9 @@ class Holdfast:
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
         await self._engine.executor.aclose()
+
+
+def _unknown_event(name: str, known: list[str]) -> BadDefinition:
+    groups = dict.fromkeys(f"{each.rpartition('.')[0]}.*" for each in known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
+    return BadDefinition(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")

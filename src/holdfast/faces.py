@@ -80,9 +80,9 @@ def retries() -> dict[str, Any]:
     return {machine: each.load("retry") for each in all_faces() if each.retry is not None for machine in each.machines}
 
 
-def events() -> dict[str, list[str]]:
-    """List the names of the events that each face publishes."""
-    return {each.name: list(each.load("events") or ()) for each in all_faces()}
+def events() -> dict[str, dict[str, Any]]:
+    """Return by face the catalogue of the events that it publishes: an entry for each name."""
+    return {each.name: dict(each.load("events") or {}) for each in all_faces()}
 
 
 @contextmanager

@@ -178,7 +178,7 @@ def test_a_monotonic_list_ends_where_powers_overtake_it(db: DB) -> None:
         ("default_backoff_seconds", "123"),
         ("default_backoff_seconds", 5),
         ("default_backoff_seconds", [1, -2]),
-        ("default_backoff_seconds", [1, "2"]),
+        ("default_backoff_seconds", [1, "two"]),
         ("default_backoff_seconds", [True]),
         ("default_backoff_seconds", [math.nan]),
         ("default_backoff_seconds", [1] * 1001),

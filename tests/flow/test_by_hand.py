@@ -75,7 +75,7 @@ def test_a_resolved_step_lets_those_that_wait_for_it_go_on_with_the_result_given
     drain(hf)
     told.taken()
 
-    run.resolve("left", "done by phone", result="by phone")
+    run.resolve("done by phone", step="left", result="by phone")
     drain(hf)
 
     assert told.taken() == ["join"]
@@ -100,7 +100,7 @@ def test_a_resolved_step_without_a_result_gives_none(hf: Holdfast, told: Told) -
     run = flow.start()
     drain(hf)
 
-    run.resolve("first", "never mind")
+    run.resolve("never mind", step="first")
     drain(hf)
 
     assert run.result_of("second") == "second1None"
@@ -110,7 +110,7 @@ def test_a_step_that_still_waits_may_be_resolved_before_it_is_done(hf: Holdfast,
     """T-53: its parents come later, and it stays as it is"""
     run = diamond(hf, told).start()
 
-    run.resolve("left", "not needed", result="none needed")
+    run.resolve("not needed", step="left", result="none needed")
     drain(hf)
 
     assert told.taken() == ["join", "right", "top"]
@@ -123,7 +123,7 @@ def test_a_map_may_be_resolved_with_a_list_of_ones_own(hf: Holdfast, told: Told)
     run = mapped(hf, told).start()
     drain(hf)
 
-    run.resolve("ship", "counted by hand", result=["a", "b"])
+    run.resolve("counted by hand", step="ship", result=["a", "b"])
     drain(hf)
 
     assert (run.result_of("ship"), run.result_of("report")) == (["a", "b"], ["a", "b"])
@@ -150,7 +150,7 @@ def test_a_map_that_is_resolved_without_a_list_gives_what_its_items_gave(hf: Hol
     run = flow.start()
     drain(hf)
 
-    run.resolve("ship", "one is enough")
+    run.resolve("one is enough", step="ship")
     drain(hf)
 
     assert run.result_of("report") == ["ship 01", None]
@@ -162,7 +162,7 @@ def test_a_failed_item_resolved_lets_its_map_end(hf: Holdfast, told: Told) -> No
     run = mapped(hf, told).start()
     drain(hf)
 
-    run.resolve("ship[1]", "by hand", result="by hand")
+    run.resolve("by hand", step="ship[1]", result="by hand")
     drain(hf)
 
     assert run.result(1)["report"] == ["ship 01(items1.0)", "by hand", "ship 21(items1.2)"]

@@ -69,7 +69,7 @@ def test_a_strategy_is_told_of_each_decision_that_a_task_goes_on(hf: Holdfast, c
 
     assert run.status().state == "complete"
     assert said(coordinator.decisions) == [("has_ready_steps", "reenqueue"), ("all_complete", "complete")]
-    assert [(call.task_id, call.delay) for call in notes.calls] == [(run.id, timedelta(0))]
+    assert [(call.run_id, call.delay) for call in notes.calls] == [(run.id, timedelta(0))]
 
 
 def test_a_task_whose_only_path_failed_ends_and_is_not_handed_on(hf: Holdfast) -> None:
@@ -148,7 +148,7 @@ def test_what_is_decided_is_what_the_settle_left_though_the_next_claim_comes_fir
             run.result(30)
 
     one = ["has_ready_steps", "has_ready_steps", "all_complete"]
-    of_runs = [[d.status for d in coordinator.decisions if d.task_id == run.id] for run in runs]
+    of_runs = [[d.status for d in coordinator.decisions if d.run_id == run.id] for run in runs]
     assert of_runs == [one] * len(runs)
 
 
@@ -169,7 +169,7 @@ def test_a_strategy_that_raises_harms_nothing_and_is_told_of(hf: Holdfast, log_l
         drain(hf)
 
     assert run.result(1) == {"a": 1, "b": 2}
-    (failed,) = [event for event in told if event.name == "workflow.task_reenqueue_failed"]
+    (failed,) = [event for event in told if event.name == "flow.workflow.reenqueue_failed"]
     assert failed.payload["error"] == "ConnectionError: no scheduler"
     assert "strategy.failed" in {line["event"] for line in log_lines}
 
@@ -185,7 +185,7 @@ def test_a_strategy_that_hangs_holds_up_no_run_and_no_event(hf: Holdfast, monkey
             let_go.wait(60)
 
     hf.coordinator(strategy=Hangs())
-    hf.subscribe("task.completed", told.append)
+    hf.on("flow.run.completed")(told.append)
     order = hf.flow("order")
     order.step(name="a")(lambda: 1)
     order.step(name="b", after="a")(lambda: 2)
@@ -221,7 +221,7 @@ class Late:
 def test_an_ending_that_overtakes_its_claim_is_told_once_and_after_it(hf: Holdfast) -> None:
     """T-89: a quick handler is through before it is told that its step was taken."""
     told: list[Event] = []
-    hf.subscribe("t*", told.append)
+    hf.on("flow.run.*")(told.append)
     hf._engine.hooks.watch(Late(hf.coordinator()))
     order = hf.flow("order")
     order.step(name="a")(lambda: 1)
@@ -229,15 +229,15 @@ def test_an_ending_that_overtakes_its_claim_is_told_once_and_after_it(hf: Holdfa
     order.start()
     drain(hf)
 
-    assert [event.name for event in told] == ["task.initialized", "task.started", "task.completed"]
+    assert [event.name for event in told] == ["flow.run.initialized", "flow.run.started", "flow.run.completed"]
 
 
 def test_a_pass_asks_once_however_many_listen_and_the_next_asks_anew(hf: Holdfast, db: DB) -> None:
     """T-86, T-138, C-60."""
     count_calls(db)
     told: list[Event] = []
-    for name in ("*", "step.*", "workflow.task_finalization_started"):
-        hf.subscribe(name, told.append)
+    for name in ("*", "flow.step.*", "flow.workflow.finalization_started"):
+        hf.on(name)(told.append)
     coordinator = hf.coordinator(strategy=Notes())
     order = hf.flow("order")
 
@@ -259,7 +259,7 @@ def test_a_pass_asks_once_however_many_listen_and_the_next_asks_anew(hf: Holdfas
 def test_a_question_that_is_refused_costs_the_settle_nothing(hf: Holdfast, db: DB, log_lines: Any) -> None:
     """The outcome is stored; only the telling is lost, and logged."""
     told: list[Event] = []
-    hf.subscribe("task.*", told.append)
+    hf.on("flow.run.*")(told.append)
     db.execute("drop function flow.closed_tasks")
     order = hf.flow("order")
     order.step(name="a")(lambda: 1)
@@ -268,7 +268,7 @@ def test_a_question_that_is_refused_costs_the_settle_nothing(hf: Holdfast, db: D
     drain(hf)
 
     assert run.result(1) == {"a": 1}
-    assert [event.name for event in told] == ["task.initialized", "task.started"]
+    assert [event.name for event in told] == ["flow.run.initialized", "flow.run.started"]
     assert {"question.refused", "coordinator.failed"} <= {line["event"] for line in log_lines}
 
 

@@ -43,8 +43,8 @@ REFUSED = {
     "a word for a number": ("retry: 2", "retry: yes", r"steps\[0\]\.retry: input should be a valid integer"),
     "negative retry": ("retry: 2", "retry: -2", "-2 is no number of executions"),
     "a number for names": ("[first]", "5", r"steps\[1\]\.after: .*string"),
-    "no span": ("retry: 2", "timeout: soon", r"steps\[0\]\.timeout: .*duration"),
-    "an empty span": ("retry: 2", "lease: 0", r"steps\[0\]\.lease: .*greater"),
+    "no duration": ("retry: 2", "timeout: soon", r"steps\[0\]\.timeout: .*duration"),
+    "an empty duration": ("retry: 2", "lease: 0", r"steps\[0\]\.lease: .*longer than 0"),
     "priority": ("retry: 2", "priority: 10", r"steps\[0\]\.priority: .* 9"),
     "key twice": ("retry: 2", "retry: 2\n    retry: 3", "line 8: .*retry"),
     "name twice": ("name: second", "name: first", r"steps\[1\]\.name .*first.* steps\[0\]\.name"),
@@ -72,7 +72,7 @@ REFUSED = {
         "version: '1'", "backoff: {max_backof: 1}", r"backoff\.max_backof .*max_",
     ),
     "a bad backoff": (
-        "version: '1'", "backoff: {max_backoff_seconds: -1}", r"max_backoff_seconds .*-1\.0",
+        "version: '1'", "backoff: {max_backoff_seconds: -1}", r"max_backoff_seconds: .*-1",
     ),
     "a text for seconds": (
         "version: '1'", "backoff: {buffer_seconds: five}", r"backoff\.buffer_seconds: ",

@@ -78,7 +78,7 @@ WAYS: list[tuple[Way, str, str]] = [
         "'its key'",
     ),
     (lambda hf: hf.handle(1).cancel(), "cancel", "holdfast.cancel"),
-    (lambda hf: hf.flows.find("order").start().resolve("only"), "resolve", "holdfast.resolve"),
+    (lambda hf: hf.flows.find("order").start().resolve(step="only"), "resolve", "holdfast.resolve"),
 ]
 
 

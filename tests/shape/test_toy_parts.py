@@ -60,16 +60,16 @@ def reasons(db: Connection[Any], step_id: int) -> list[str]:
 
 def test_its_events_are_subscribed_to_as_those_of_any_face(hf: Holdfast) -> None:
     events: list[tuple[str, Any]] = []
-    hf.subscribe("wish.*", lambda event: events.append((event.name, event.payload["kind"])))
+    hf.on("toy.*")(lambda event: events.append((event.name, event.payload["kind"])))
     hf.face("toy").wish(pony)
     hf.face("toy").start("ann", ["pony"])
 
     burst(hf).hooks.flush(5)
     hf._engine.subscribers.flush(5)
 
-    assert events == [("wish.granted", "pony")]
-    with pytest.raises(BadDefinition, match=r"wish\.granted"):
-        hf.subscribe("wish.grantd", print)
+    assert events == [("toy.wish.granted", "pony")]
+    with pytest.raises(BadDefinition, match=r"toy\.wish\.granted"):
+        hf.on("toy.wish.grantd")
 
 
 def test_its_events_machines_and_pages_are_in_the_reference(hf: Holdfast, db: Connection[Any]) -> None:
@@ -77,7 +77,7 @@ def test_its_events_machines_and_pages_are_in_the_reference(hf: Holdfast, db: Co
     pages = module.pages(db)
 
     assert "## `toy`" in pages["events.md"]
-    assert "| `wish.granted` |" in pages["events.md"]
+    assert "| `toy.wish.granted` |" in pages["events.md"]
     assert "The states of a wish. `toy`: wishes that are granted." in pages["machines.md"]
     assert pages["toy.md"] == "# Wishes\n"
     assert "## toy: wishes that are granted" in module.function_map.function_map(db)

@@ -48,7 +48,7 @@ def test_a_whole_retrying_workflow_completes_in_one_call(hf: Holdfast, clock: Cl
         "waiting_for_dependencies", "waiting_for_dependencies", "has_ready_steps", "waiting_for_dependencies",
         "all_complete",
     ]  # fmt: skip
-    assert played.told("step.failed", "task.completed") == ["step.failed"] * 3 + ["task.completed"]
+    assert played.told("flow.step.failed", "flow.run.completed") == ["flow.step.failed"] * 3 + ["flow.run.completed"]
     assert clock.now() - before > timedelta(seconds=250)
     assert isinstance(hf.coordinator().strategy, Durable)
 
@@ -64,7 +64,9 @@ def test_a_task_that_fails_is_played_to_its_end_too(hf: Holdfast) -> None:
     played = run_flow(hf, order)
 
     assert played.state == "error"
-    assert played.told("step.failed", "step.max_retries_reached") == ["step.failed"] * 4 + ["step.max_retries_reached"]
+    assert played.told("flow.step.failed", "flow.step.max_retries_reached") == ["flow.step.failed"] * 4 + [
+        "flow.step.max_retries_reached"
+    ]
     with pytest.raises(RunFailed, match="PermissionError: no such"):
         played.run.result(1)
 
@@ -86,7 +88,7 @@ def test_a_function_that_fails_on_demand_keeps_its_parameters_and_may_be_async(h
     played = run_flow(hf, order, order_id=4)
 
     assert played.result_of(charge) == 8
-    assert played.told("step.retry_requested") == ["step.retry_requested"] * 2
+    assert played.told("flow.step.retry_requested") == ["flow.step.retry_requested"] * 2
 
 
 def test_with_the_bypass_retries_wait_for_nothing(hf: Holdfast, clock: Clock) -> None:
@@ -145,7 +147,7 @@ def test_production_and_test_decide_the_same(hf: Holdfast) -> None:
     coordinator = hf.coordinator()
     with working(hf):
         run.result(30)
-    by_worker = [decision for decision in coordinator.decisions if decision.task_id == run.id]
+    by_worker = [decision for decision in coordinator.decisions if decision.run_id == run.id]
     by_clock = run_flow(hf, order).decisions
 
     assert _log(by_worker) == _log(by_clock)

@@ -12,7 +12,8 @@ from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls
 from holdfast.kernel.arrays import Bigints
-from holdfast.kernel.call import Call
+from holdfast.kernel.call import Call, Executor
+from holdfast.kernel.handle import Handle, Plan
 from holdfast.models import ClaimedStep, CompletedInput, Ending
 from holdfast.notify import Subscribers
 from toy.events import publish
@@ -93,6 +94,31 @@ class Watcher:
         return
 
 
-def handle(engine: Engine, list_id: str) -> tuple[str, UUID]:
-    """Give the simplest of handles: the app's database, and the run."""
-    return engine.dsn, UUID(list_id.removeprefix("list-"))
+class ListHandle(Handle[str]):
+    """A list of wishes. A retry does not repeat it: it asks for a pony in a new list, as some faces start a new run."""
+
+    _label = "list"
+
+    def __init__(self, list_id: UUID, executor: Executor) -> None:
+        self._id = list_id
+        self._executor = executor
+
+    @property
+    def id(self) -> UUID:
+        return self._id
+
+    def _value(self, _stored: Any) -> Plan[str]:
+        yield from ()
+        return "all granted"
+
+    def _retry(self, reason: str | None) -> Plan[Handle[str]]:
+        steps = [{"kind": "pony", "name": "0"}]
+        call = calls.start_run(
+            "toy.list", "wishes", "toy.wish", steps=steps, input={"asker": reason or "nobody"}, of_run=self.id
+        )
+        (list_id,) = yield call
+        return ListHandle(list_id, self._executor)
+
+
+def handle(engine: Engine, list_id: str) -> ListHandle:
+    return ListHandle(UUID(list_id.removeprefix("list-")), engine)

@@ -178,7 +178,7 @@ def test_notes_cursors_and_results_given_by_hand_are_refused(hf: Holdfast, db: D
 
     run, noted, turned = flow.start(), note.start(), turn.start()
     with pytest.raises(BadInput) as refused:
-        run.resolve("only", "by hand", result={"sum": -INFINITY})
+        run.resolve("by hand", step="only", result={"sum": -INFINITY})
     drain(hf)
 
     assert (refused.value.where, "-inf" in refused.value.what) == ("sum", True)

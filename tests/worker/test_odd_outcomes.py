@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import Continue, Ctx, Fail, Holdfast, Retry, Snooze
+from holdfast import Continue, Ctx, Fail, Holdfast, Retry
 from holdfast.flow.events import Event
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from holdfast.models import Ending
 from kernel.steps import DB, step_row
 from worker.running import burst, error_of, metric
 
@@ -21,10 +20,14 @@ pytestmark = pytest.mark.one_server
 SECRET = "hunter2"
 TOO_LARGE = "x" * 2_000_000
 
+
+def changed(outcome: Retry, after: Any) -> Retry:
+    outcome.after = after
+    return outcome
+
+
 UNKEPT = {
-    "a time that is none": Retry("x", after="soon"),  # type: ignore[arg-type]
-    "a time beyond all": Snooze(after=1e300),
-    "a time that is no number": Snooze(after=float("nan")),
+    "a time that was changed": changed(Retry("x", after=1), after="soon"),
     "a cursor that is no JSON": Continue({1, 2}),
     "a cursor that holds itself": Continue(loop := [], loop.append(loop)),
     "a cursor with a NUL": Continue("a\0b"),
@@ -185,21 +188,17 @@ def _large_in_a_transaction(ctx: Ctx) -> str:
 def test_a_result_that_is_too_large_is_told_as_the_failure_that_it_is(
     hf: Holdfast, db: DB, log_lines: Any, handler: Callable[[Ctx], str]
 ) -> None:
-    """In the log, to hooks and subscribers, in the metrics and in the worker's states; a retry would not help."""
-    endings: list[Ending] = []
+    """In the log, to subscribers, in the metrics and in the worker's states; a retry would not help."""
     told: list[Event] = []
-    hf.on_ending(endings.append)
-    hf.subscribe("step.failed", told.append)
+    hf.on("flow.step.failed")(told.append)
     report = hf.flow("report")
     report.step(name="write", retry=3)(handler)
 
     run_of_it = report.start()
     worker = burst(hf)
 
-    (ending,), (event,), (step,) = endings, told, run_of_it.steps()
-    assert (ending.event, type(ending.outcome)) == ("failed", Fail)
-    assert isinstance(ending.outcome, Fail)
-    assert ending.outcome.error["type"] == event.payload["error"]["type"] == step.error["type"] == "TooLarge"
+    (event,), (step,) = told, run_of_it.steps()
+    assert event.payload["error"]["type"] == step.error["type"] == "TooLarge"
     assert event.payload["error"]["message"] == step.error["message"]
     assert event.payload["will_retry"] is False
     assert [line["error"] for line in log_lines if line["event"] == "step.failed"] == ["TooLarge"]
@@ -210,14 +209,13 @@ def test_a_result_that_is_too_large_is_told_as_the_failure_that_it_is(
 
 def test_a_failure_is_told_though_its_reason_cannot_be_read(hf: Holdfast, db: DB) -> None:
     """The outcome is settled by then: it is not settled again, and not taken for a success."""
-    endings: list[Ending] = []
-    hf.on_ending(endings.append)
+    told: list[Event] = []
+    hf.on("work.task.*")(told.append)
     db.execute("drop function holdfast.step_results")
     hf.task(name="large")(_large_result).start()
 
     worker = burst(hf)
 
-    (ending,) = endings
-    assert isinstance(ending.outcome, Fail)
-    assert ending.outcome.error["type"] == "TooLarge"
+    (event,) = told
+    assert (event.name, event.payload["error"]["type"]) == ("work.task.failed", "TooLarge")
     assert metric(worker, "holdfast_worker_errors_total") == 0

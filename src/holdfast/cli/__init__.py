@@ -41,7 +41,7 @@ def _root(
     show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if show_version:
-        data(version("holdfast"))
+        data(version("holdfast-pg"))
         raise typer.Exit
 
 

@@ -21,7 +21,7 @@ from holdfast.cli.options import (
     SinceOption,
     TenantOption,
     output_options,
-    parse_span,
+    parse_duration,
 )
 from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.kernel import calls
@@ -111,7 +111,8 @@ def watch(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
     timeout: Annotated[
-        timedelta | None, typer.Option("--timeout", parser=parse_span, metavar="SPAN", help="Give up after 30s, 10m, …")
+        timedelta | None,
+        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 30s, 10m, …"),
     ] = None,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a change.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, at the end.")] = False,

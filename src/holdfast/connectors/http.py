@@ -23,7 +23,7 @@ from holdfast.errors import RateLimited, Rejected, Unavailable
 try:
     import httpx2
 except ImportError as error:
-    raise ImportError("holdfast.connectors.http needs httpx2; pip install 'holdfast[http]'") from error
+    raise ImportError("holdfast.connectors.http needs httpx2; pip install 'holdfast-pg[http]'") from error
 
 TIMEOUT = timedelta(seconds=30)
 BUSY = {429, 503}

@@ -1,4 +1,4 @@
-"""Flows in Python: `hf.flow` defines them, loads them from documents, finds them, and follows their tasks."""
+"""Flows in Python: `hf.flow` defines them, loads them from documents, finds them, and follows their runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Engine(FlowExecutor, Protocol):
 
 
 class Titled(Protocol):
-    """A task, as far as it names its flow."""
+    """A run, as far as it names its flow."""
 
     @property
     def name(self) -> str: ...
@@ -109,17 +109,17 @@ class Flows:
         return matches[-1]
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
-        """Record the decision about each task after every settle of this app's workers; return who does it."""
+        """Record the decision about each run after every settle of this app's workers; return who does it."""
         if strategy is not None:
             self.watcher.strategy = strategy
         self.watcher.is_deciding = True
         self._engine.hooks.watch(self.watcher)
         return self.watcher
 
-    def backoff_of(self, task: Titled) -> Backoff:
-        """Return the backoff of a task's flow: that of its version, else of the newest, else the default."""
-        of_name = [f for f in self if (f.title.namespace, f.title.name) == (task.namespace, task.name)]
-        of_version = [f for f in of_name if f.title.version == task.version]
+    def backoff_of(self, run: Titled) -> Backoff:
+        """Return the backoff of a run's flow: that of its version, else of the newest, else the default."""
+        of_name = [f for f in self if (f.title.namespace, f.title.name) == (run.namespace, run.name)]
+        of_version = [f for f in of_name if f.title.version == run.version]
         return next((f.backoff for f in reversed(of_version or of_name)), Backoff())
 
     def from_document(self, key: Hashable) -> Flow | None:

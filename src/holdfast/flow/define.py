@@ -13,6 +13,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from holdfast import tracing
+from holdfast.durations import Duration
 from holdfast.errors import BadDefinition
 from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
@@ -33,7 +34,7 @@ from holdfast.handlers.signature import Signature
 from holdfast.handlers.untyped import Untyped
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
-from holdfast.models import Json, Span
+from holdfast.models import Json
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,7 +42,7 @@ _TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
 
 class Flow:
-    """Steps that wait for steps. Each start makes a task of them, which workers carry out."""
+    """Steps that wait for steps. Each start makes a run of them, which workers carry out."""
 
     def __init__(
         self, title: Title, executor: FlowExecutor, context: Any = None, backoff: Backoff | None = None
@@ -67,16 +68,16 @@ class Flow:
     def step(
         self, *, name: str | None = None, after: After = (),
         retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True, skippable: bool = False,
-        queue: str = "default", when: Callable[..., Any] | None = None, timeout: Span | None = None,
-        lease: Span | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
+        queue: str = "default", when: Callable[..., Any] | None = None, timeout: Duration | None = None,
+        lease: Duration | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
         config: dict[str, Any] | None = None,
     ) -> StepDecorator: ...  # fmt: skip
     @overload
     def step(
         self, *, each: Step[Iterable[Any] | None] | str, name: str | None = None, after: After = (),
         retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True, skippable: bool = False,
-        queue: str = "default", when: Callable[..., Any] | None = None, timeout: Span | None = None,
-        lease: Span | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
+        queue: str = "default", when: Callable[..., Any] | None = None, timeout: Duration | None = None,
+        lease: Duration | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
         config: dict[str, Any] | None = None,
     ) -> MappedStepDecorator: ...  # fmt: skip
     def step(self, *functions: Callable[..., Any], **options: Any) -> Any:
@@ -92,7 +93,9 @@ class Flow:
         return lambda function: self._add(function, **options)
 
     @overload
-    def subflow(self, flow: Flow, *, each: Step[Iterable[Any] | None] | str, **options: Any) -> MappedSubflowDecorator: ...
+    def subflow(
+        self, flow: Flow, *, each: Step[Iterable[Any] | None] | str, **options: Any
+    ) -> MappedSubflowDecorator: ...
     @overload
     def subflow(self, flow: Flow, **options: Any) -> SubflowDecorator: ...
     def subflow(self, flow: Flow, **options: Any) -> Any:
@@ -104,11 +107,11 @@ class Flow:
         return lambda function: self._add(function, inner=flow, **options)
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, with the whole context or with its fields by name."""
+        """Start a run, with the whole context or with its fields by name."""
         return self.options().start(*context, **fields)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, as `start` does."""
+        """Start a run, as `start` does."""
         return await self.options().astart(*context, **fields)
 
     def options(
@@ -125,16 +128,16 @@ class Flow:
     ) -> Starter:
         """Set options for a start.
 
-        `key`: starting again with the same key and context returns the existing task. `skip`: names of skippable
+        `key`: starting again with the same key and context returns the existing run. `skip`: names of skippable
         steps. `conn`: start inside your own transaction. `tags`, `initiator`, `source_system` and `reason` are kept
         for readers.
         """
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
         return Starter(self, self._executor, key=key, tenant=tenant, skip=skip, about=about, conn=conn)
 
-    def handle(self, task_id: UUID | str) -> FlowRun:
-        """Return the handle of a task that was started elsewhere, by its id."""
-        return FlowRun(UUID(str(task_id)), self._executor, self.read_result)
+    def handle(self, run_id: UUID | str) -> FlowRun:
+        """Return the handle of a run that was started elsewhere, by its id."""
+        return FlowRun(UUID(str(run_id)), self._executor, self.read_result)
 
     @functools.cached_property
     def context(self) -> Context:
@@ -243,16 +246,16 @@ class Starter:
         self._conn = conn
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, with the whole context or with its fields by name."""
+        """Start a run, with the whole context or with its fields by name."""
         asked_at = self._executor.make(kernel.clock()) if self._may_be_old else []
-        (task_id,) = self._executor.make(self._call(given_as(context, fields)), self._conn)
-        return self._run(task_id, asked_at)
+        (run_id,) = self._executor.make(self._call(given_as(context, fields)), self._conn)
+        return self._run(run_id, asked_at)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, as `start` does."""
+        """Start a run, as `start` does."""
         asked_at = await self._executor.amake(kernel.clock()) if self._may_be_old else []
-        (task_id,) = await self._executor.amake(self._call(given_as(context, fields)), self._conn)
-        return self._run(task_id, asked_at)
+        (run_id,) = await self._executor.amake(self._call(given_as(context, fields)), self._conn)
+        return self._run(run_id, asked_at)
 
     def _call(self, context: Any) -> Call[UUID]:
         title = self._flow.title
@@ -275,19 +278,19 @@ class Starter:
 
     @property
     def _may_be_old(self) -> bool:
-        """Whether the key may belong to an older task, and somebody subscribed to new ones."""
+        """Whether the key may belong to an older run, and somebody subscribed to new ones."""
         return self._key is not None and self._executor.subscribers.are_there
 
-    def _run(self, task_id: UUID, asked_at: list[datetime]) -> FlowRun:
-        if self._executor.subscribers.are_there and self._is_committed() and _is_new(task_id, asked_at):
-            events.initialized(self._executor, task_id, self._flow.title, len(self._flow.plan))
-        return FlowRun(task_id, self._executor, self._flow.read_result)
+    def _run(self, run_id: UUID, asked_at: list[datetime]) -> FlowRun:
+        if self._executor.subscribers.are_there and self._is_committed() and _is_new(run_id, asked_at):
+            events.initialized(self._executor, run_id, self._flow.title, len(self._flow.plan))
+        return FlowRun(run_id, self._executor, self._flow.read_result)
 
     def _is_committed(self) -> bool:
         """Whether the start is stored already: a caller's open transaction may still be rolled back."""
         return self._conn is None or self._conn.info.transaction_status == TransactionStatus.IDLE
 
 
-def _is_new(task_id: UUID, asked_at: Sequence[datetime]) -> bool:
-    """Whether a start made the task; under a key it may have found one that is older than `asked_at`."""
-    return all(task_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)
+def _is_new(run_id: UUID, asked_at: Sequence[datetime]) -> bool:
+    """Whether a start made the run; under a key it may have found one that is older than `asked_at`."""
+    return all(run_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)

@@ -17,8 +17,7 @@ from typing_extensions import TypeVar
 
 from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import StepRetry
-from holdfast.handlers.registry import Handler, RetryPolicy, check_name
-from holdfast.models import span
+from holdfast.handlers.registry import Handler, RetryPolicy, check_name, read_duration
 
 if TYPE_CHECKING:
     from holdfast.flow.define import Flow
@@ -161,14 +160,14 @@ class Node:
 
 def read_options(name: str, options: dict[str, Any]) -> StepOptions:
     """Check the options of a step."""
-    spans = {name: span(options[name]) for name in ("timeout", "lease") if options.get(name) is not None}
     known = {name: value for name, value in options.items() if value is not None}
     for option in known.keys() - _OPTIONS:
         raise BadDefinition(
             f"step {name} has no option {option}", where=option, next=did_you_mean(option, [*_OPTIONS, *_SHAPE])
         )
     try:
-        return StepOptions(**{**known, **spans})
+        durations = {option: read_duration(option, known.get(option)) for option in ("timeout", "lease")}
+        return StepOptions(**{**known, **durations})
     except BadDefinition as error:
         raise BadDefinition(f"step {name}: {error.what}", where=error.where, next=error.next) from None
 

@@ -143,11 +143,11 @@ class Signature:
     def _refuse_late_ctx(self, name: str) -> None:
         """Type checkers can remove a parameter from the signature of `start` only if it comes first."""
         parameters = self._signature.parameters
-        others = [str(p.replace(annotation=p.empty)) for n, p in parameters.items() if n != name]
+        others = inspect.Signature([p.replace(annotation=p.empty) for n, p in parameters.items() if n != name])
         raise BadDefinition(
             f"{self._name} takes {name}: Ctx after other parameters",
             where=name,
-            next=f"put it first: def {self._name.rpartition('.')[2]}({', '.join([f'{name}: Ctx', *others])})",
+            next=f"put it first: def {self._name.rpartition('.')[2]}({name}: Ctx, {str(others)[1:]}",
         )
 
     def _arguments_type(self, hints: dict[str, Any]) -> Any:

@@ -12,8 +12,8 @@ from typing import Any, Generic, LiteralString, Protocol, TypeVar
 
 from psycopg import AsyncConnection, Connection
 
+from holdfast.durations import Duration, duration
 from holdfast.errors import BadInput, WaitTimedOut
-from holdfast.models import Span, span
 
 Row = TypeVar("Row")
 LONGEST_NAME = 200  # characters of a queue, worker, tenant or handler
@@ -81,16 +81,17 @@ class Executor(Protocol):
         """Lend a connection for several calls."""
 
 
-def pauses(timeout: Span | None, what: str) -> Iterator[float]:
+def pauses(timeout: Duration | None, what: str) -> Iterator[float]:
     """Give one pause after the other; raises WaitTimedOut when the time is up."""
-    until = None if timeout is None else time.monotonic() + span(timeout).total_seconds()
+    limit = None if timeout is None else duration(timeout, "timeout")
+    until = None if limit is None else time.monotonic() + limit.total_seconds()
     pause = FIRST_LOOK
     while True:
         yield pause if until is None else min(pause, max(0.0, until - time.monotonic()))
         if until is not None and time.monotonic() >= until:
             number = what.rpartition(" ")[2]
             raise WaitTimedOut(
-                f"{what} is not over after {span(timeout or 0)}",
+                f"{what} is not over after {limit}",
                 where=number,
                 next=f"it goes on: holdfast runs watch {number}",
             )

@@ -126,7 +126,7 @@ def _check_not_newer(done: list[int]) -> None:
     if max(done, default=0) > code_version():
         raise errors.SchemaTooNew(
             f"the database is at schema {max(done)}, this code knows {code_version()}",
-            next="upgrade the holdfast package",
+            next="upgrade the holdfast-pg package",
         )
 
 

@@ -22,6 +22,7 @@ from psycopg.rows import class_row
 
 from holdfast import embedded
 from holdfast.app import Holdfast
+from holdfast.durations import Duration, duration
 from holdfast.embedded.owned import owned_server
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.kernel import migrate
@@ -96,6 +97,7 @@ class Template:
 @contextmanager
 def embedded_template() -> Iterator[Template]:
     """Give a template on an embedded server in a folder of its own; both are gone afterwards, also after a kill -9."""
+    embedded.check("HOLDFAST_TEST_DSN")
     folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
     folder.chmod(0o755)  # where root starts it, the server runs as another user
     with owned_server(folder / "home", remove=folder):
@@ -182,9 +184,9 @@ class Clock:
         self._connection.execute("update holdfast_test.dials set stands_at = %s, ahead = '0'", [moment])
         return moment
 
-    def advance(self, span: timedelta) -> None:
+    def advance(self, by: Duration) -> None:
         """Move it forward, running or not."""
-        self._connection.execute("update holdfast_test.dials set ahead = ahead + %s", [span])
+        self._connection.execute("update holdfast_test.dials set ahead = ahead + %s", [duration(by, "by")])
 
     def fix_chance(self, chance: float) -> None:
         """Let every jitter draw this number, from 0 up to 1."""

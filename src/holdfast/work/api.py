@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy
+from holdfast.durations import Duration
+from holdfast.handlers.registry import Handler, RetryPolicy, read_duration
 from holdfast.handlers.signature import Signature
-from holdfast.kernel.call import Executor
-from holdfast.models import Span, span
 from holdfast.work.decorator import Async, TaskDecorator
 from holdfast.work.define import Task
+from holdfast.work.events import TaskWatcher, WorkExecutor
 
 __all__ = ["Async", "Task", "TaskDecorator", "Tasks"]  # what annotations of the app name
-
-
-class Engine(Protocol):
-    """The inside of an app, as its tasks see it."""
-
-    registry: Registry
-
-    @property
-    def executor(self) -> Executor: ...
 
 
 class Tasks:
     """The tasks of an app."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: WorkExecutor) -> None:
         self._engine = engine
+        self.watcher = TaskWatcher(engine.subscribers)
 
     def task(
         self,
@@ -38,8 +30,8 @@ class Tasks:
         name: str | None = None,
         queue: str = "default",
         retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
     ) -> Task[..., Any]:
         """Register a function as a task."""
@@ -52,8 +44,8 @@ class Tasks:
             uses_cpu=cpu,
             queue=queue,
             retry=retry,
-            lease=None if lease is None else span(lease),
-            timeout=None if timeout is None else span(timeout),
+            lease=read_duration("lease", lease),
+            timeout=read_duration("timeout", timeout),
         )
         self._engine.registry.add(handler)
-        return Task(handler, self._engine.executor)
+        return Task(handler, self._engine)

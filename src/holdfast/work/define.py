@@ -16,8 +16,9 @@ from holdfast.errors import BadInput
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
 from holdfast.kernel import bulk, calls
-from holdfast.kernel.call import LONGEST_KEY, Call, Executor, check_due, check_names, check_priority, check_tenant
-from holdfast.work.handle import Handle
+from holdfast.kernel.call import LONGEST_KEY, Call, check_due, check_names, check_priority, check_tenant
+from holdfast.work.events import WorkExecutor
+from holdfast.work.handle import TaskHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +52,7 @@ class Task(Generic[P, R, Function_co]):
     third parameter is the function as it was written; an annotation may leave it out.
     """
 
-    def __init__(self, handler: Handler, executor: Executor, options: StartOptions | None = None) -> None:
+    def __init__(self, handler: Handler, executor: WorkExecutor, options: StartOptions | None = None) -> None:
         self.handler = handler
         self._executor = executor
         self._options = options or StartOptions()
@@ -89,12 +90,12 @@ class Task(Generic[P, R, Function_co]):
         options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
         return type(self)(self.handler, self._executor, options)
 
-    def start(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, with arguments as the function types them."""
         (step_id,) = self._executor.make(self._start(args, kwargs), self._options.conn)
         return self._handle(step_id)
 
-    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, as `start` does."""
         (step_id,) = await self._executor.amake(self._start(args, kwargs), self._options.conn)
         return self._handle(step_id)
@@ -120,8 +121,8 @@ class Task(Generic[P, R, Function_co]):
         carrier = None if self._options.key else tracing.carrier()
         return checked if carrier is None else {**checked, TRACE: carrier}
 
-    def _handle(self, step_id: int) -> Handle[R]:
-        return Handle(step_id, self.handler.signature.read_result, self._executor)
+    def _handle(self, step_id: int) -> TaskHandle[R]:
+        return TaskHandle(step_id, self.handler.signature.read_result, self._executor)
 
     def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call[int]:
         signature, options = self.handler.signature, self._options

@@ -6,7 +6,6 @@ import asyncio
 import json
 import traceback
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any, cast
 
 import psycopg
@@ -14,7 +13,9 @@ from psycopg.errors import ReadOnlySqlTransaction
 from pydantic import ValidationError
 
 from holdfast import tracing
+from holdfast.durations import wait
 from holdfast.errors import (
+    BadInput,
     CommitUnknown,
     LeaseLost,
     RateLimited,
@@ -27,7 +28,7 @@ from holdfast.errors import (
 from holdfast.handlers.signature import TRACE, ResultRefused, validation_text
 from holdfast.handlers.transaction import ResultTooLarge
 from holdfast.kernel import finite
-from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable, span
+from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable
 from holdfast.worker.attempt import Attempt, LeaseRanOut
 from holdfast.worker.forks import leave_if_forked
 
@@ -181,7 +182,7 @@ def _failure(attempt: Attempt, error: BaseException) -> Outcome:
     """An exception is final unless the task has a policy of its own, or an outside system's answer says what to do."""
     match error:
         case RateLimited():
-            return _checked(attempt, Retry(error, error.retry_after))
+            return _rate_limited(error)
         case Unavailable():
             return Retry(described(error))
         case Rejected():
@@ -193,20 +194,28 @@ def _checked(attempt: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Out
     try:
         match outcome:
             case Retry(error, after):
-                return Retry(_error(error, "Retry"), None if after is None else _not_negative(after))
+                return Retry(_error(error, "Retry"), None if after is None else wait(after, "after"))
             case Fail(error):
                 return Fail(_error(error, "Fail"))
             case Snooze(after):
-                return Snooze(_not_negative(after))
+                return Snooze(wait(after, "after"))
             case Continue(cursor):
                 return Continue(_checked_json(cursor), attempt.step.cursor)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        sort = type(outcome).__name__
-        return Fail({"type": "OutcomeRefused", "message": clean(f"what {sort} was given makes no sense: {error}")})
+    except (BadInput, TypeError, ValueError, OverflowError, RecursionError) as error:
+        return _outcome_refused(outcome, error)
 
 
-def _not_negative(after: timedelta | float) -> timedelta:
-    return max(timedelta(0), span(after))
+def _rate_limited(error: RateLimited) -> Outcome:
+    try:
+        after = None if error.retry_after is None else wait(error.retry_after, "retry_after")
+    except BadInput as refused:
+        return _outcome_refused(error, refused)
+    return Retry(described(error), after)
+
+
+def _outcome_refused(outcome: Exception, error: Exception) -> Fail:
+    message = f"{type(outcome).__name__} cannot be stored: {error}"
+    return Fail({"type": "OutcomeRefused", "message": clean(message)})
 
 
 def _error(given: Any, kind: str) -> Any:

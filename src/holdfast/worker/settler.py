@@ -169,7 +169,7 @@ class Settler:
         endings: list[Ending] = []
         accepted: list[tuple[str, str]] = []
         release = self._held.pop
-        wants_endings = self._hooks.wants_endings
+        is_watched = self._hooks.is_watched
         for attempt in ended:
             step = attempt.step
             kind = step.kind
@@ -183,7 +183,7 @@ class Settler:
             accepted.append((kind, row.event))
             if row.event != "succeeded":
                 self._tell(attempt, row)
-            if wants_endings:
+            if is_watched:
                 endings.append(_ending(attempt, row))
         events = Counter(accepted)
         for (kind, event), count in events.items():

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.connection import DB, opened
-from holdfast.cli.options import LimitOption, SinceOption, TenantOption, output_options, parse_span
+from holdfast.cli.options import LimitOption, SinceOption, TenantOption, output_options, parse_duration
 from holdfast.cli.render import AsJson, data_json, data_table, say
 from holdfast.cli.run_page import state_cell
 from holdfast.flow import run_list, task_page
@@ -114,7 +114,7 @@ def start(
     ] = False,
     timeout: Annotated[
         timedelta | None,
-        typer.Option("--timeout", parser=parse_span, metavar="SPAN", help="Give up waiting after 30s, 10m, …: 8."),
+        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 30s, 10m, …: 8."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -16,5 +16,5 @@ def needs_extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise BadDefinition(
             f"flows by YAML and contexts by JSON Schema need {error.name}",
-            next="install it: pip install 'holdfast[yaml]'",
+            next="install it: pip install 'holdfast-pg[yaml]'",
         ) from error

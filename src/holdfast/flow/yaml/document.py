@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
-from holdfast.config import Seconds
+from holdfast import config, durations
 from holdfast.errors import BadDefinition
-from holdfast.flow.backoff import Backoff, ReenqueueDelays
+from holdfast.flow.backoff import DURATIONS, Backoff, ReenqueueDelays
 from holdfast.flow.step import NAMESPACE, VERSION, did_you_mean
 
 Name = Annotated[str, Field(min_length=1)]
 
 
-def _no_switch(given: Any) -> Any:
-    if isinstance(given, bool):
-        raise ValueError("a span is no switch")
-    return given
-
-
-Span = Annotated[
-    Seconds,
-    BeforeValidator(_no_switch),
-    Field(strict=False, description="Seconds, or a number with a unit, as in 500ms, 30s, 5m, 2h."),
-    WithJsonSchema({"type": ["number", "string"]}),
-]
+_SHOWN = (
+    Field(strict=False, description="Seconds, or text with units, as in 500ms, 30s, 5m or 1h30m."),
+    WithJsonSchema({"type": ["number", "string"], "minimum": 0, "pattern": durations.PATTERN}),
+)
+Duration = Annotated[config.Duration, *_SHOWN]
+Wait = Annotated[timedelta, BeforeValidator(durations.parse), *_SHOWN]  # it may be 0
 
 
 class _Part(BaseModel):
@@ -41,8 +37,10 @@ def _as_part(model: type, **below: Any) -> Any:
     return create_model(model.__name__, __base__=_Part, __doc__=model.__doc__, **fields)
 
 
-DelaysPart = _as_part(ReenqueueDelays)
-BackoffPart = _as_part(Backoff, reenqueue_delays=DelaysPart)
+DelaysPart = _as_part(ReenqueueDelays, **dict.fromkeys((each.name for each in fields(ReenqueueDelays)), Wait))
+BackoffPart = _as_part(
+    Backoff, **dict.fromkeys(DURATIONS, Wait), default_backoff_seconds=list[Wait], reenqueue_delays=DelaysPart
+)
 
 
 class StepPart(_Part):
@@ -58,8 +56,8 @@ class StepPart(_Part):
     retryable: bool = Field(default=True, description="Whether a failure is tried again.")
     skippable: bool = Field(default=False, description="Whether a start may leave it out.")
     queue: Name | None = None
-    timeout: Span | None = None
-    lease: Span | None = None
+    timeout: Duration | None = None
+    lease: Duration | None = None
     cpu: bool = Field(default=False, description="Whether it runs in a process of its own.")
     priority: int = Field(0, ge=0, le=9, description="Higher goes first.")
     description: str | None = None
@@ -172,7 +170,8 @@ def _complaint(error: Any) -> str:
         case "string_type" if place == "version":
             return "version is not in quotes, so that YAML takes 1.10 for the number 1.1; write it as '1.10'"
         case _:
-            return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}".replace("datetime.timedelta(0)", "0")
+            message = error["msg"].removeprefix("Value error, ")
+            return f"{place}: {message[0].lower()}{message[1:]}"
 
 
 def _is_of_a_union(part: Any) -> bool:
