@@ -1,7 +1,8 @@
 """What mypy --strict and pyright find in user code: the examples of the documentation, and the files of tests/typing.
 
 The examples must have no findings. A line of a file in tests/typing names what both tools find on it:
-`# mypy: arg-type, pyright: reportArgumentType`. `make check` runs this file, with one process per tool.
+`# mypy: arg-type, pyright: reportArgumentType`, or several rules with blanks between them. `make check` runs this file,
+with one process per tool.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from docs.modules import pages, write_files, write_pages
 
 ROOT = Path(__file__).parents[1]
 USER_CODE = ROOT / "tests" / "typing"
-_EXPECTED = re.compile(r"# mypy: ([\w-]+), pyright: (\w+)$")
+_EXPECTED = re.compile(r"# mypy: ([\w -]+), pyright: ([\w ]+)$")
 
 
 @dataclass(frozen=True, order=True)
@@ -74,7 +75,8 @@ def expected(user_code: Path) -> set[Finding]:
         for path in user_code.glob("*.py")
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
         if (match := _EXPECTED.search(line)) is not None
-        for tool, rule in zip(("mypy", "pyright"), match.groups(), strict=True)
+        for tool, rules in zip(("mypy", "pyright"), match.groups(), strict=True)
+        for rule in rules.split()
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 from docs.pages import DOCS, ROOT, Block, blocks
@@ -56,8 +57,8 @@ def write_pages(root: Path, some: Iterable[Path]) -> dict[Path, Path]:
     packages = []
     for page in some:
         package = Package(root, page)
-        for block in blocks(page):
-            if block.language == "python":
+        for block, after in pairwise([*blocks(page), Block("", "", "")]):
+            if block.language == "python" and not after.shows_failure:  # a mistake that is shown may be one of types
                 package.write(page, block)
         packages.append(package)
     return {module: source for package in packages for module, source in package.sources.items()}

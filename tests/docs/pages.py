@@ -46,6 +46,11 @@ class Block:
     text: str
     line: int = 0  # of the page, on which the text begins
 
+    @property
+    def shows_failure(self) -> bool:
+        """Whether it is the output of a block that fails on purpose."""
+        return self.language == "output" and self.text.startswith(_FAILED)
+
 
 def blocks(page: Path) -> list[Block]:
     """Read the fenced blocks of a page, in order."""
@@ -82,8 +87,7 @@ class Reader:
             elif block.language in {"python", "yaml"} and block.more:
                 (self._folder / block.more).write_text(block.text)
             else:
-                may_fail = after.language == "output" and after.text.startswith(_FAILED)
-                printed = self._do(block, may_fail=may_fail)
+                printed = self._do(block, may_fail=after.shows_failure)
                 assert _WARNS.findall(printed) == [], f"{block.text}\n{printed}"
 
     def _do(self, block: Block, *, may_fail: bool) -> str:

@@ -106,10 +106,13 @@ class Step(Generic[R_co, Function_co]):
         self._function = function
         functools.update_wrapper(self, function)
 
-    @property
-    def __call__(self) -> Function_co:
-        """Run it here, without the database: the arguments and what comes back are the function's own."""
-        return self._function
+    if TYPE_CHECKING:
+        __call__: Function_co  # an attribute: it is the function itself, with its own parameters and return type
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Run it here, without the database."""
+            return self._function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<step {self.handler.kind}>"

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self
 
 from psycopg import AsyncConnection, Connection
 from typing_extensions import TypeVar
@@ -58,10 +58,13 @@ class Task(Generic[P, R, Function_co]):
         self._options = options or StartOptions()
         functools.update_wrapper(self, handler.function)
 
-    @property
-    def __call__(self) -> Function_co:
-        """Run it here, without the database: the arguments and what comes back are the function's own."""
-        return cast("Function_co", self.handler.function)
+    if TYPE_CHECKING:
+        __call__: Function_co  # an attribute: it is the function itself, with its own parameters and return type
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Run it here, without the database."""
+            return self.handler.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<task {self.handler.kind}>"
