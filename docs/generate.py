@@ -84,10 +84,12 @@ What to watch:
 EVENTS = """\
 # Events
 
-Each face publishes events about its runs and steps. Subscribe with `@hf.on("task.completed")` or by a pattern,
-`@hf.on("step.*")`: [follow flows](../guides/flow-events.md). An event has `name`, `at`, `task_id`, `step_id` (None
-unless it is about a step) and `payload`, whose fields are listed here with their types. `step` is the step's name in
-its task, such as `charge`, `ship[3]` or `bill.send`; `attempt` counts its executions from 1.
+Each face publishes events about its runs, steps and tasks. Subscribe with `@hf.on("flow.run.completed")` or by a
+pattern, `@hf.on("work.*")`: [listen to events](../guides/events.md). A `holdfast.Event` has `name`, `at`, `run_id`
+(None for a task), `step_id` (a task's number; None where a run as a whole is meant) and `payload`, whose fields are
+listed here with their types. `step` is the step's name in its run, such as `charge`, `ship[3]` or `bill.send`;
+`attempt` counts executions from 1. A name from before events carried their face, such as `task.completed`, still
+subscribes, with a warning that names the new one.
 """
 STATES: LiteralString = """
 select machine, state, phase, coalesce(outcome, ''), is_initial from holdfast.machine_states

@@ -241,7 +241,7 @@ begin
      where n.run_id = calculate_dependency_levels.task_id
        and exists (select from holdfast.run_list r where r.id = n.run_id)
        and not exists (select from holdfast.edges e where e.next_id = n.step_id)
-    union  -- not all: a step is met once at each level, not once on each way
+    union  -- not `all`: each step once per level, not once per path
     select e.next_id, r.level + 1 from reached r join holdfast.edges e on e.step_id = r.id)
   select n.step_id, n.name, max(r.level)
     from reached r
@@ -330,13 +330,13 @@ begin
                             'it counts executions, the first included', 'retry_limit');
   end if;
   if step.finished_at is not null and step.state <> 'error' then
-    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
+    perform holdfast.refuse('RN010', format('step %s is %s and will not be retried', step.id, step.state),
                             'flow.retry_from does a step of a finished task again, in a new task', step.id::text);
   end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse(
       'RN005', format('backoff_request_seconds must be 0 to 3e9, got %s', check_adjustment.backoff_request_seconds),
-      'that is from now to a hundred years', 'backoff_request_seconds');
+      '3e9 seconds are a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;
@@ -362,7 +362,7 @@ begin
       'RN005', format('step %s cannot be skipped', odd),
       coalesce('these can: ' || (select string_agg(p ->> 'name', ', ') from jsonb_array_elements(check_skip.steps) p
                                   where (p ->> 'skippable')::boolean),
-               'no step of the flow says that it may be skipped'));
+               'no step of the flow is skippable'));
   end if;
 end
 $$;
@@ -430,7 +430,7 @@ begin
   perform holdfast.check_name('version', define_flow.version);
   perform holdfast.check_plan(null, define_flow.steps);
   if define_flow.steps = '[]' then
-    perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
+    perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'add at least one step');
   end if;
   insert into flow.definitions as d (namespace, name, version, tenant, description, steps, context_schema, defined_at)
   select define_flow.namespace, define_flow.name, define_flow.version, t.tenant,
@@ -441,7 +441,7 @@ begin
   on conflict on constraint definitions_pkey do update
     set description = excluded.description, steps = excluded.steps, context_schema = excluded.context_schema,
         defined_at = excluded.defined_at
-    -- Each worker defines it at its start; only what is new is written.
+    -- Each worker defines its flows when it starts; only changes are written.
     where (d.description, d.steps, d.context_schema)
           is distinct from (excluded.description, excluded.steps, excluded.context_schema);
 end
@@ -500,7 +500,7 @@ begin
                             'flow.steps lists them', finished_task_of.step_id::text);
   end if;
   if task.finished_at is null then
-    perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
+    perform holdfast.refuse('RN010', format('task %s is %s, not finished', task.id, task.state),
                             'retry its failed step with holdfast.retry, or cancel the task first', task.id::text);
   end if;
   return task;
@@ -589,7 +589,7 @@ CREATE FUNCTION flow.get_system_health_counts() RETURNS TABLE(total_tasks bigint
 declare
   allowed constant text[] := holdfast.allowed_tenants();
   clock constant timestamptz := holdfast.clock();
-  -- Only a cancelled task whose steps are still being moved has due ones.
+  -- Of finished tasks, only a cancelled one whose steps are still being moved has due steps.
   ended constant uuid[] := array(select r.id from holdfast.runs r where r.moving = 'cancelled');
 begin
   return query
@@ -696,7 +696,7 @@ declare
   task_id uuid;
 begin
   if initialize_task.steps = '[]' then
-    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'a flow has at least one');
+    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'add at least one step');
   end if;
   perform holdfast.check_name('namespace', initialize_task.namespace);
   perform holdfast.check_name('version', initialize_task.version);
@@ -706,7 +706,7 @@ begin
     checked_about || skipped || jsonb_build_object(
       'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
-  if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
+  if initialize_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
     perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(
       select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
@@ -760,9 +760,9 @@ CREATE FUNCTION flow.moves_by(task holdfast.runs, worker text) RETURNS jsonb
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  -- the bounds rule out the partitions of other months;
+  -- The bounds exclude the partitions of other months, with a day of slack because clocks are set back.
   earliest constant timestamptz := task.created_at - interval '1 day';
-  latest constant timestamptz := holdfast.clock() + interval '1 day';    -- a day more, because clocks are set back
+  latest constant timestamptz := holdfast.clock() + interval '1 day';
 begin
   return (
     select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state',
@@ -837,11 +837,11 @@ begin
     perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
                             'each move of a task or a step writes its own entry');
   end if;
-  perform holdfast.refuse('RN005', format('flow.%s takes no %s', tg_table_name, lower(tg_op)), case tg_op
+  perform holdfast.refuse('RN005', format('flow.%s cannot be changed by %s', tg_table_name, lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
-    when 'UPDATE' then 'try a failed task again with holdfast.retry, deal with it by holdfast.resolve, '
-                       'end one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; what is over leaves by retention' end);
+    when 'UPDATE' then 'retry a failed task with holdfast.retry, resolve it with holdfast.resolve, '
+                       'cancel it with holdfast.cancel'
+    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
   return null;
 end
 $$;
@@ -921,7 +921,7 @@ begin
     (task.input - 'reason') || jsonb_strip_nulls(
       jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
     task.tenant, task.id);
-  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- where a mapped step or a sub-flow stands
+  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- the progress of mapped steps and sub-flows
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n
@@ -957,8 +957,7 @@ begin
   if event is null then
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before,
                                             safe_transition_to.state),
-                            'a person makes a step or a task pending, resolved_manually or cancelled; '
-                            'workers do the rest', subject);
+                            'choose pending, resolved_manually or cancelled; workers make all other moves', subject);
   end if;
   perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
@@ -1039,7 +1038,7 @@ begin
    where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'its definition''s context_schema says what it takes', 'context');
+                            'see context_schema of its definition', 'context');
   end if;
   return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
@@ -1162,8 +1161,7 @@ begin
           union all
           select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id,
             argument, name, source)
-   -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over
-   -- both.
+   -- One entry at a time: as a join of two lists, a plan made for a few entries would be a loop over both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
       where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h
@@ -1171,7 +1169,7 @@ begin
      select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
        from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
    cross join lateral (select q.input as request from holdfast.runs q where q.id = h.run_id offset 0) r
-   cross join lateral (  -- a sub-flow's steps have the context that the step which opened it made
+   cross join lateral (  -- the steps of a sub-flow have the context that its opening step returned
      select case when n.scope is null then r.request else (
               select o.cursor from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
                where m.run_id = h.run_id and m.name = n.scope) end as opening offset 0) p
@@ -1187,7 +1185,7 @@ begin
                   from holdfast.edges e
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
-              -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
+              -- as flow.result_in_run, which only a mapped step needs: a call per entry costs more than all else
               when 'parent' then (
                 select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
                             else coalesce(o.result, 'null') end  -- guard: parent
@@ -1274,10 +1272,10 @@ declare
      where n.value is distinct from to_jsonb(old) -> n.key);
 begin
   if odd is not null then
-    raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
-      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by '
-             'holdfast.resolve, end it with holdfast.cancel; of a step retry_limit, retryable and '
-             'backoff_request_seconds may be set';
+    raise exception using errcode = 'RN005', message = format('%s of flow.steps cannot be updated', odd),
+      hint = 'move a step with flow.safe_transition_to, retry it with holdfast.retry, resolve it with '
+             'holdfast.resolve, cancel it with holdfast.cancel; only retry_limit, retryable and '
+             'backoff_request_seconds can be set';
   end if;
   if new is not distinct from old then
     return new;
@@ -1415,7 +1413,7 @@ CREATE FUNCTION holdfast.act_on_run(run holdfast.runs, event text) RETURNS text
 declare
   clock constant timestamptz := holdfast.clock();
 begin
-  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
+  -- Steps are locked before runs: this waits for settles in progress.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
   select r.* into strict run from holdfast.runs r where r.id = run.id for update;
@@ -2235,8 +2233,9 @@ CREATE FUNCTION holdfast.check_reason(reason text) RETURNS void
     AS $$
 begin
   if length(check_reason.reason) > 1000 then
-    perform holdfast.refuse('RN005', format('a reason of %s characters is too long', length(check_reason.reason)),
-                            'say it in 1000, or say where it is written', 'reason');
+    perform holdfast.refuse('RN005', format('reason must have at most 1000 characters, got %s',
+                                            length(check_reason.reason)),
+                            'shorten it, or link to the details', 'reason');
   end if;
 end
 $$;
@@ -3557,7 +3556,7 @@ begin
    where (s.finished_at is not null) = (run.moving = 'reopened');
   select count(*) into moved from holdfast.move_steps(moves);
   if moved < cardinality(moves) then
-    return moved;  -- one was claimed or settled in between: these are looked at again
+    return moved;  -- one was claimed or settled in between: read these again
   end if;
   if cardinality(seen) = move_run_steps.batch then
     update holdfast.runs r set moved_until = seen[move_run_steps.batch] where r.id = run.id;
@@ -3873,7 +3872,7 @@ begin
      where s.id = any (array(
              select l.id from holdfast.steps l
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                -- What nobody serves is parked too: else the next worker that serves it would bring it back.
+                -- Also if no worker serves it: otherwise the next one that does would unpark it.
                 and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
               order by l.id
                 for update))
@@ -3996,14 +3995,14 @@ begin
   perform holdfast.check_name('queue', pause_queue.queue);
   perform holdfast.check_reason(pause_queue.reason);
   perform holdfast.check_name('actor', pause_queue.actor);
-  perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('pause_queue');  -- all tenants share a queue
   update holdfast.queues q
      set paused_at = coalesce(q.paused_at, clock), paused_by = coalesce(pause_queue.actor, session_user),
          pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
   if not found then
     perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue),
-                            'a queue is made on first use', pause_queue.queue);
+                            '`holdfast queues list` shows them; a first start makes a queue', pause_queue.queue);
   end if;
   insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
   values (clock, pause_queue.queue, 'paused', coalesce(pause_queue.actor, session_user),
@@ -4577,10 +4576,10 @@ CREATE FUNCTION holdfast.reopen_run(run_id uuid, clock timestamp with time zone)
 declare
   run holdfast.runs;
 begin
-  -- Locked also when it has not ended: a settle that is about to close it comes to its end first.
+  -- Locked even if it has not ended: this waits for a settle that is about to close it.
   select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
-    perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', run.id, run.state),
+    perform holdfast.refuse('RN010', format('run %s is %s and its steps cannot change', run.id, run.state),
                             format('%s is final for a %s', run.state, run.machine), run.id::text);
   end if;
 end
@@ -4683,11 +4682,11 @@ begin
   perform holdfast.check_name('queue', resume_queue.queue);
   perform holdfast.check_reason(resume_queue.reason);
   perform holdfast.check_name('actor', resume_queue.actor);
-  perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('resume_queue');  -- all tenants share a queue
   select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
   if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue),
-                            'a queue is made on first use', resume_queue.queue);
+                            '`holdfast queues list` shows them; a first start makes a queue', resume_queue.queue);
   end if;
   if was_paused then
     update holdfast.queues q
@@ -4733,6 +4732,35 @@ $$;
 
 
 --
+-- Name: run_events(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_events(of_run uuid) RETURNS TABLE(id bigint, at timestamp with time zone, kind text, step_id bigint, step text, event text, from_state text, to_state text, actor_kind text, actor text, message text, payload jsonb, attempt integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return query
+  select j.id, j.at, 'move', j.step_id, null::text, j.event, j.from_state, j.to_state, j.actor_kind, j.actor, j.reason,
+         j.error, j.attempt
+    from holdfast.journal j
+   where j.run_id = run_events.of_run and j.step_id is null and holdfast.matches_any(allowed, j.tenant)
+  union all
+  select y.id, y.at, y.entry, y.step_id, n.name, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+         y.payload, y.attempt
+    from holdfast.run_steps n
+   cross join lateral (select * from holdfast.step_story t where t.step_id = n.step_id offset 0) y  -- each by its index
+   where n.run_id = run_events.of_run
+   order by 1;
+end
+$$;
+
+
+--
 -- Name: run_results(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4750,6 +4778,35 @@ begin
     from holdfast.runs r
     join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
    where r.id = any (run_results.run_ids) and holdfast.matches_any(allowed, r.tenant);
+end
+$$;
+
+
+--
+-- Name: run_status(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_status(run_ids uuid[]) RETURNS TABLE(id uuid, name text, state text, phase text, outcome text, step text, attempts integer, error jsonb, reason text, created_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, total integer, succeeded integer, failed integer, cancelled integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select r.id, r.name, r.state, r.phase, r.outcome, b.name, b.attempt, b.error,
+         (select j.reason from holdfast.journal j
+           where j.run_id = r.id and j.step_id is null order by j.id desc limit 1),
+         r.created_at, r.started_at, r.finished_at, r.total, r.succeeded, r.failed, r.cancelled
+    from holdfast.run_list r
+    left join lateral (
+      select n.name, s.attempt, s.error
+        from holdfast.run_steps n
+       cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- each by primary key
+       where n.run_id = r.id and s.outcome in ('failed', 'cancelled')
+       order by s.outcome = 'failed' desc, s.id
+       limit 1) b on r.failed + r.cancelled > 0
+   where r.id = any (run_status.run_ids);
 end
 $$;
 
@@ -5220,6 +5277,27 @@ $$;
 
 
 --
+-- Name: step_events(bigint); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_events(of_step bigint) RETURNS TABLE(id bigint, at timestamp with time zone, kind text, step_id bigint, step text, event text, from_state text, to_state text, actor_kind text, actor text, message text, payload jsonb, attempt integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select y.id, y.at, y.entry, y.step_id, null::text, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+         y.payload, y.attempt
+    from holdfast.step_story y
+   where y.step_id = step_events.of_step
+   order by y.id;
+end
+$$;
+
+
+--
 -- Name: step_results(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5237,6 +5315,27 @@ begin
     from holdfast.steps s
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
    where s.id = any (step_results.step_ids) and holdfast.matches_any(allowed, s.tenant);
+end
+$$;
+
+
+--
+-- Name: step_status(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_status(step_ids bigint[]) RETURNS TABLE(id bigint, name text, state text, phase text, outcome text, step text, attempts integer, error jsonb, reason text, created_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, total integer, succeeded integer, failed integer, cancelled integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select s.id, s.kind, s.state, s.phase, s.outcome, null::text, s.attempt, s.error,
+         (select j.reason from holdfast.journal j where j.step_id = s.id order by j.id desc limit 1),
+         s.created_at, s.claimed_at, s.finished_at, null::int, null::int, null::int, null::int
+    from holdfast.step_list s
+   where s.id = any (step_status.step_ids);
 end
 $$;
 
@@ -5814,7 +5913,7 @@ declare
       claim_next_task.worker, claim_next_task.queue, claim_next_task.types, 1, claim_next_task.lease,
       machine => 'work.task') c);
 begin
-  -- A statement of its own: it sees what the claim has written.
+  -- A statement of its own, so that it sees the rows that the claim wrote.
   return query select t.* from work.tasks t where t.id = claimed;
 end
 $$;
@@ -5847,11 +5946,11 @@ begin
     perform holdfast.refuse('RN008', format('audit_logs is append-only: %s is refused', lower(tg_op)),
                             'each move of a task writes its own entry');
   end if;
-  perform holdfast.refuse('RN005', format('work.tasks takes no %s', lower(tg_op)), case tg_op
+  perform holdfast.refuse('RN005', format('work.tasks cannot be changed by %s', lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
-    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, try a failed task again '
-                       'with holdfast.retry, end one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; what is over leaves by retention' end);
+    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, retry a failed '
+                       'task with holdfast.retry, cancel one with holdfast.cancel'
+    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
   return null;
 end
 $$;
@@ -8448,6 +8547,17 @@ GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_ope
 
 
 --
+-- Name: FUNCTION run_events(of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_events(of_run uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_operator;
+
+
+--
 -- Name: FUNCTION run_results(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8456,6 +8566,17 @@ GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION run_status(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_operator;
 
 
 --
@@ -8553,6 +8674,17 @@ GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_operator;
 
 
 --
+-- Name: FUNCTION step_events(of_step bigint); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_events(of_step bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_operator;
+
+
+--
 -- Name: FUNCTION step_results(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8561,6 +8693,17 @@ GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_status(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_operator;
 
 
 --

@@ -85,7 +85,7 @@ def found(root: Path, sources: dict[Path, Path]) -> Findings:
     with ThreadPoolExecutor() as tools:
         of_mypy, of_pyright = tools.map(lambda tool: tool(root), (mypy, pyright))
     return {
-        Finding(_shown(sources[Path(each.file)]), each.line, each.tool, each.rule): message
+        Finding(_shown(sources.get(Path(each.file), Path(each.file))), each.line, each.tool, each.rule): message
         for each, message in {**of_mypy, **of_pyright}.items()
     }
 

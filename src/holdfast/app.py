@@ -68,16 +68,17 @@ class Holdfast:
         *,
         name: str | None = None,
         queue: str = "default",
-        retry: RetryPolicy | None = None,
+        retry: int | RetryPolicy | None = None,
         timeout: Duration | None = None,
         lease: Duration | None = None,
         cpu: bool = False,
     ) -> TaskDecorator: ...
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
-        """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=RetryPolicy(limit=5))`.
+        """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=5)`.
 
         A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. The task's name is the
-        function's by default. Without a policy an exception is final, but a dead worker is retried up to three times.
+        function's by default. `retry` is the number of executions in all, or a RetryPolicy. Without it, or with False,
+        an exception is final; a task whose worker died is executed up to three times anyway.
         """
         for function in functions:
             return self.work.task(function)

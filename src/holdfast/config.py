@@ -93,7 +93,7 @@ def load() -> Config:
     for name in unknown_names(os.environ):
         close = difflib.get_close_matches(name, known_names(), n=1)
         meant = f"did you mean {close[0]}?" if close else "`holdfast config` lists them"
-        warnings.warn(f"{name} is no setting of Holdfast: {meant}", stacklevel=2)
+        warnings.warn(f"unknown setting {name}: {meant}", stacklevel=2)
     return Config()
 
 

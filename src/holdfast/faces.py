@@ -37,7 +37,9 @@ class Face:
     handle: str | None = None  # called with the Engine and an id; returns the handle of what has that id
     id_form: str | None = None  # a regular expression of the ids that `handle` takes
     commands: str | None = None  # a typer app, `holdfast <name> …`
+    commands_help: str | None = None  # the app's help, so that `holdfast --help` need not import it
     events: str | None = None  # the catalogue of what it publishes; its API then has the `watcher` that does
+    starter: str | None = None  # the module that starts its things by name: Starter in reads/startable.py
     retry: str | None = None  # called with an id and a reason, returns the call; None: the kernel's `retry`
     pages: Mapping[str, str] = field(default_factory=dict)  # files of docs/reference, each with what returns its text
 
@@ -100,9 +102,10 @@ def plugged(name: str, module: str) -> Iterator[Face]:
 
 
 def load(dotted: str) -> Any:
-    """Import `module:attribute`."""
-    module, _, attribute = dotted.partition(":")
-    return getattr(import_module(module), attribute)
+    """Import `module:attribute`, or a whole `module`."""
+    name, _, attribute = dotted.partition(":")
+    module = import_module(name)
+    return getattr(module, attribute) if attribute else module
 
 
 @cache

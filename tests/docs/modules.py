@@ -43,7 +43,7 @@ class Package:
         for file, module in self._modules.items():
             name, own = re.escape(file), f"{self._name}.{module}"
             text = re.sub(rf"^( *)from {name} import", rf"\1from {own} import", text, flags=re.MULTILINE)
-            text = re.sub(rf"^( *)import {name}$", rf"\1import {own} as {file}", text, flags=re.MULTILINE)
+            text = re.sub(rf"^( *)import {name}(?= *(?:#|$))", rf"\1import {own} as {file}", text, flags=re.MULTILINE)
         return text
 
 

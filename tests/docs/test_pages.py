@@ -82,6 +82,17 @@ def test_the_make_targets_that_pages_name_are_there() -> None:
     assert {"demo", "test", "docs"} <= told <= targets
 
 
+def test_each_message_that_troubleshooting_quotes_is_one_of_ours() -> None:
+    """Those that the page provokes are compared when it is read; these are only quoted."""
+    page = (DOCS / "guides" / "troubleshooting.md").read_text("utf-8")
+    quoted = re.findall(r"^    (?:error|warning): (.+)$", page, re.MULTILINE)
+    text = " ".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    parts = [part for message in quoted for part in re.split(r"\s*…[,:]?\s*|:?\s*HOLDFAST_\w+[:?]?\s*", message)]
+
+    assert len(quoted) >= 6
+    assert [part for part in parts if part.strip() and part.strip() not in text] == []
+
+
 def test_every_link_leads_somewhere() -> None:
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):

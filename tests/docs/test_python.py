@@ -11,13 +11,12 @@ from typing import get_overloads
 
 import holdfast
 from docs.pages import DOCS
-from holdfast import Continue, Ctx, Fail, Holdfast, Retry, RetryPolicy, Snooze, errors
+from holdfast import Continue, Ctx, Fail, Handle, Holdfast, Retry, RetryPolicy, Snooze, errors
 from holdfast.flow.api import Flows
 from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
 from holdfast.flow.define import Flow
 from holdfast.flow.handle import FlowRun
 from holdfast.work.define import Task
-from holdfast.work.handle import Handle
 
 TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
 WIRING = {"make", "amake", "tell_to_stop", "waits", "pinned", "definition", "read_result"}  # for our own parts
@@ -40,9 +39,8 @@ def members(name: str, owner: type) -> Iterator[str]:
         if isinstance(member, property):
             yield signature(f"{name}.{key}", member.fget).replace("()", "")
         elif callable(member):
-            for form in get_overloads(member) or [member]:
-                if "function" not in inspect.signature(form).parameters or key == "subscribe":  # else a bare decorator
-                    yield signature(f"{name}.{key}", form)
+            forms = [form for form in get_overloads(member) if "function" not in inspect.signature(form).parameters]
+            yield from (signature(f"{name}.{key}", form) for form in forms or [member])  # bare decorators left out
 
 
 def there() -> set[str]:

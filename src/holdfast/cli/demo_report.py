@@ -18,7 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.connection import as_typed, load_settings, opened_database
-from holdfast.cli.render import data, data_json, data_table, is_quiet, say
+from holdfast.cli.render import data, data_json, is_quiet, say
+from holdfast.cli.table import data_table
 from holdfast.config import Config
 from holdfast.connections.deadline import connection_to
 from holdfast.demo import run

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from holdfast.cli.connection import load_settings, opened_database
 from holdfast.cli.options import output_options
-from holdfast.cli.render import AsJson, data, data_json, data_table, is_quiet, say
+from holdfast.cli.render import AsJson, data, data_json, is_quiet, say
+from holdfast.cli.table import data_table
 from holdfast.errors import NotMigrated
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import psycopg
 import typer
+from psycopg import Connection
 
 from holdfast import config, durations, embedded
 from holdfast.cli.render import be_quiet, drop_colour
@@ -49,6 +50,11 @@ def ids(incomplete: str) -> list[str]:
 
 
 def matching(names: Query[str], incomplete: str) -> list[str]:
+    """Complete a word by names of the database, as `matching_names` does."""
+    return matching_names(lambda connection: query(connection, names), incomplete)
+
+
+def matching_names(read: Callable[[Connection[Any]], list[str]], incomplete: str) -> list[str]:
     """Complete a word by names of the database; it gives nothing rather than an error, and starts no server."""
     try:
         address = _address()
@@ -56,7 +62,7 @@ def matching(names: Query[str], incomplete: str) -> list[str]:
             return []
         with connect(address, timeout=PATIENCE) as connection:
             limit_time(connection, ANSWER_WITHIN)
-            known = query(connection, names)
+            known = read(connection)
     except (HoldfastError, psycopg.Error, OSError):
         return []
     return [name for name in known if name.startswith(incomplete) and name.isprintable()]
@@ -89,6 +95,7 @@ SinceOption = Annotated[
     timedelta | None,
     typer.Option("--since", help="Only of the last 2h, 7d, …", parser=parse_duration, metavar="DURATION"),
 ]
+WideOption = Annotated[bool, typer.Option("--wide", help="Show every column, with exact times and whole texts.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
 
 

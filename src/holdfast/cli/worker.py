@@ -57,7 +57,7 @@ def worker(
     group: OfGroup = None,
     as_json: AsJson = False,
 ) -> None:
-    """Claim steps, run their handlers and settle what became of them.
+    """Claim steps, run their handlers and settle the outcomes.
 
     Stops in order on SIGTERM or Ctrl-C: no new claims, running handlers get their grace, the rest is handed back
     uncharged. A second signal does not wait. Exit codes: 0 in order, 7 the database could not be told, 130 told twice.

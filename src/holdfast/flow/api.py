@@ -14,6 +14,7 @@ from holdfast.flow.define import Flow
 from holdfast.flow.events import FlowExecutor
 from holdfast.flow.step import NAMESPACE, VERSION, Title
 from holdfast.flow.yaml import needs_extra
+from holdfast.spelling import checks_options
 
 __all__ = ["Backoff", "Coordinator", "Flow", "Flows", "Strategy"]  # what annotations of the app name
 
@@ -52,6 +53,7 @@ class Flows:
         self._flows: dict[tuple[str, str, str], Flow] = {}
         self._by_document: list[tuple[Hashable, Flow]] = []
 
+    @checks_options(BadDefinition)
     def __call__(
         self,
         name: str,
@@ -68,6 +70,7 @@ class Flows:
         defines: each run continues with the handlers of its own version, or with the newest where that is gone. A flow
         without its own `backoff` uses the app's.
         """
+        _check_flow_name(name)
         title = Title(name, namespace, version, description)
         key = (namespace, name, version)
         flow = Flow(title, self._engine, context, backoff or self.backoff)
@@ -132,3 +135,15 @@ class Flows:
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
+
+
+def _check_flow_name(name: Any) -> None:
+    """Refuse a function: a flow is made by its name, and functions are its steps."""
+    if isinstance(name, str):
+        return
+    step = getattr(name, "__name__", "reserve")
+    raise BadDefinition(
+        f"hf.flow takes the name of a flow, got {name!r}",
+        where="name",
+        next=f'write order = hf.flow("order"), and @order.step above def {step}',
+    )

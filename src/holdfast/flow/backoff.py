@@ -26,7 +26,7 @@ _SWITCHES = ("jitter_enabled", "enabled", "monotonic", "bypass")
 
 @dataclass(frozen=True, slots=True)
 class ReenqueueDelays:
-    """The seconds until the next pass over a task, by its execution status."""
+    """The seconds until the next pass over a run, by its execution status."""
 
     has_ready_steps: float = 0
     waiting_for_dependencies: float = 45
@@ -114,7 +114,7 @@ class Backoff:
         return min(wait, _exact(self.max_backoff_seconds))
 
     def reenqueue_delay(self, status: str, earliest_retry_in: float | None = None) -> float:
-        """Return the seconds until the next pass over a task of this execution status.
+        """Return the seconds until the next pass over a run of this execution status.
 
         `earliest_retry_in`: seconds until the first of its failed steps is retried, if one waits.
         """

@@ -27,7 +27,7 @@ class StepDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Step[R, Callable[P, R]]: ...
 
 
-class MappedStepDecorator(Protocol):
+class StepsDecorator(Protocol):
     """Makes a function a step that runs once per item; its result is the list of what the items gave."""
 
     @overload
@@ -44,7 +44,7 @@ class SubflowDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Step[dict[str, Any], Callable[P, R]]: ...
 
 
-class MappedSubflowDecorator(Protocol):
+class SubflowsDecorator(Protocol):
     """Makes a flow a step that runs once per item; its result is the list of what a subflow's would be."""
 
     def __call__(self, function: Callable[P, R], /) -> Step[list[dict[str, Any]], Callable[P, R]]: ...

@@ -14,20 +14,15 @@ from psycopg.pq import TransactionStatus
 
 from holdfast import tracing
 from holdfast.durations import Duration
-from holdfast.errors import BadDefinition
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed, given_as, read_context
-from holdfast.flow.decorator import (
-    Async,
-    MappedStepDecorator,
-    MappedSubflowDecorator,
-    StepDecorator,
-    SubflowDecorator,
-)
+from holdfast.flow.decorator import Async, StepDecorator, StepsDecorator, SubflowDecorator, SubflowsDecorator
 from holdfast.flow.events import FlowExecutor
-from holdfast.flow.handle import FlowRun
+from holdfast.flow.handle import FlowRun, read_run_id
 from holdfast.flow.handlers import Declared, Maker
+from holdfast.flow.later import Later, later
 from holdfast.flow.step import After, Node, Step, Title, check_step_name, limit_of, name_of, names_of, read_options
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
@@ -35,10 +30,10 @@ from holdfast.handlers.untyped import Untyped
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
 from holdfast.models import Json
+from holdfast.spelling import checks_options
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
 
 class Flow:
@@ -79,7 +74,7 @@ class Flow:
         queue: str = "default", when: Callable[..., Any] | None = None, timeout: Duration | None = None,
         lease: Duration | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
         config: dict[str, Any] | None = None,
-    ) -> MappedStepDecorator: ...  # fmt: skip
+    ) -> StepsDecorator: ...  # fmt: skip
     def step(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Add a step: `@order.step`, or `@order.step(after=reserve, retry=5)`.
 
@@ -93,9 +88,7 @@ class Flow:
         return lambda function: self._add(function, **options)
 
     @overload
-    def subflow(
-        self, flow: Flow, *, each: Step[Iterable[Any] | None] | str, **options: Any
-    ) -> MappedSubflowDecorator: ...
+    def subflow(self, flow: Flow, *, each: Step[Iterable[Any] | None] | str, **options: Any) -> SubflowsDecorator: ...
     @overload
     def subflow(self, flow: Flow, **options: Any) -> SubflowDecorator: ...
     def subflow(self, flow: Flow, **options: Any) -> Any:
@@ -114,6 +107,7 @@ class Flow:
         """Start a run, as `start` does."""
         return await self.options().astart(*context, **fields)
 
+    @checks_options(BadInput)
     def options(
         self,
         *,
@@ -125,24 +119,35 @@ class Flow:
         source_system: str | None = None,
         reason: str | None = None,
         conn: Connection[Any] | AsyncConnection[Any] | None = None,
+        delay: Duration | None = None,
+        due_at: datetime | None = None,
     ) -> Starter:
         """Set options for a start.
 
         `key`: starting again with the same key and context returns the existing run. `skip`: names of skippable
-        steps. `conn`: start inside your own transaction. `tags`, `initiator`, `source_system` and `reason` are kept
-        for readers.
+        steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after that much time by the
+        database's clock, or at that moment. `tags`, `initiator`, `source_system` and `reason` are kept for readers.
         """
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
-        return Starter(self, self._executor, key=key, tenant=tenant, skip=skip, about=about, conn=conn)
+        return Starter(
+            self,
+            self._executor,
+            key=key,
+            tenant=tenant,
+            skip=skip,
+            about=about,
+            conn=conn,
+            later=later(delay, due_at),
+        )
 
     def handle(self, run_id: UUID | str) -> FlowRun:
         """Return the handle of a run that was started elsewhere, by its id."""
-        return FlowRun(UUID(str(run_id)), self._executor, self.read_result)
+        return FlowRun(read_run_id(run_id), self._executor, self.read_result)
 
     @functools.cached_property
     def context(self) -> Context:
         """The check of a start's context."""
-        return self._declared or Typed(self.title.name, self._maker.fields.typed())
+        return self._declared or Typed(self.title.name, self._maker.fields.typed(), self._maker.forgotten)
 
     @functools.cached_property
     def plan(self) -> list[dict[str, Any]]:
@@ -234,9 +239,11 @@ class Starter:
         skip: Sequence[str] = (),
         about: Mapping[str, Any] | None = None,
         conn: Any = None,
+        later: Later = Later(),  # noqa: B008 - it is frozen
     ) -> None:
         check_names([("key", key)], LONGEST_KEY)
         check_tenant(tenant)
+        later.check(key, [name for name in skip if name in flow.nodes and not flow.nodes[name].after])
         self._flow = flow
         self._executor = executor
         self._key = key
@@ -244,24 +251,25 @@ class Starter:
         self._skip = list(skip)
         self._about = {name: value for name, value in (about or {}).items() if value}
         self._conn = conn
+        self._later = later
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
         """Start a run, with the whole context or with its fields by name."""
-        asked_at = self._executor.make(kernel.clock()) if self._may_be_old else []
-        (run_id,) = self._executor.make(self._call(given_as(context, fields)), self._conn)
+        asked_at = self._executor.make(kernel.clock()) if self._needs_time else []
+        (run_id,) = self._executor.make(self._call(given_as(context, fields), asked_at), self._conn)
         return self._run(run_id, asked_at)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
         """Start a run, as `start` does."""
-        asked_at = await self._executor.amake(kernel.clock()) if self._may_be_old else []
-        (run_id,) = await self._executor.amake(self._call(given_as(context, fields)), self._conn)
+        asked_at = await self._executor.amake(kernel.clock()) if self._needs_time else []
+        (run_id,) = await self._executor.amake(self._call(given_as(context, fields), asked_at), self._conn)
         return self._run(run_id, asked_at)
 
-    def _call(self, context: Any) -> Call[UUID]:
+    def _call(self, context: Any, now: Sequence[datetime]) -> Call[UUID]:
         title = self._flow.title
         return calls.initialize_task(
             title.name,
-            self._flow.written_plan,
+            self._later.write(self._flow.plan, now) or self._flow.written_plan,
             self._flow.context.write(context),
             namespace=title.namespace,
             version=title.version,
@@ -277,20 +285,15 @@ class Starter:
         return {} if carrier is None else {"trace": carrier}
 
     @property
-    def _may_be_old(self) -> bool:
-        """Whether the key may belong to an older run, and somebody subscribed to new ones."""
-        return self._key is not None and self._executor.subscribers.are_there
+    def _needs_time(self) -> bool:
+        """Whether the database's time is needed: for a delay, or because the key may belong to an older run."""
+        return self._later.delay is not None or (self._key is not None and self._executor.subscribers.are_there)
 
     def _run(self, run_id: UUID, asked_at: list[datetime]) -> FlowRun:
-        if self._executor.subscribers.are_there and self._is_committed() and _is_new(run_id, asked_at):
+        if self._executor.subscribers.are_there and self._is_committed() and events.is_new(run_id, asked_at):
             events.initialized(self._executor, run_id, self._flow.title, len(self._flow.plan))
         return FlowRun(run_id, self._executor, self._flow.read_result)
 
     def _is_committed(self) -> bool:
         """Whether the start is stored already: a caller's open transaction may still be rolled back."""
         return self._conn is None or self._conn.info.transaction_status == TransactionStatus.IDLE
-
-
-def _is_new(run_id: UUID, asked_at: Sequence[datetime]) -> bool:
-    """Whether a start made the run; under a key it may have found one that is older than `asked_at`."""
-    return all(run_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 from uuid import UUID
 
-from holdfast.errors import NotFound
+from holdfast.errors import BadInput, NotFound
 from holdfast.flow import calls, events
 from holdfast.flow.calls import RunContext, StepOutcome, StepReadiness
 from holdfast.flow.events import FlowExecutor
@@ -186,3 +186,15 @@ def _causes(steps: list[StepOutcome]) -> str:
 def by_id(executor: FlowExecutor, run_id: str) -> FlowRun:
     """Return the handle of a run by its id; results are returned as they are stored."""
     return FlowRun(UUID(run_id), executor, lambda _step, stored, _place: stored)
+
+
+def read_run_id(given: Any) -> UUID:
+    """Read the id of a run."""
+    try:
+        return UUID(str(given))
+    except ValueError:
+        raise BadInput(
+            f"the id of a run must be a UUID, got {given!r}",
+            where="id",
+            next="use the id of the handle of its start",
+        ) from None

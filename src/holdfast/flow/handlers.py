@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from holdfast.errors import BadDefinition
+from holdfast.errors import BadDefinition, InputRefused
 from holdfast.flow import calls, wrappers
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Fields, known_fields
@@ -96,6 +96,8 @@ class Maker:
         if self._context_type is None:
             self.fields.add(node.name, parameter, hint)
         elif self._known is not None and name not in self._known and parameter.default is parameter.empty:
+            if name in self._nodes:
+                raise BadDefinition(self._forgotten(node.name, name), where=name, next=f"write after={name}")
             raise BadDefinition(
                 (
                     f"step {node.name} of flow {self._title.name} takes {name}, which is neither a step that it waits "
@@ -105,6 +107,21 @@ class Maker:
                 next="name one, or give a default",
             )
         return Want(name, "context", name)
+
+    def forgotten(self, field: str) -> InputRefused | None:
+        """Explain why a start lacks a field that has the name of a step: another one forgot to wait for it."""
+        taker = self.fields.taker(field)
+        if taker is None or field not in self._nodes:
+            return None
+        return InputRefused(
+            self._forgotten(taker, field),
+            where=field,
+            next=f"write @{self._title.name}.step(after={field}) above {taker}",
+        )
+
+    def _forgotten(self, step: str, parent: str) -> str:
+        """Say that a step takes the result of another one and does not wait for it."""
+        return f"step {step} of flow {self._title.name} takes {parent}, which is a step that it does not wait for"
 
     def _constants(self, node: Node, named: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
         """Return the arguments that are the same for all rows of the step."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from keyword import iskeyword
@@ -17,7 +16,8 @@ from typing_extensions import TypeVar
 
 from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import StepRetry
-from holdfast.handlers.registry import Handler, RetryPolicy, check_name, read_duration
+from holdfast.handlers.registry import RETRIES, Handler, RetryPolicy, check_name, read_duration
+from holdfast.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from holdfast.flow.define import Flow
@@ -53,7 +53,7 @@ class Title:
             raise BadDefinition(
                 f"flow {self.name}: {self.version!r} is no version", where="version", next="take one such as 1.0.0"
             )
-        check_name(f"flow {self.name}: version", self.version)
+        check_name("version", self.version, of=f"flow {self.name}")
 
     def kind(self, step: str) -> str:
         """Return the kind of a step. It has no version: handlers of a flow also serve its older runs."""
@@ -80,13 +80,13 @@ class StepOptions:
     def __post_init__(self) -> None:
         if not is_count(self.priority, most=9):
             raise BadDefinition(
-                f"a priority of {self.priority!r} is none",
+                f"priority must be a whole number from 0 to 9, got {self.priority!r}",
                 where="priority",
-                next="take a whole number from 0 to 9, 9 goes first",
+                next="use 9 for the most urgent",
             )
         queue: Any = self.queue
         if not isinstance(queue, str) or not queue:
-            raise BadDefinition(f"{queue!r} names no queue", where="queue", next="take a name such as mail")
+            raise BadDefinition(f"queue must be a name, got {queue!r}", where="queue", next='use queue="mail"')
         _check_config(self.config)
 
 
@@ -168,6 +168,9 @@ def read_options(name: str, options: dict[str, Any]) -> StepOptions:
         raise BadDefinition(
             f"step {name} has no option {option}", where=option, next=did_you_mean(option, [*_OPTIONS, *_SHAPE])
         )
+    if known.get("retry") is False:
+        del known["retry"]
+        known["retryable"] = False
     try:
         durations = {option: read_duration(option, known.get(option)) for option in ("timeout", "lease")}
         return StepOptions(**{**known, **durations})
@@ -175,30 +178,29 @@ def read_options(name: str, options: dict[str, Any]) -> StepOptions:
         raise BadDefinition(f"step {name}: {error.what}", where=error.where, next=error.next) from None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the closest known name, or list all."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
-
-
 def limit_of(name: str, options: StepOptions) -> int:
     limit = options.retry.limit if isinstance(options.retry, (RetryPolicy, StepRetry)) else options.retry
     if limit is not None and not is_count(limit):
         raise BadDefinition(
-            f"step {name}: {limit!r} is no number of executions",
+            f"step {name}: retry must be a number of executions, False or a policy, got {limit!r}",
             where="retry",
-            next="take at least 1, the first included",
+            next=RETRIES,
         )
     return LIMIT if limit is None else max(1, limit)
 
 
 def name_of(step: Step[Any] | str) -> str:
-    return step if isinstance(step, str) else step.name
+    given: Any = step
+    if not isinstance(given, (str, Step)):
+        raise BadDefinition(
+            f"after and each take steps or their names, got {given!r}", where="after", next="use after=[reserve, check]"
+        )
+    return given if isinstance(given, str) else given.name
 
 
 def names_of(after: After) -> list[str]:
-    return [name_of(after)] if isinstance(after, (str, Step)) else [name_of(each) for each in after]
+    given: Any = after
+    return [name_of(each) for each in given] if isinstance(given, (list, tuple, set)) else [name_of(given)]
 
 
 def is_count(value: Any, *, most: int = 2**31 - 1) -> bool:

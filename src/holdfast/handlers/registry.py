@@ -19,6 +19,8 @@ from holdfast.models import Json
 LONGEST_LEASE = timedelta(days=365)
 MOST_TRIES = 2**31 - 1
 MOST_GROWTH = 1000
+_EXAMPLES = {"version": "1.0.0"}
+RETRIES = "use 5 for the first execution and four retries, False for none, or RetryPolicy(limit=5, base=10)"
 
 
 class RetryLaw(Protocol):
@@ -181,7 +183,7 @@ def _check(handler: Handler) -> None:
     if not name or not name.isprintable():
         raise BadDefinition(f"{name!r} cannot name a task", where="name", next="take letters, digits, dots and dashes")
     check_name("name", name)
-    check_name(f"{name}: queue", handler.queue)
+    check_name("queue", handler.queue, of=name)
     if handler.uses_cpu and handler.is_async:
         raise BadDefinition(
             f"{name}: an async handler cannot run in a process",
@@ -205,10 +207,25 @@ def _check(handler: Handler) -> None:
             )
 
 
-def check_name(what: str, name: Any) -> None:
+def check_name(what: str, name: Any, *, of: str | None = None) -> None:
     """Refuse a name that the database would refuse each time a worker connects."""
     if reason := problem(what, name):
-        raise BadDefinition(reason, where=what)
+        raise BadDefinition(
+            reason if of is None else f"{of}: {reason}",
+            where=what,
+            next=f"use a name such as {_EXAMPLES.get(what, 'mail')}",
+        )
+
+
+def read_retry(given: Any) -> RetryPolicy | None:
+    """Read how a handler retries: a number of executions in all, a policy, or None and False for not at all."""
+    if given is None or given is False or isinstance(given, RetryPolicy):
+        return given or None
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MOST_TRIES:
+        raise BadDefinition(
+            f"retry must be a number of executions, False or a RetryPolicy, got {given!r}", where="retry", next=RETRIES
+        )
+    return RetryPolicy(given) if given > 0 else None
 
 
 def read_duration(option: str, given: Duration | None) -> timedelta | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NotRequired, cast, get_type_hints
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Set as AbstractSet
+from types import UnionType
+from typing import Annotated, Any, NotRequired, Union, cast, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticSchemaGenerationError, Strict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
@@ -18,6 +20,8 @@ from holdfast.kernel import finite
 from holdfast.models import Json
 
 NULL = Json("null")
+_SEQUENCES = {list, set, frozenset, tuple, Iterable, Sequence, MutableSequence, AbstractSet}
+_MAPPINGS = {dict, Mapping, MutableMapping}
 TRACE = "$trace"  # where a trace context travels in an input, beside the arguments
 _REFUSED_KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "is positional only",
@@ -41,6 +45,8 @@ class Signature:
         hints = self._hints(function)
         self.ctx_name = self._find_ctx(hints)
         self._arguments = self._adapter(self._arguments_type(hints))
+        strict = {name: strict_scalars(hint) for name, hint in hints.items()}
+        self._given = self._arguments if strict == hints else self._adapter(self._arguments_type(strict))
         self._result = (
             None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
         )
@@ -48,9 +54,7 @@ class Signature:
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Check arguments as a caller gives them."""
-        names = [
-            n for n, p in self._signature.parameters.items() if n != self.ctx_name and p.kind is not p.KEYWORD_ONLY
-        ]
+        names = self.names(by_place=True)
         if len(args) > len(names):
             raise InputRefused(f"{self._name} was given {len(args)} arguments", next=self.usage())
         arguments = dict(zip(names, args, strict=False))
@@ -61,12 +65,28 @@ class Signature:
                 next="name it or place it, not both",
             )
         try:
-            checked: dict[str, Any] = self._arguments.validate_python({**arguments, **kwargs})
+            checked: dict[str, Any] = self._given.validate_python({**arguments, **kwargs})
+        except ValidationError as error:
+            raise InputRefused(
+                f"{self._name} cannot be started with that: {validation_text(error)}",
+                where=first_place(error),
+                next=self.usage(),
+            ) from None
+        return checked
+
+    def read_given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Check arguments that come as JSON, in which a date is text, and return them as Python's own."""
+        try:
+            return cast("dict[str, Any]", self.read(json.dumps(dict(arguments))))
         except ValidationError as error:
             raise InputRefused(
                 f"{self._name} cannot be started with that: {validation_text(error)}", next=self.usage()
             ) from None
-        return checked
+
+    def names(self, *, by_place: bool = False) -> list[str]:
+        """List the arguments; with `by_place` those that need not be named."""
+        parameters = self._signature.parameters.items()
+        return [n for n, p in parameters if n != self.ctx_name and not (by_place and p.kind is p.KEYWORD_ONLY)]
 
     def write(self, checked: Mapping[str, Any]) -> Json:
         """Write checked arguments as JSON."""
@@ -187,6 +207,32 @@ def _check(function: Callable[..., Any]) -> None:
             where=function.__qualname__,
             next="return a value instead of yielding several",
         )
+
+
+def strict_scalars(hint: Any) -> Any:
+    """Return the type with numbers and booleans strict: "2" is refused for an int, and 1 for a bool.
+
+    Everything else converts as pydantic does, so that dates, enums and models may be given in their JSON form. Types
+    with fields of their own (models, dataclasses) keep their own rules.
+    """
+    if hint is int or hint is float or hint is bool:
+        return Annotated[hint, Strict()]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[strict_scalars(inner[0]), *inner[1:]]
+    if origin in {Union, UnionType}:
+        return Union[tuple(map(strict_scalars, inner))]  # noqa: UP007 - its members are known at run time only
+    if origin in _SEQUENCES:
+        return origin[tuple(each if each is ... else strict_scalars(each) for each in inner)]
+    if origin in _MAPPINGS:
+        return origin[inner[0], strict_scalars(inner[1])]
+    return hint
+
+
+def first_place(error: ValidationError) -> str | None:
+    """Name the first argument that does not fit."""
+    places = (each["loc"] for each in error.errors(include_url=False, include_context=False, include_input=False))
+    return next((str(place[0]) for place in places if place), None)
 
 
 def validation_text(error: ValidationError) -> str:

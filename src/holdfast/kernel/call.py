@@ -18,6 +18,7 @@ from holdfast.errors import BadInput, WaitTimedOut
 Row = TypeVar("Row")
 LONGEST_NAME = 200  # characters of a queue, worker, tenant or handler
 LONGEST_KEY = 400
+_EXAMPLES = {"key": "order:42", "unique_key": "sync:42", "tenant": "acme"}
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 FIRST_LOOK = 0.01  # seconds between looks, growing
 LAST_LOOK = 0.5
@@ -113,7 +114,11 @@ def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -
     for what, given in names:
         reason = None if given is None else problem(what, given, longest)
         if reason is not None:
-            raise BadInput(reason, where=what, next=f"use {longest} characters or fewer, such as a digest")
+            raise BadInput(
+                reason,
+                where=what,
+                next=f"use text such as {_EXAMPLES.get(what, 'mail')}, of {longest} characters or fewer",
+            )
 
 
 def check_tenant(given: Any) -> None:
@@ -134,9 +139,20 @@ def check_priority(given: Any) -> None:
 
 
 def check_due(given: Any) -> None:
-    """Refuse what is not a point in time."""
-    if given is not None and not isinstance(given, datetime):
-        raise BadInput(f"due_at must be a datetime, got {given!r}", where="due_at", next="leave it out to start now")
+    """Refuse what is not a point in time: without a zone the database would take it for its own."""
+    if given is None or (isinstance(given, datetime) and given.utcoffset() is not None):
+        return
+    raise BadInput(
+        f"due_at must be a datetime with a time zone, got {given!r}",
+        where="due_at",
+        next='use datetime.now(UTC) + timedelta(minutes=10), or delay="10m"',
+    )
+
+
+def check_delay(delay: timedelta | None, due_at: datetime | None) -> None:
+    """Refuse two answers to when."""
+    if delay is not None and due_at is not None:
+        raise BadInput(f"delay and due_at are both set, to {delay} and {due_at}", where="delay", next="leave one out")
 
 
 def _is(given: Any, expected: type) -> bool:

@@ -70,13 +70,13 @@ class Collecting:
 
 def run_flow(hf: Holdfast, flow: Flow, /, **context: Any) -> Played:
     """Start a run of a flow and run it to its end, here and now."""
-    with recorded(hf) as told:
+    with recorded(hf) as events:
         run = flow.start(**context)
-        return play(hf, run, told)
+        return play(hf, run, events)
 
 
-def play(hf: Holdfast, run: FlowRun, told: list[Event] | None = None) -> Played:
-    """Run a run that was started to its end, here and now."""
+def play(hf: Holdfast, run: FlowRun, events: list[Event] | None = None) -> Played:
+    """Work a started run to its end, here and now."""
     coordinator = hf.coordinator()
     usual, collecting = coordinator.strategy, Collecting()
     coordinator.strategy = collecting
@@ -87,7 +87,7 @@ def play(hf: Holdfast, run: FlowRun, told: list[Event] | None = None) -> Played:
         coordinator.strategy = usual
     hf._engine.subscribers.flush(PATIENCE)
     decisions = [decision for decision in coordinator.decisions if decision.run_id == run.id]
-    return Played(run, [event for event in told or [] if event.run_id == run.id], decisions)
+    return Played(run, [event for event in events or [] if event.run_id == run.id], decisions)
 
 
 def _run_to_end(hf: Holdfast, run: FlowRun, clock: Clock, collecting: Collecting) -> None:
@@ -112,14 +112,14 @@ def _standing(run: FlowRun) -> str:
 
 @contextmanager
 def recorded(hf: Holdfast) -> Iterator[list[Event]]:
-    """Take down all events that are told in this process for as long as the block lasts."""
-    told: list[Event] = []
-    hf.on("*")(told.append)
+    """Record every event of this process while the block runs."""
+    events: list[Event] = []
+    hf.on("*")(events.append)
     try:
-        yield told
+        yield events
     finally:
         hf._engine.subscribers.flush(PATIENCE)
-        hf.off(told.append)
+        hf.off(events.append)
 
 
 def failing(times: int, error: BaseException | type[BaseException] = RuntimeError) -> Callable[[Function], Function]:

@@ -20,7 +20,7 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 
-from holdfast import embedded
+from holdfast import embedded, log
 from holdfast.app import Holdfast
 from holdfast.durations import Duration, duration
 from holdfast.embedded.owned import owned_server
@@ -120,13 +120,18 @@ def on_database(hf: Holdfast, dsn: str) -> Iterator[None]:
 
 
 def drain(
-    hf: Holdfast, *, queues: Sequence[str] | None = None, concurrency: int = 4, bypass_backoff: bool = False
+    hf: Holdfast,
+    *,
+    queues: Sequence[str] | None = None,
+    concurrency: int = 4,
+    bypass_backoff: bool = False,
+    log_level: log.Level | None = None,
 ) -> int:
     """Run what is due in the app's queues, here and now, until nothing is; tell how many outcomes were accepted.
 
     What is due later stays (a retry that waits, a snooze): advance the clock and drain again, or let retries wait for
     nothing with `bypass_backoff`. Handlers run in threads of this process and on a loop of their own, as they do in any
-    worker.
+    worker. What a worker logs is left out unless you give a `log_level`.
     """
     registry = hf._engine.registry.changed(_without_waits) if bypass_backoff else hf._engine.registry
     served = queues or sorted({handler.queue for handler in hf._engine.registry})
@@ -141,7 +146,7 @@ def drain(
     )
     if not served:
         return 0
-    with ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
+    with log.only(log_level), ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
         apart.submit(_work, hf, registry, options).result()
     with hf._engine.connection() as connection:
         row = connection.execute(SETTLED, [options.identity]).fetchone()

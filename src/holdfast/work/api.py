@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast.durations import Duration
-from holdfast.handlers.registry import Handler, RetryPolicy, read_duration
+from holdfast.errors import BadDefinition
+from holdfast.handlers.registry import Handler, RetryPolicy, read_duration, read_retry
 from holdfast.handlers.signature import Signature
+from holdfast.spelling import checks_options
 from holdfast.work.decorator import Async, TaskDecorator
 from holdfast.work.define import Task
 from holdfast.work.events import TaskWatcher, WorkExecutor
@@ -23,13 +25,14 @@ class Tasks:
         self._engine = engine
         self.watcher = TaskWatcher(engine.subscribers)
 
+    @checks_options(BadDefinition)
     def task(
         self,
         function: Callable[..., Any],
         *,
         name: str | None = None,
         queue: str = "default",
-        retry: RetryPolicy | None = None,
+        retry: int | RetryPolicy | None = None,
         timeout: Duration | None = None,
         lease: Duration | None = None,
         cpu: bool = False,
@@ -43,9 +46,13 @@ class Tasks:
             is_async=inspect.iscoroutinefunction(function),
             uses_cpu=cpu,
             queue=queue,
-            retry=retry,
+            retry=read_retry(retry),
             lease=read_duration("lease", lease),
             timeout=read_duration("timeout", timeout),
         )
         self._engine.registry.add(handler)
         return Task(handler, self._engine)
+
+    def __iter__(self) -> Iterator[Task[..., Any]]:
+        """Go through the tasks of the app; the steps of its flows are not among them."""
+        return (Task(handler, self._engine) for handler in self._engine.registry if handler.face == "work")

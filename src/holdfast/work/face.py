@@ -12,6 +12,7 @@ FACE = Face(
     api="holdfast.work.api:Tasks",
     handle="holdfast.work.handle:by_id",
     id_form="[0-9]{1,18}",
+    starter="holdfast.work.starter",
     events="holdfast.work.events:CATALOGUE",
     requirements=("W-01 … W-64",),
 )

@@ -28,6 +28,7 @@ from holdfast.errors import (
 from holdfast.handlers.signature import TRACE, ResultRefused, validation_text
 from holdfast.handlers.transaction import ResultTooLarge
 from holdfast.kernel import finite
+from holdfast.log import working_on
 from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable
 from holdfast.worker.attempt import Attempt, LeaseRanOut
 from holdfast.worker.forks import leave_if_forked
@@ -102,13 +103,16 @@ async def arun_handler(attempt: Attempt) -> Outcome | None:
 
 
 def _called(attempt: Attempt, arguments: dict[str, Any]) -> Any:
+    mark = working_on.set(attempt.step)  # for what the handler logs
     try:
         return attempt.handler.function(**arguments)
     finally:
+        working_on.reset(mark)
         leave_if_forked(attempt.batch.pid)
 
 
 async def _acalled(attempt: Attempt, arguments: dict[str, Any]) -> Any:
+    working_on.set(attempt.step)  # each async handler has a context of its own
     try:
         return await attempt.handler.function(**arguments)
     finally:
@@ -221,7 +225,7 @@ def _outcome_refused(outcome: Exception, error: Exception) -> Fail:
 def _error(given: Any, kind: str) -> Any:
     match given:
         case None:
-            return {"type": kind, "message": "the handler said so"}
+            return {"type": kind, "message": "the handler gave no reason"}
         case BaseException():
             return described(given)
         case str():
@@ -235,8 +239,8 @@ def _checked_json(given: Any) -> Any:
     try:
         json.dumps(given, allow_nan=False).encode()
     except ValueError as error:
-        said = finite.complaint_of_json(given, "it")
-        raise ValueError(said or error) from None
+        complaint = finite.complaint_of_json(given, "it")
+        raise ValueError(complaint or error) from None
     return given
 
 

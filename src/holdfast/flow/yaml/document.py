@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
 from holdfast import config, durations
 from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import DURATIONS, Backoff, ReenqueueDelays
-from holdfast.flow.step import NAMESPACE, VERSION, did_you_mean
+from holdfast.flow.step import NAMESPACE, VERSION
+from holdfast.spelling import did_you_mean
 
 Name = Annotated[str, Field(min_length=1)]
 
@@ -52,7 +53,7 @@ class StepPart(_Part):
     each: Name | None = Field(None, description="Run once for each item of what this step gave.")
     when: Name | None = Field(None, description="A condition, as module:function; else the step is skipped.")
     flow: Name | None = Field(None, description="A sub-flow: a document's file, or a flow of the app by its name.")
-    retry: int | None = Field(None, description="Executions, the first included.")
+    retry: int | Literal[False] | None = Field(None, description="Executions, the first included; false: only one.")
     retryable: bool = Field(default=True, description="Whether a failure is tried again.")
     skippable: bool = Field(default=False, description="Whether a start may leave it out.")
     queue: Name | None = None
@@ -176,7 +177,7 @@ def _complaint(error: Any) -> str:
 
 def _is_of_a_union(part: Any) -> bool:
     """Whether a part of a place names an alternative and not what stands in the document."""
-    return isinstance(part, str) and ("[" in part or part in {"str", "list", "constrained-str"})
+    return isinstance(part, str) and ("[" in part or part in {"str", "int", "list", "constrained-str"})
 
 
 def _names_beside(parts: Sequence[Any]) -> list[str]:

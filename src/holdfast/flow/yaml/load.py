@@ -13,9 +13,9 @@ from holdfast.errors import BadDefinition
 from holdfast.flow import graph
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
 from holdfast.flow.define import Flow
-from holdfast.flow.step import did_you_mean
 from holdfast.flow.yaml import document, parse
 from holdfast.flow.yaml.document import StepPart
+from holdfast.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Flows

@@ -48,7 +48,7 @@ def read(text: str, where: str) -> Any:
         _Nodes(where).check(root)
         return loader.construct_document(root)
     except yaml.YAMLError as error:
-        raise BadDefinition(f"{where} is no YAML: {_told(error)}", where=where) from None
+        raise BadDefinition(f"{where} is not valid YAML: {_message(error)}", where=where) from None
     except RecursionError:
         raise BadDefinition(f"{where} is nested too deep to be read", where=where) from None
     finally:
@@ -97,7 +97,7 @@ class _Nodes:
         return BadDefinition(f"{self._where}, line {node.start_mark.line + 1}: this {message}", where=self._where)
 
 
-def _told(error: yaml.YAMLError) -> str:
+def _message(error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return str(error).splitlines()[0]
     return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"

@@ -1,6 +1,7 @@
--- Takes a step or a run through an event that a person asked for: cancelled, reopened or resolved. Raises when there is
--- no such thing or its state does not allow it. A step's number is digits, a run's id a UUID. `result` is what a
--- resolved step is to give. `actor` names the person that the login acts for; the journal keeps the login beside it.
+-- Moves a step or a run by an event that a person requested: cancelled, reopened or resolved. Raises if there is no
+-- such step or run, or if its state does not allow the event. A step's id is a number, a run's id a UUID. `result` is
+-- the result of a resolved step. `actor` names the person that the login acts for. The journal then keeps the login as
+-- well.
 create or replace function holdfast.act_on(
   id text, event text, reason text, result jsonb default null, actor text default null)
 returns text

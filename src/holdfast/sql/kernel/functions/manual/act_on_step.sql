@@ -1,5 +1,4 @@
--- Takes one step, which is locked, through an event that a person asked for. A run that had ended is reopened with its
--- step.
+-- Moves a locked step by an event that a person requested. Reopens its run if that had ended.
 create or replace function holdfast.act_on_step(step holdfast.steps, event text, result jsonb default null)
 returns text
 language plpgsql

@@ -1,7 +1,7 @@
 -- Parks those of the steps that are free and due, now or later: no worker claims them until unpark_steps, and each
 -- keeps its due time. `parked_for` says what they wait for, such as an approval. Steps that are held, over, waiting for
--- others or parked for something else stay as they are. A note on each step names the reason and `actor`, whom the
--- login acts for. Returns the ids of the steps that were parked.
+-- others or parked for something else do not change. A note on each step has the reason and `actor`, the person that
+-- the login acts for. Returns the ids of the parked steps.
 create or replace function holdfast.park_steps(
   ids bigint[], parked_for text, reason text default null, actor text default null)
 returns setof bigint
@@ -20,7 +20,7 @@ begin
      where s.id = any (array(
              select l.id from holdfast.steps l
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                -- What nobody serves is parked too: else the next worker that serves it would bring it back.
+                -- Also if no worker serves it: otherwise the next one that does would unpark it.
                 and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
               order by l.id
                 for update))

@@ -1,5 +1,5 @@
--- What happened to a run and to its steps, in order, as step_events has it; `step` is a step's name in the run, and null
--- where the run itself moved. Sees what its caller may see.
+-- What happened to a run and to its steps, in order, as step_events has it; `step` is a step's name in the run, and
+-- null where the run itself moved. Sees what its caller may see.
 create or replace function holdfast.run_events(of_run uuid)
 returns table (id bigint, at timestamptz, kind text, step_id bigint, step text, event text, from_state text,
                to_state text, actor_kind text, actor text, message text, payload jsonb, attempt int)

@@ -1,6 +1,6 @@
 -- What happened to a step, in order: its moves and its notes. `event` is the event of a move or the level of a note,
--- `message` the reason of a move or the text of a note, `payload` the error of a move or the fields of a note. Sees what
--- its caller may see.
+-- `message` the reason of a move or the text of a note, `payload` the error of a move or the fields of a note. Sees
+-- what its caller may see.
 create or replace function holdfast.step_events(of_step bigint)
 returns table (id bigint, at timestamptz, kind text, step_id bigint, step text, event text, from_state text,
                to_state text, actor_kind text, actor text, message text, payload jsonb, attempt int)
