@@ -35,7 +35,7 @@ Duration = Annotated[timedelta, BeforeValidator(_positive)]
 
 
 class Config(BaseSettings):
-    """The settings: each field is read from HOLDFAST_<NAME>, a secret also from the file that HOLDFAST_<NAME>_FILE names."""
+    """The settings. Each field is read from HOLDFAST_<NAME>, a secret also from the file in HOLDFAST_<NAME>_FILE."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid")
 

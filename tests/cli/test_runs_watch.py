@@ -130,7 +130,7 @@ def test_a_database_that_goes_away_meanwhile_is_7(watching, db):
 
     found = json.loads(said)
     assert (watcher.returncode, found["error"]) == (7, "Unreachable")
-    assert found["what"].startswith("the database went away: ")
+    assert "connection" in found["what"]
 
 
 def test_what_a_handler_says_of_its_progress_is_shown(cli, found, db):
