@@ -124,7 +124,7 @@ class Supervisor:
 
     def _start(self, place: int) -> subprocess.Popen[bytes]:
         self._started[place] = time.monotonic()
-        # In its own process group: Ctrl-C reaches a terminal's whole group, and as we forward it, it would arrive twice.
+        # In its own process group: Ctrl-C reaches a terminal's whole group, and we forward it; once is enough.
         return subprocess.Popen(self._commands[place], stdin=subprocess.PIPE, process_group=0)
 
     def _is_through(self, child: subprocess.Popen[bytes]) -> bool:
