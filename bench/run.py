@@ -90,7 +90,7 @@ def install(asked: list[Engine]) -> None:
 def version(engine: Engine) -> str:
     """Tell an engine's version, with that of what it stands on."""
     if engine.is_ours:
-        return metadata.version("holdfast")
+        return metadata.version("holdfast-pg")
     found = home.package_version(engine.package)
     if engine.language == "node":
         return f"{found} (node {said(str(home.node()), '--version').lstrip('v')})"
