@@ -1,4 +1,4 @@
-"""The figures that holdfast is held to, each with the place where it is read."""
+"""The bars for holdfast, each with the reading that it is judged by."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Bar:
     is_goal: bool = False  # wished for, not promised
 
     def read(self, sections: Mapping[str, Measured]) -> Span | None:
-        """Give the figure with its spread, or None where it was not measured."""
+        """Return the figure with its spread, or None if it was not measured."""
         measured = sections.get(self.section)
         if measured is None:
             return None
@@ -33,7 +33,7 @@ class Bar:
         return measured.ratio(("holdfast", self.what), self.beside)
 
     def is_met(self, value: float) -> bool:
-        """Say whether the value is on the right side of the bar; on the bar is on the right side."""
+        """Return whether the value meets the bar; equal values do."""
         return value <= self.limit if self.at_most else value >= self.limit
 
     def verdict(self, figure: Span | None) -> BarStatus:

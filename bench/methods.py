@@ -1,4 +1,4 @@
-"""How each section is timed, in the words of the report; the order is the report's."""
+"""How each section is timed, as the report explains it, in the report's order."""
 
 HOW = {
     "drain": "No-op tasks are started first, tables vacuumed, a checkpoint made. The worker processes load and wait for each other; "
