@@ -114,7 +114,7 @@ class Task(Generic[P, R, Function_co]):
         """
         waits = None if delay is None else duration(delay, "delay")
         options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits)
-        task = type(self).__new__(type(self))
+        task: Self = type(self).__new__(type(self))
         task.__dict__.update(self.__dict__, _options=options)  # copied: to wrap the function anew takes longer
         return task
 
