@@ -78,7 +78,9 @@ class Reader:
             if block.language == "output":
                 _compare(block.text, printed)
             elif block.language in {"python", "yaml"} and block.more:
-                (self._folder / block.more).write_text(block.text)
+                file = self._folder / block.more
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(block.text)
             else:
                 may_fail = after.language == "output" and after.text.startswith(_FAILED)
                 printed = self._do(block, may_fail=may_fail)

@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from psycopg import AsyncConnection, Connection
-from psycopg.pq import TransactionStatus
-
 from holdfast import tracing
+from holdfast.connections.caller.lend import check_conn, is_committed
+from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, events, graph
@@ -112,7 +111,7 @@ class Flow:
         initiator: str | None = None,
         source_system: str | None = None,
         reason: str | None = None,
-        conn: Connection[Any] | AsyncConnection[Any] | None = None,
+        conn: CallerConnection | None = None,
         delay: Duration | None = None,
         due_at: datetime | None = None,
     ) -> Starter:
@@ -237,6 +236,7 @@ class Starter:
     ) -> None:
         check_names([("key", key)], LONGEST_KEY)
         check_tenant(tenant)
+        check_conn(conn)
         later.check(key, [name for name in skip if name in flow.nodes and not flow.nodes[name].after])
         self._flow = flow
         self._executor = executor
@@ -290,7 +290,7 @@ class Starter:
 
     def _is_committed(self) -> bool:
         """Whether the start is stored already: a caller's open transaction may still be rolled back."""
-        return self._conn is None or self._conn.info.transaction_status == TransactionStatus.IDLE
+        return self._conn is None or is_committed(self._conn)
 
 
 def _is_new(run_id: UUID, asked_at: Sequence[datetime]) -> bool:

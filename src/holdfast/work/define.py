@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from psycopg import AsyncConnection, Connection
-
 from holdfast import tracing
+from holdfast.connections.caller.drivers import astart_tasks
+from holdfast.connections.caller.lend import check_conn
+from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadInput, InputRefused
 from holdfast.handlers.registry import Handler
@@ -53,6 +54,7 @@ class StartOptions:
         check_priority(self.priority)
         check_tenant(self.tenant)
         check_delay(self.delay, self.due_at)
+        check_conn(self.conn)
 
     def due(self, now: Sequence[datetime]) -> datetime | None:
         """Return when the task is due; `now` is the time of the database, which is read only for a delay."""
@@ -90,18 +92,20 @@ class Task(Generic[P, R]):
         queue: str | None = None,
         priority: int = 0,
         tenant: str = "default",
-        conn: Connection[Any] | AsyncConnection[Any] | None = None,
+        conn: CallerConnection | None = None,
         delay: Duration | None = None,
     ) -> Task[P, R]:
         """Give the same task with options for its start.
 
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
         `delay`: not before that much time has passed, by the database's clock. `due_at`: not before that moment.
-        `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first.
+        `conn`: inside the transaction of your own connection. `priority`: 0 to 9, higher goes first.
         """
         waits = None if delay is None else duration(delay, "delay")
         options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits)
-        return Task(self.handler, self._executor, options)
+        task: Task[P, R] = Task.__new__(Task)
+        task.__dict__.update(self.__dict__, _options=options)  # copied: to wrap the function anew takes longer
+        return task
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, with arguments as the function types them."""
@@ -119,6 +123,22 @@ class Task(Generic[P, R]):
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
         """Start one task for each set of named arguments, by COPY, all or none, and return their number."""
+        options = self._options
+        now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
+        rows = self._starts(arguments, options.due(now))
+        with self._executor.connection(options.conn) as connection:
+            return bulk.start_tasks(connection, rows, tenant=options.tenant)
+
+    async def astart_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
+        """Start many, as `start_many` does."""
+        options = self._options
+        now = [] if options.delay is None else await self._executor.amake(calls.clock(), options.conn)
+        rows = self._starts(arguments, options.due(now))
+        async with self._executor.aconnection(options.conn) as connection:
+            return await astart_tasks(connection, rows, tenant=options.tenant)
+
+    def _starts(self, arguments: Iterable[Mapping[str, Any]], due_at: datetime | None) -> Iterator[bulk.Start]:
+        """Refuse options that many cannot have, and write each row when it is sent."""
         signature, options = self.handler.signature, self._options
         for option in ("key", "unique_key"):
             if getattr(options, option) is not None:
@@ -126,14 +146,10 @@ class Task(Generic[P, R]):
                     f"start_many takes no {option}", where=option, next="leave it out, or start the tasks one by one"
                 )
         queue = options.queue or self.handler.queue
-        now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
-        due_at = options.due(now)
-        rows = (
+        return (
             bulk.Start(self.name, signature.write(self._named(place, each)), queue, options.priority, due_at)
             for place, each in enumerate(arguments)
         )
-        with self._executor.connection(options.conn) as connection:
-            return bulk.start_tasks(connection, rows, tenant=options.tenant)
 
     def _named(self, place: int, arguments: Any) -> dict[str, Any]:
         """Check the arguments of one of many."""
