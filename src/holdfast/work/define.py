@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self
+
+from typing_extensions import TypeVar
 
 from holdfast import tracing
 from holdfast.connections.caller.drivers import astart_tasks
@@ -32,6 +34,7 @@ from holdfast.work.handle import TaskHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Function_co = TypeVar("Function_co", bound=Callable[..., Any], default=Callable[..., Any], covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,12 @@ class StartOptions:
         return self.due_at if self.delay is None else now[0] + self.delay
 
 
-class Task(Generic[P, R]):
-    """A function that is started to be run by a worker. Calling it runs it here and now, as any function."""
+class Task(Generic[P, R, Function_co]):
+    """A function that is started to be run by a worker. Calling it runs it here and now, as any function.
+
+    A `Task[P, R]` is started with the parameters `P`, the function's own without `ctx`, and its result is an `R`. The
+    third parameter is the function as it was written; an annotation may leave it out.
+    """
 
     def __init__(self, handler: Handler, executor: WorkExecutor, options: StartOptions | None = None) -> None:
         self.handler = handler
@@ -70,9 +77,13 @@ class Task(Generic[P, R]):
         self._options = options or StartOptions()
         functools.update_wrapper(self, handler.function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it here, without the database."""
-        return self.handler.function(*args, **kwargs)
+    if TYPE_CHECKING:
+        __call__: Function_co  # an attribute: it is the function itself, with its own parameters and return type
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Run it here, without the database."""
+            return self.handler.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<task {self.handler.kind}>"
@@ -94,7 +105,7 @@ class Task(Generic[P, R]):
         tenant: str = "default",
         conn: CallerConnection | None = None,
         delay: Duration | None = None,
-    ) -> Task[P, R]:
+    ) -> Self:
         """Give the same task with options for its start.
 
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
@@ -103,7 +114,7 @@ class Task(Generic[P, R]):
         """
         waits = None if delay is None else duration(delay, "delay")
         options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits)
-        task: Task[P, R] = Task.__new__(Task)
+        task: Self = type(self).__new__(type(self))
         task.__dict__.update(self.__dict__, _options=options)  # copied: to wrap the function anew takes longer
         return task
 
