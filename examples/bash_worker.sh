@@ -55,7 +55,7 @@ select step_id, lease_id, attempt, kind, input
 SQL
 }
 
-# A lease that is missing in the answer is lost. No answer at all proves nothing: continue, and retry with the next beat.
+# A lease that is missing in the answer is lost. No answer proves nothing: continue, and retry with the next beat.
 renew() {
   local answer step
   answer=$(sql -v steps="{$(join "${!held[@]}")}" -v leases="{$(join "${held[@]}")}" <<'SQL'
@@ -84,8 +84,8 @@ SQL
   unset "held[$1]"
 }
 
-# Runs a handler, and sends its exit code through the pipe. Each line of its standard error becomes a note; the last line
-# is the reason of a failure.
+# Runs a handler, and sends its exit code through the pipe. Each line of its standard error becomes a note; the last
+# line is the reason of a failure.
 attempt() { # STEP ATTEMPT KIND INPUT
   { STEP_ID=$1 ATTEMPT=$2 "$handlers/$3" <<<"$4" 2>&3 >"$scratch/output"; } 3>&1 | while IFS= read -r line; do
     printf '%s' "$line" >"$scratch/reason"

@@ -77,4 +77,4 @@ def test_no_workers(cli):
     done = cli("workers")
 
     assert (done.returncode, done.stdout) == (0, "")
-    assert "no workers" in done.stderr
+    assert "holdfast workers --all" in done.stderr

@@ -71,7 +71,7 @@ def test_inputs_travel_as_their_types(hf: Holdfast, db: DB, send: Any) -> None:
         ((), {}, "parcel: Field required"),
         ((PARCEL,), {"copeis": 3}, "copeis"),
         ((PARCEL, "many"), {}, "copies"),
-        ((PARCEL, 1, True, 4), {}, "4 arguments"),
+        ((PARCEL, 1, True, 4), {}, "4 positional arguments"),
         ((PARCEL,), {"parcel": PARCEL}, "got parcel twice"),
         ((PARCEL, 1, True), {}, "express"),
     ],
