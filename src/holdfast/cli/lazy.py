@@ -61,10 +61,10 @@ def lazy_group(entries: Mapping[str, Entry]) -> type[TyperGroup]:
             self.commands = self._lazy
             self._is_listing = False
 
-        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer calls it so
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's name for it
             return list(self._lazy)
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer calls it so
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer's name for it
             return self._lazy.listed(cmd_name) if self._is_listing else self._lazy.get(cmd_name)
 
         def format_help(self, ctx: Any, formatter: Any) -> None:

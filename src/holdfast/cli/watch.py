@@ -68,7 +68,7 @@ def wait_for(
         if last is not None:
             say(f"\nno longer watching; {last.what} {last.id} continues. To stop it: holdfast runs cancel {last.id}")
         raise typer.Exit(INTERRUPTED) from None
-    assert last is not None  # noqa: S101 - it gives at least how it stands
+    assert last is not None  # noqa: S101 - there is at least one state
     return last
 
 

@@ -98,7 +98,7 @@ class Backoff:
             return 0
         if not self.enabled:
             return float(min(Decimal(2) ** min(attempt_number, 100), FALLBACK_SECONDS))
-        drawn = random.random() if chance is None else chance  # noqa: S311 - it spreads waits, and guards nothing
+        drawn = random.random() if chance is None else chance  # noqa: S311 - it spreads delays and protects nothing
         wait = self.base_backoff_seconds(attempt_number)
         return float(_spread(wait, self.jitter, drawn) if self.jitter else wait)
 

@@ -223,7 +223,7 @@ def strict_scalars(hint: Any) -> Any:
     if origin is Annotated:
         return Annotated[strict_scalars(inner[0]), *inner[1:]]
     if origin in {Union, UnionType}:
-        return Union[tuple(map(strict_scalars, inner))]  # noqa: UP007 - its members are known at run time only
+        return Union[tuple(map(strict_scalars, inner))]  # noqa: UP007 - its members are known only at run time
     if origin in _SEQUENCES:
         return origin[tuple(each if each is ... else strict_scalars(each) for each in inner)]
     if origin in _MAPPINGS:
