@@ -45,10 +45,10 @@ _PLACES = {
     **dict.fromkeys(_OUTCOMES, "models"),
 }
 
-if not TYPE_CHECKING:  # for a type checker it would make every name one of ours
+if not TYPE_CHECKING:  # a type checker would take every name as one of ours
 
     def __getattr__(name: str) -> Any:
-        """Find a public name when it is first used: a command that needs none of them starts in half the time."""
+        """Import a public name on first use, so that a command that needs none starts in half the time."""
         if name not in _PLACES:
             raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
         return getattr(import_module(f"holdfast.{_PLACES[name]}"), name)

@@ -22,7 +22,7 @@ from holdfast import durations, log
 from holdfast.errors import BadAddress, BadSetting
 
 PREFIX = "HOLDFAST_"
-NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*|SELF_TEST_.*)")  # read by tests, and by nothing else
+NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*|SELF_TEST_.*)")  # read only by tests
 
 
 def _positive(given: Any) -> timedelta:
@@ -35,31 +35,37 @@ Duration = Annotated[timedelta, BeforeValidator(_positive)]
 
 
 class Config(BaseSettings):
-    """What can be set; each field is HOLDFAST_ and its name. A secret may be in a file that HOLDFAST_…_FILE names."""
+    """The settings. Each field is read from HOLDFAST_<NAME>, a secret also from the file in HOLDFAST_<NAME>_FILE."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True, extra="forbid")
 
-    dsn: SecretStr | None = Field(None, description="the PostgreSQL to use; the embedded one when unset")
+    dsn: SecretStr | None = Field(None, description="DSN of the PostgreSQL to use; the embedded one when unset")
     home: Path = Field(
         default_factory=lambda: platformdirs.user_data_path("holdfast"),
-        description="where the embedded PostgreSQL lives",
+        description="folder of the embedded PostgreSQL",
     )
-    app: str | None = Field(None, description="the app that `holdfast worker` works for, as module:name")
-    lease: Duration | None = Field(None, description="how long a step may be held in silence; else as its kind says")
-    recovery_interval: Duration = Field(timedelta(seconds=30), description="between sweeps for steps of lost workers")
-    poll_min: Duration = Field(timedelta(seconds=0.2), description="the first sleep of a worker that finds nothing")
-    poll_factor: Annotated[float, Field(ge=1)] = Field(2.0, description="how much longer each sleep after it is")
-    poll_max: Duration = Field(timedelta(seconds=10), description="the longest sleep")
-    error_wait: Duration = Field(timedelta(seconds=5), description="the wait after an error of the worker's own")
+    app: str | None = Field(None, description="the app that `holdfast worker` serves, as module:name")
+    lease: Duration | None = Field(
+        None, description="how long a step stays leased without a renewal; its kind's lease when unset"
+    )
+    recovery_interval: Duration = Field(
+        timedelta(seconds=30), description="time between sweeps for steps of lost workers"
+    )
+    poll_min: Duration = Field(timedelta(seconds=0.2), description="first sleep of a worker that finds no due step")
+    poll_factor: Annotated[float, Field(ge=1)] = Field(2.0, description="factor by which each further sleep grows")
+    poll_max: Duration = Field(timedelta(seconds=10), description="longest sleep of an idle worker")
+    error_wait: Duration = Field(timedelta(seconds=5), description="pause after an error in the worker itself")
     call_deadline: Duration = Field(
-        timedelta(seconds=30), description="how long the database may take to answer a call"
+        timedelta(seconds=30), description="longest time that the database may take to answer a call"
     )
-    grace: Duration = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
-    listen: bool = Field(default=True, description="whether workers listen for hints; they poll anyway")
-    prepare_statements: bool = Field(default=True, description="off for a pooler that does not carry them over")
-    faces: str | None = Field(None, description="faces of your own, as name=module, separated by commas")
+    grace: Duration = Field(timedelta(seconds=25), description="time for running handlers to finish after SIGTERM")
+    listen: bool = Field(default=True, description="whether workers listen for wake-up hints; they also poll")
+    prepare_statements: bool = Field(
+        default=True, description="turn off for a pooler that does not support prepared statements"
+    )
+    faces: str | None = Field(None, description="your own faces, as name=module, separated by commas")
     log_level: log.Level = Field("info", description="debug, info, warning or error")
-    log_format: log.Format = Field("auto", description="json, console, or auto: by whether a terminal is there")
+    log_format: log.Format = Field("auto", description="json, console, or auto: console on a terminal, else json")
 
     def __init__(self, **given: Any) -> None:
         try:
@@ -77,7 +83,7 @@ class Config(BaseSettings):
     def _is_absolute(cls, home: Path) -> Path:
         try:
             return home.expanduser().absolute()
-        except RuntimeError as error:  # ~somebody who is not there
+        except RuntimeError as error:  # ~user for a user who does not exist
             raise ValueError(str(error)) from None
 
     @field_validator("dsn")
@@ -89,16 +95,16 @@ class Config(BaseSettings):
 
 
 def load() -> Config:
-    """Read the settings from the environment, and warn of names that mean nothing."""
+    """Read the settings from the environment, and warn about unknown names."""
     for name in unknown_names(os.environ):
         close = difflib.get_close_matches(name, known_names(), n=1)
-        meant = f"did you mean {close[0]}?" if close else "`holdfast config` lists them"
+        meant = f"did you mean {close[0]}?" if close else "`holdfast config` lists all settings"
         warnings.warn(f"unknown setting {name}: {meant}", stacklevel=2)
     return Config()
 
 
 def _refusal(faults: list[ErrorDetails]) -> BadSetting:
-    """Name the first setting that cannot be used; notes name the others."""
+    """Return an error for the first invalid setting, with a note for each of the others."""
     field, *_ = faults[0]["loc"]
     sentence, *others = map(_sentence, faults)
     error = BadSetting(sentence, where=variable(str(field)), next=f"correct it, or unset {variable(str(field))}")
@@ -126,30 +132,30 @@ def _expected(field: str) -> str:
 
 
 def known_names() -> list[str]:
-    """List the variables that are settings."""
+    """List the environment variables of all settings."""
     return [variable(field) for field in Config.model_fields]
 
 
 def variable(field: str) -> str:
-    """Name the variable of a field."""
+    """Return the environment variable of a field."""
     return PREFIX + field.upper()
 
 
 def secrets() -> list[str]:
-    """List the fields that hold secrets: these may be read from files."""
+    """List the fields that hold secrets, which may be read from files."""
     fields = Config.model_fields.items()
     return [name for name, field in fields if SecretStr in (field.annotation, *get_args(field.annotation))]
 
 
 def source(field: str) -> Literal["default", "environment", "file"]:
-    """Tell where a setting comes from; a variable goes before a file."""
+    """Return where a setting comes from; a variable takes precedence over a file."""
     if os.environ.get(variable(field)):
         return "environment"
     return "file" if field in secrets() and _file_of(field) else "default"
 
 
 def unknown_names(environment: Iterable[str]) -> list[str]:
-    """Find the variables that look like settings and are none: typing errors, mostly."""
+    """Find variables that look like settings but are not: mostly typing errors."""
     known = {*known_names(), *(f"{variable(name)}_FILE" for name in secrets())}
     return sorted(n for n in environment if n.startswith(PREFIX) and n not in known and not NOT_OURS.fullmatch(n))
 
@@ -163,9 +169,9 @@ def _from_file(field: str) -> str:
     try:
         text = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadAddress(
-            f"{name} names {path}, which cannot be read: {reason}", where=name, next=f"mend the file, or unset {name}"
+            f"{name} names {path}, which cannot be read: {reason}", where=name, next=f"fix the file, or unset {name}"
         ) from error
     if not text:
         raise BadAddress(
@@ -175,7 +181,7 @@ def _from_file(field: str) -> str:
 
 
 def to_writer(dsn: str) -> str:
-    """Of several hosts mean the one that takes writes, unless the DSN says which: a standby would refuse all we do."""
+    """Choose the writable server of several hosts, unless the DSN says which: a standby would reject every call."""
     check_dsn(dsn)
     said = conninfo_to_dict(dsn)
     hosts = str(said.get("host") or said.get("hostaddr") or "")
@@ -187,11 +193,11 @@ def to_writer(dsn: str) -> str:
 
 
 def check_dsn(dsn: str) -> None:
-    """Refuse a DSN that cannot be read."""
+    """Raise BadAddress if the DSN cannot be parsed."""
     try:
         conninfo_to_dict(dsn)
     except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
-        reason = re.sub(r'"[^"]*"', '"…"', str(error)).strip()  # what it quotes may be the password
+        reason = re.sub(r'"[^"]*"', '"…"', str(error)).strip()  # the quoted part may be the password
         raise BadAddress(
             f"HOLDFAST_DSN cannot be read: {reason}",
             where="HOLDFAST_DSN",

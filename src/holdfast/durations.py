@@ -1,4 +1,4 @@
-"""Durations as people give them: seconds, a `timedelta`, or text such as "1h30m". This is the only parser."""
+"""Parses durations as users give them: seconds, a `timedelta`, or text such as "1h30m". This is the only parser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATTERN = rf"^\s*(?:{_NUMBER}|(?:{_NUMBER}\s*(?:ms|min|[wdhms])\s*)+)\s*$"  # of
 
 
 def duration(given: Any, field: str, *, error: type[HoldfastError] = BadInput) -> timedelta:
-    """Read a duration; `field` is the argument that it was given for, and `error` the type that is raised."""
+    """Parse a duration; `field` is the argument's name, and `error` the type of error to raise."""
     try:
         return parse(given)
     except ValueError as reason:
@@ -30,7 +30,7 @@ def duration(given: Any, field: str, *, error: type[HoldfastError] = BadInput) -
 
 
 def wait(given: Any, field: str) -> timedelta:
-    """Read how long to wait for something. A moment that has passed is now, and no wait is longer than LONGEST."""
+    """Parse a delay. A time in the past means now, and no delay is longer than LONGEST."""
     if isinstance(given, timedelta):
         return min(max(ZERO, given), LONGEST)
     if _is_number(given) and given < 0:
@@ -39,7 +39,7 @@ def wait(given: Any, field: str) -> timedelta:
 
 
 def parse(given: Any) -> timedelta:
-    """Read a duration; raises ValueError, whose text begins with "must be"."""
+    """Parse a duration; raise ValueError with text that begins with "must"."""
     read = _read(given)
     if read is None:
         raise ValueError(f"must be a duration such as 30s or 1h30m, got {given!r:.80}")
@@ -66,14 +66,14 @@ def _read_text(text: str) -> timedelta | None:
     parts = _PART.findall(text)
     sizes = [_UNITS[unit] for _, unit in parts]
     if any(size <= after for size, after in pairwise(sizes)):
-        return None  # 5m1h: it is more likely a slip than meant
+        return None  # 5m1h is more likely a typing error than intended
     return _seconds(sum(float(number) * _UNITS[unit] for number, unit in parts))
 
 
 def _seconds(number: Any) -> timedelta | None:
     if isinstance(number, float) and math.isnan(number):
         return None
-    most = LONGEST.total_seconds() + 1  # one more is refused as too long
+    most = LONGEST.total_seconds() + 1  # one second more is refused as too long
     return timedelta(seconds=max(-1.0, min(number, most)))
 
 

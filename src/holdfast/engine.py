@@ -1,4 +1,4 @@
-"""What the faces, workers and tests of an app share: its handlers, those who listen to them, and its database."""
+"""The parts of an app that faces, workers and tests share: its handlers, their listeners, and its database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.worker.hooks import Hooks
 
 
 class Engine:
-    """The inside of an app. A face's API and handles receive it, and declare what they use of it as a protocol."""
+    """The internals of an app. A face's API and handles receive it, and declare what they use of it as a protocol."""
 
     def __init__(self, dsn: str | None) -> None:
         self.registry = Registry()
@@ -31,7 +31,7 @@ class Engine:
 
     @property
     def dsn(self) -> str:
-        """The address of the database; starts the embedded one and migrates it."""
+        """Return the database's DSN; start and migrate the embedded one if there is no other."""
         with self._lock:
             if self._dsn is None:
                 settings = config.load()
@@ -41,7 +41,7 @@ class Engine:
             return self._dsn
 
     def use(self, dsn: str | None) -> None:
-        """Use another database from now on, or that of the settings; close the connections to the last one."""
+        """Use another database from now on, or the configured one; close the connections to the previous one."""
         self.executor.close()
         with self._lock:
             self._dsn = None if dsn is None else config.to_writer(dsn)
@@ -55,7 +55,7 @@ class Engine:
         return await self.executor.amake(call, conn)
 
     def connection(self, conn: CallerConnection | None = None) -> AbstractContextManager[Connection[Any]]:
-        """Lend a connection: that of the caller's if it passes one, else one of the app's pool."""
+        """Lend a connection: the caller's if it passes one, else one from the app's pool."""
         return self.executor.connection(conn)
 
     def aconnection(self, conn: CallerConnection | None = None) -> AbstractAsyncContextManager[AsyncDriver]:

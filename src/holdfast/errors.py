@@ -1,45 +1,45 @@
-"""Everything that can go wrong, as one small tree; each SQLSTATE that our SQL raises is one leaf.
+"""All errors of Holdfast, as one small tree; each SQLSTATE that our SQL raises is one leaf.
 
 HoldfastError
-├── RefusedError            the database said no to what was asked; nothing was changed
-│   ├── IllegalTransition   RN001  the row's machine has no such move
-│   ├── LeaseLost           RN002  the lease is another's by now, or was never the caller's
-│   ├── KeyConflict         RN003  the key was used before, with another input
-│   ├── NotFound            RN004  no run, step or queue of that name
-│   ├── BadInput            RN005  an argument that makes no sense
-│   ├── CycleFound          RN006  steps that would wait for each other
-│   ├── NotInitial          RN007  a row cannot begin in that state
-│   ├── AppendOnly          RN008  the journal and the notes are never changed
-│   ├── TenantRefused       RN009  the login may not act for that tenant, or not for all of them
-│   ├── WrongState          RN010  what was wished for is not possible in the row's state
-│   └── TooLarge            RN011  an input, result or payload beyond the limit
-├── TaskError               what a caller meets who defines, starts or waits for work
-│   ├── BadDefinition             a definition that cannot work
-│   ├── InputRefused        arguments that are not what the handler's types ask for
-│   ├── AppNotFound         the app that was named cannot be imported
-│   ├── RunFailed           what was waited for failed
-│   ├── RunPartial          what was waited for ended partly: some of its steps succeeded, others failed
-│   ├── RunCancelled        what was waited for was cancelled
-│   ├── ResultMismatch      a stored result does not fit the type that the handler declares
-│   └── WaitTimedOut        what was waited for is not over yet
-├── BadSetting              a setting, HOLDFAST_…, whose value cannot be used
-├── OutsideError            what an outside system answered a handler; it says itself whether the step is tried again
-│   ├── RateLimited         asked to come back later; tried again, no sooner than it said
-│   ├── Unavailable         it could not answer; tried again
-│   └── Rejected            it will not have it, now or later; failed for good
-└── DatabaseError           the database could not be used at all
+├── RefusedError            the database rejected the request; nothing was changed
+│   ├── IllegalTransition   RN001  the row's machine does not allow this move
+│   ├── LeaseLost           RN002  the lease belongs to another worker, or was never the caller's
+│   ├── KeyConflict         RN003  the key was already used with a different input
+│   ├── NotFound            RN004  there is no run, step or queue of that name
+│   ├── BadInput            RN005  an argument is invalid
+│   ├── CycleFound          RN006  steps would wait for each other
+│   ├── NotInitial          RN007  a row cannot start in that state
+│   ├── AppendOnly          RN008  the journal and the notes cannot be changed
+│   ├── TenantRefused       RN009  the login may not act for that tenant, or for all tenants
+│   ├── WrongState          RN010  the row's state does not allow the action
+│   └── TooLarge            RN011  an input, result or payload exceeds the limit
+├── TaskError               defining, starting or waiting for work failed
+│   ├── BadDefinition       a definition is invalid
+│   ├── InputRefused        the arguments do not fit the handler's types
+│   ├── AppNotFound         the named app cannot be imported
+│   ├── RunFailed           the task or run failed
+│   ├── RunPartial          the run ended with some steps succeeded and others failed
+│   ├── RunCancelled        the task or run was cancelled
+│   ├── ResultMismatch      a stored result does not fit the handler's declared type
+│   └── WaitTimedOut        the task or run did not end within the timeout
+├── BadSetting              a HOLDFAST_… setting has an invalid value
+├── OutsideError            an outside system failed a handler; the class decides whether the step retries
+│   ├── RateLimited         the system asked us to slow down; retried, no earlier than it asked
+│   ├── Unavailable         the system could not answer; retried
+│   └── Rejected            the system will never accept the request; fails for good
+└── DatabaseError           the database could not be used
     ├── BadAddress          the DSN cannot be read
     ├── Unreachable         no server answered; nothing was done
-    ├── TooManyConnections  the server, the database or the login has no connection left to give
-    ├── CommitUnknown       the connection broke before the answer came: it may have been done or not
-    ├── ReadOnly            the server takes no writes: a standby, or one that is set so
-    ├── DiskFull            the server has no room left
+    ├── TooManyConnections  the server, the database or the login has no free connection
+    ├── CommitUnknown       the connection broke before the answer came; the change may or may not be stored
+    ├── ReadOnly            the server accepts no writes: it is a standby or set to read-only
+    ├── DiskFull            the server has no disk space left
     ├── LoginRefused        a server answered and refused the login
-    ├── PermissionMissing   the login lacks a right that the command needs
+    ├── PermissionMissing   the login lacks a privilege that the command needs
     ├── ServerTooOld        the server is older than PostgreSQL 15
     ├── NotMigrated         the database has no Holdfast schema, or an older one
     ├── SchemaTooNew        the database was migrated by a newer Holdfast
-    ├── ForeignSchema       a schema of one of our names that is not ours
+    ├── ForeignSchema       a schema with one of our names belongs to somebody else
     └── EmbeddedFailed      the embedded PostgreSQL could not be started or stopped
 """
 
@@ -52,7 +52,7 @@ from uuid import UUID
 class HoldfastError(Exception):
     """The root of all our errors: `what` happened, `where` (a field or an id), and what to do `next`.
 
-    `exit_code` is what the command line ends with.
+    The command line exits with `exit_code`.
     """
 
     exit_code = 70
@@ -66,7 +66,7 @@ class HoldfastError(Exception):
 
     @property
     def what(self) -> str:
-        """What happened, with the value at fault."""
+        """What happened, with the offending value."""
         return super().__str__()
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class AppNotFound(TaskError):
 
 
 class RunFailed(TaskError):
-    """What failed and why. `step` is the name of the step that failed; None for a task."""
+    """A task or run failed. `step` is the name of the failed step; None for a task."""
 
     exit_code = 1
 
@@ -171,7 +171,7 @@ class RunFailed(TaskError):
 
 
 class RunPartial(TaskError):
-    """How many of a run's steps there were, succeeded and failed."""
+    """A run ended partly. `total`, `succeeded` and `failed` count its steps."""
 
     exit_code = 3
 
@@ -193,7 +193,7 @@ class RunPartial(TaskError):
 
 
 class RunCancelled(TaskError):
-    """`reason` is what the person said who cancelled it."""
+    """A task or run was cancelled. `reason` is the one given with the cancel."""
 
     exit_code = 1
 
@@ -227,7 +227,7 @@ class OutsideError(HoldfastError):
 
 
 class RateLimited(OutsideError):
-    """`retry_after` is the duration that the system asked for; without it the policy says when."""
+    """`retry_after` is the delay that the system asked for; without it the retry policy decides."""
 
     retry_after: timedelta | float | str | None = None
 

@@ -25,31 +25,33 @@ FACES: dict[str, str] = {  # each module holds its FACE
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """All that generic code knows of a face. Dotted names (`module:attribute`) are loaded on use."""
+    """All that generic code knows about a face. Dotted names (`module:attribute`) are loaded on use."""
 
-    name: str  # of its schema, its package, its commands and its page
+    name: str  # the name of its schema, package, commands and page
     summary: str  # one line for people
-    machines: Mapping[str, str]  # each machine, and what people call a row of it: "task", "run", "step"
+    machines: Mapping[str, str]  # each machine, and the word for one of its rows: "task", "run", "step"
     sql: str  # the package and folder of its SQL, as in "holdfast:sql/work"
     requirements: tuple[str, ...] = ()  # the ids that its tests prove, as ranges: "T-01 … T-148"
-    has_schema: bool = True  # a face that only brings a machine has none yet
+    has_schema: bool = True  # False for a face that so far only adds a machine
     api: str | None = None  # called with the app's Engine; what it returns is `hf.<name>`
     handle: str | None = None  # called with the Engine and an id; returns the handle of what has that id
     id_form: str | None = None  # a regular expression of the ids that `handle` takes
     commands: str | None = None  # a typer app, `holdfast <name> …`
     commands_help: str | None = None  # the app's help, so that `holdfast --help` need not import it
-    events: str | None = None  # the catalogue of what it publishes; its API then has the `watcher` that does
-    starter: str | None = None  # the module that starts its things by name: Starter in reads/startable.py
+    events: str | None = None  # the catalogue of its events, which the `watcher` of its API publishes
+    starter: str | None = None  # the module that starts its runs by name: Starter in reads/startable.py
     retry: str | None = None  # called with an id and a reason, returns the call; None: the kernel's `retry`
-    pages: Mapping[str, str] = field(default_factory=dict)  # files of docs/reference, each with what returns its text
+    pages: Mapping[str, str] = field(
+        default_factory=dict
+    )  # files of docs/reference, each with the function that returns its text
 
     def folder(self) -> Traversable:
-        """Find the folder of its SQL."""
+        """Return the folder of its SQL."""
         package, _, folder = self.sql.partition(":")
         return files(package) / folder
 
     def load(self, attribute: str) -> Any:
-        """Load the object of one of its dotted names; None where it has none."""
+        """Load the object of one of its dotted names; None if that is unset."""
         dotted = getattr(self, attribute)
         return None if dotted is None else load(dotted)
 
@@ -63,7 +65,7 @@ def face(name: str) -> Face:
     """Load a face by its name."""
     modules = _modules()
     if name not in modules:
-        raise LookupError(f"there is no face {name}; there are: {', '.join(modules)}")
+        raise LookupError(f"there is no face {name}; use one of: {', '.join(modules)}")
     return _load(modules[name])
 
 
@@ -73,23 +75,23 @@ def all_faces() -> list[Face]:
 
 
 def face_of(machine: str) -> Face | None:
-    """Find the face that brings a machine."""
+    """Return the face that defines a machine."""
     return next((each for each in all_faces() if machine in each.machines), None)
 
 
 def retries() -> dict[str, Any]:
-    """Map each machine whose rows are retried in its face's own way to the function that returns the call."""
+    """Map each machine with its own way to retry to the function that returns the call."""
     return {machine: each.load("retry") for each in all_faces() if each.retry is not None for machine in each.machines}
 
 
 def events() -> dict[str, dict[str, Any]]:
-    """Return by face the catalogue of the events that it publishes: an entry for each name."""
+    """Return each face's catalogue of events, by face and event name."""
     return {each.name: dict(each.load("events") or {}) for each in all_faces()}
 
 
 @contextmanager
 def plugged(name: str, module: str) -> Iterator[Face]:
-    """Add a face for a while, in this process and in those that it starts."""
+    """Add a face inside the block, in this process and in those that it starts."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = ",".join(filter(None, [before, f"{name}={module}"]))
     try:

@@ -1,4 +1,4 @@
-"""Places where a test may make the process die, raise or wait; in production they do nothing."""
+"""Places where a test can make the process die, raise or wait; in production they do nothing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holdfast.errors import HoldfastError
 
 
 class FailpointReached(HoldfastError):
-    """Raised where HOLDFAST_FAILPOINT says so."""
+    """Raised at the place that HOLDFAST_FAILPOINT names."""
 
 
 class Armed(NamedTuple):
-    """What is to happen at a place, and at which of the times that it is reached."""
+    """The action at a place, and which visit to the place triggers it."""
 
     action: str
     turn: str
@@ -25,7 +25,7 @@ class Armed(NamedTuple):
 
 
 def armed(setting: str) -> dict[str, Armed]:
-    """Read `name:action` or `name:action@3`, several of them with commas between."""
+    """Parse `name:action` or `name:action@3`, separated by commas."""
     found = {}
     for entry in filter(None, setting.split(",")):
         name, _, then = entry.rpartition(":")
@@ -34,11 +34,11 @@ def armed(setting: str) -> dict[str, Armed]:
     return found
 
 
-_ARMED = armed(os.environ.get("HOLDFAST_FAILPOINT", ""))  # read once: a failpoint costs one look into an empty dict
+_ARMED = armed(os.environ.get("HOLDFAST_FAILPOINT", ""))  # read once: a failpoint costs one lookup in an empty dict
 
 
 def failpoint(name: str) -> None:
-    """Do what HOLDFAST_FAILPOINT=name:kill9|raise|sleep asks for here, the first time or, with @3, the third."""
+    """Do what HOLDFAST_FAILPOINT=name:kill9|raise|sleep requests here, on the first visit or, with @3, on the third."""
     if not _ARMED or name not in _ARMED:
         return
     action, turn, times = _ARMED[name]
@@ -52,4 +52,4 @@ def failpoint(name: str) -> None:
         case "sleep":
             time.sleep(3600)
         case other:
-            raise FailpointReached(f"HOLDFAST_FAILPOINT: {other} is none of kill9, raise, sleep")
+            raise FailpointReached(f"the action in HOLDFAST_FAILPOINT must be kill9, raise or sleep, got {other}")

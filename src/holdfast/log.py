@@ -1,10 +1,10 @@
-"""Log lines with fields instead of sentences: JSON where a program reads, aligned text where a person does.
+"""Log lines with fields instead of sentences: JSON for programs, aligned text for people.
 
-A worker process calls `configure`, which also takes over standard `logging`: what a handler logs by either is one line
-with the step that the handler works on. A process that does not call it gets our lines through standard `logging`,
-under `holdfast`, as its own settings have it.
+A worker process calls `configure`, which also takes over standard `logging`: whatever a handler logs becomes one line
+that names the handler's step. In a process that does not call it, our lines go through standard `logging`, under the
+logger `holdfast` and that process's own settings.
 
-structlog is imported when the first line is logged: most commands log none, and it takes a third of their start.
+structlog is imported with the first log line, because most commands log nothing and it takes a third of their start.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Logger: TypeAlias = "FilteringBoundLogger"
 Format = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 STEP_FIELDS = ("step_id", "run_id", "kind", "attempt")
-HANDLER = "handler"  # the part that ctx.log writes as
+HANDLER = "handler"  # the name that ctx.log logs under
 SILENT = logging.CRITICAL + 1
 
 
 class Step(Protocol):
-    """What a handler works on, as far as its log lines name it."""
+    """The step that a handler works on, as its log lines name it."""
 
     @property
     def step_id(self) -> int: ...
@@ -41,7 +41,7 @@ class Step(Protocol):
 
 
 class Settings(NamedTuple):
-    """What `configure` was called with; a process that handlers run in is given the same."""
+    """The arguments of `configure`; a process that runs handlers gets the same."""
 
     level: Level
     form: Format
@@ -59,7 +59,7 @@ def configure(level: Level = "info", form: Format = "auto") -> None:
     as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
     last: list[Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
-        if as_json  # a traceback shows no values of variables in either form: they may be payloads
+        if as_json  # neither form shows variables in a traceback: they may be payloads
         else [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
     )
     structlog.configure(
@@ -78,12 +78,12 @@ def configure(level: Level = "info", form: Format = "auto") -> None:
 
 
 def settings() -> Settings | None:
-    """Return what `configure` was called with in this process."""
+    """Return the arguments that `configure` was called with in this process."""
     return _settings[0] if _settings else None
 
 
 def get(name: str) -> Logger:
-    """Give the logger of a part: structlog's where somebody configured it, else one of standard `logging`."""
+    """Return the logger of a part: structlog's if it is configured, else one of standard `logging`."""
     import structlog
 
     if structlog.is_configured():
@@ -102,7 +102,7 @@ def get(name: str) -> Logger:
 
 
 def is_on(logger: Logger, level: Level) -> bool:
-    """Whether lines of a level are written: where many would be made, they are not even put together."""
+    """Return whether lines of a level are written, so that callers need not build lines in vain."""
     for name in ("is_enabled_for", "isEnabledFor"):
         ask = getattr(logger, name, None)
         if ask is not None:
@@ -112,10 +112,10 @@ def is_on(logger: Logger, level: Level) -> bool:
 
 @contextmanager
 def only(level: Level | None) -> Iterator[None]:
-    """Let our lines of a level through standard `logging` for a while, to stderr if nobody else takes them; or none."""
+    """Pass our lines of a level to standard `logging` inside the block, by default to stderr; None passes no line."""
     ours, handlers = logging.getLogger("holdfast"), logging.getLogger(f"holdfast.{HANDLER}")
     before, handlers_before = ours.level, handlers.level
-    handlers.setLevel(ours.getEffectiveLevel())  # what a handler says by ctx.log is its own, and not ours to silence
+    handlers.setLevel(ours.getEffectiveLevel())  # ctx.log belongs to the handler, so it is not silenced
     ours.setLevel(SILENT if level is None else _number(level))
     shown = logging.StreamHandler(sys.stderr) if level is not None and not ours.hasHandlers() else None
     if shown is not None:
@@ -143,10 +143,10 @@ def _add_step(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mu
 
 
 class _Forwarded(logging.Handler):
-    """Writes the records of standard `logging` as lines of ours."""
+    """Writes the records of standard `logging` as our log lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record; a handler that cannot be formatted is reported as `logging` does it."""
+        """Write one record; a record that cannot be formatted is reported as `logging` does."""
         import structlog
 
         try:
@@ -164,7 +164,7 @@ def _take_over_standard_logging(level: Level) -> None:
     for handler in root.handlers[:]:
         if isinstance(handler, _Forwarded):
             root.removeHandler(handler)
-    if not root.handlers:  # else somebody has settings of their own, which have the step's fields to use
+    if not root.handlers:  # else the user's own settings apply, which can use the step's fields
         root.addHandler(_Forwarded())
     make = logging.getLogRecordFactory()
     if not getattr(make, "adds_step", False):
@@ -172,7 +172,7 @@ def _take_over_standard_logging(level: Level) -> None:
 
 
 def _adding_step(make: Any) -> Any:
-    """Let every record have `step_id`, `run_id`, `kind` and `attempt`, for formats of the user's own."""
+    """Add `step_id`, `run_id`, `kind` and `attempt` to every record, for the user's own formats."""
 
     def record(*arguments: Any, **named: Any) -> logging.LogRecord:
         made: logging.LogRecord = make(*arguments, **named)

@@ -1,7 +1,7 @@
-"""Rows and outcomes as frozen dataclasses; those that come by the thousand as named tuples, which are made faster.
+"""Rows and outcomes as frozen dataclasses; the frequent ones are named tuples, which are faster to create.
 
-Four outcomes are exceptions too, so that a handler may raise what it may return. They are not frozen: who raises an
-exception writes its traceback into it.
+Four outcomes are exceptions too, so that a handler may raise what it may return. They are not frozen, because raising
+an exception writes its traceback into it.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ Event = Literal[
 ]  # fmt: skip
 ActorKind = Literal["worker", "api", "user", "scheduler", "system"]
 Level = Literal["debug", "info", "warn", "error"]
-RunOutcome = Literal["succeeded", "failed", "cancelled", "partial", "undone"]  # partial: a run that ended with both
-Law = Literal["exponential", "power"]  # of waits that no list names
+RunOutcome = Literal[
+    "succeeded", "failed", "cancelled", "partial", "undone"
+]  # partial: some steps of the run succeeded, others failed
+Law = Literal["exponential", "power"]  # of delays beyond the policy's list
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for JSON that the database can keep and Python cannot read: nested too deep, or a number too long."""
+    """JSON that the database can store and Python cannot parse: nested too deep, or a number too long."""
 
     reason: str
 
 
 class Json(str):
-    """JSON as text, to be stored as it stands."""
+    """JSON as text, stored unchanged."""
 
     __slots__ = ()
 
 
 class ClaimedStep(NamedTuple):
-    """A step in a worker's hands, under a lease; its input may be Unreadable, and is then no reason to fail others."""
+    """A step that a worker holds under a lease. An Unreadable input fails this step only, not its batch."""
 
     step_id: int
     run_id: UUID | None
@@ -52,7 +54,7 @@ class ClaimedStep(NamedTuple):
 
 
 class CompletedInput(NamedTuple):
-    """A step's input with what its handler wants beside it, as JSON text, and the version of what it is of."""
+    """A step's input, the context its handler asked for, both as JSON text, and the definition's version."""
 
     step_id: int
     version: str | None
@@ -60,7 +62,7 @@ class CompletedInput(NamedTuple):
 
 
 class SettledStep(NamedTuple):
-    """What the database accepted: the event that moved a step, and where to."""
+    """A move that the database accepted: the event, and the step's new state."""
 
     step_id: int
     event: Event
@@ -69,7 +71,7 @@ class SettledStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LostLease:
-    """A lease that is no longer held, and the state that its step is in; None when there is no such step to see."""
+    """A lost lease, and the state of its step; None when the step is gone or not visible."""
 
     lease_id: int
     state: str | None
@@ -77,7 +79,7 @@ class LostLease:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How a step stands; the outcome is None while it is not over."""
+    """The state of a step; the outcome is None until it ends."""
 
     step_id: int
     state: str
@@ -88,7 +90,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run stands; the outcome is None while it is not over."""
+    """The state of a run; the outcome is None until it ends."""
 
     run_id: UUID
     state: str
@@ -99,7 +101,7 @@ class RunResult:
 class Status:
     """The state of a task or of a run; `outcome` is None until it ends.
 
-    Of a run, `step`, `attempts` and `error` are those of its first step that failed or was cancelled, and the counts
+    For a run, `step`, `attempts` and `error` describe its first step that failed or was cancelled, and the counts
     are of its steps; a task has no counts. `started_at` of a task is when its latest attempt was claimed.
     """
 
@@ -111,7 +113,7 @@ class Status:
     step: str | None
     attempts: int | None
     error: Any
-    reason: str | None  # of the last move, where a person gave one
+    reason: str | None  # of the last move, if a person gave one
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -146,7 +148,7 @@ class HistoryEvent:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What a round of upkeep did."""
+    """The counts of one round of upkeep."""
 
     rescued: int
     moved: int
@@ -155,7 +157,7 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredUpkeep:
-    """What a round of upkeep did, the steps it gave up by kind, and the steps that are due by queue."""
+    """The counts of one round of upkeep, with the abandoned steps by kind and the due steps by queue."""
 
     rescued: int
     moved: int
@@ -192,11 +194,11 @@ class JournalEntry:
     lease_id: int | None
     reason: str | None
     error: Any
-    login: str | None = None  # the login that named the actor, where it acted for somebody
+    login: str | None = None  # the login that named the actor, if it acted for somebody
 
 
 def error_text(error: Any) -> str:
-    """Put an error into words, as holdfast.error_text does: its message or, of one that has none, all of it."""
+    """Return an error's message or, without one, the whole error as JSON, as holdfast.error_text does."""
     match error:
         case {"message": message} if message is not None:
             return str(message)
@@ -207,21 +209,21 @@ def error_text(error: Any) -> str:
 
 
 def error_line(error: Any) -> str:
-    """Name an error's type and put it into words."""
+    """Format an error as its type and message."""
     kind = error.get("type") if isinstance(error, dict) else None
     return f"{kind or 'error'}: {error_text(error)}"
 
 
-DEFAULT_LEASE = timedelta(seconds=300)  # where neither worker, kind nor claim names one
+DEFAULT_LEASE = timedelta(seconds=300)  # used when neither worker, kind nor claim sets one
 
 
 class Done(NamedTuple):
     result: Any = None
 
 
-@dataclass(eq=False)  # as other exceptions: two are the same only if they are one, so they can be hashed
+@dataclass(eq=False)  # compared by identity, as other exceptions are, so they can be hashed
 class Retry(Exception):
-    """Try again, when the policy says or after a time of the handler's own; it counts as a failure."""
+    """Retry the step, after `after` or else by its policy; this counts as a failure."""
 
     error: Any = None
     after: Duration | None = None
@@ -237,7 +239,7 @@ class Retry(Exception):
 
 @dataclass(eq=False)
 class Fail(Exception):
-    """Give up: trying again would not help."""
+    """Fail for good, because a retry would not help."""
 
     error: Any = None
 
@@ -247,7 +249,7 @@ class Fail(Exception):
 
 @dataclass(eq=False)
 class Snooze(Exception):
-    """Come back later; nothing is charged."""
+    """Run the step again later; this does not count as a failure."""
 
     after: Duration
 
@@ -260,7 +262,7 @@ class Snooze(Exception):
 
 @dataclass(eq=False)
 class Continue(Exception):
-    """One page is done: go on from `cursor`. `was` is where the step stood; it moves only from there."""
+    """One page is done; continue from `cursor`. `was` is the cursor before it, and the step moves only from there."""
 
     cursor: Any
     was: Any = None
@@ -270,7 +272,7 @@ class Continue(Exception):
 
 
 def _length(after: Any) -> str:
-    """Write a duration as given; a bare number is seconds."""
+    """Format a duration as given; a bare number is seconds."""
     return f"{after:g} s" if isinstance(after, (int, float)) else str(after)
 
 
@@ -282,7 +284,7 @@ def _said(what: str, error: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Handed back untried, at a shutdown."""
+    """The step was released without an attempt, at a shutdown."""
 
 
 Outcome = Done | Retry | Fail | Snooze | Continue | Release
@@ -290,7 +292,7 @@ Outcome = Done | Retry | Fail | Snooze | Continue | Release
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What became of a step, for whoever wants to be told; `took` is how long its handler ran, if it was called."""
+    """The outcome of one attempt, as hooks receive it; `took` is how long the handler ran, if it was called."""
 
     step_id: int
     kind: str
@@ -301,11 +303,11 @@ class Ending:
     run_id: UUID | None = None
     took: timedelta | None = None
     trace_id: str | None = None
-    face: str = "work"  # whose handler served it
+    face: str = "work"  # the face whose handler served it
 
 
 class Settlement(NamedTuple):
-    """What became of one claimed step."""
+    """The outcome of one claimed step, with its lease."""
 
     step_id: int
     lease_id: int

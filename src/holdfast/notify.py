@@ -1,4 +1,4 @@
-"""Calls functions in threads of their own, among them those that subscribed to events: bounded and best effort."""
+"""Calls functions in background threads, such as subscribers to events: bounded and best effort."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from uuid import UUID
 from holdfast import log
 
 T = TypeVar("T")
-Count = Callable[[bool], None]  # told of each delivery whether it went well
+Count = Callable[[bool], None]  # called after each delivery with whether it succeeded
 MOST_WAITING = 10_000
 Fields = Mapping[str, type | UnionType]
-LAST_WORDS = 1.0  # seconds that a process which ends leaves to what was not told yet
+LAST_WORDS = 1.0  # seconds that an ending process waits for open deliveries
 
 
 class BackgroundNotifier(Generic[T]):
-    """Calls a function, plain or async, with what is passed to `tell`. One that raises or hangs harms nobody else.
+    """Calls a function, plain or async, with each value passed to `tell`. If it raises or hangs, it delays nobody else.
 
-    The thread starts with the first call. `sort` is what the function is called in the log.
+    The thread starts with the first call. `sort` names the function in the log.
     """
 
     def __init__(self, function: Callable[[T], Any], sort: str) -> None:
@@ -40,7 +40,7 @@ class BackgroundNotifier(Generic[T]):
         self._log = log.get(f"{sort}s")
 
     def tell(self, thing: T, count: Count) -> None:
-        """Pass something on; returns at once."""
+        """Queue a value for the function and return at once."""
         if self._thread is None:
             self._start()
         try:
@@ -50,7 +50,7 @@ class BackgroundNotifier(Generic[T]):
             self._log.warning(f"{self._sort}.dropped", why=f"{MOST_WAITING} are waiting", **_about(thing))
 
     def flush(self, seconds: float) -> None:
-        """Wait for what is under way, but not for ever: the function may hang."""
+        """Wait for open deliveries up to a limit, because the function may hang."""
         if self._thread is None:
             return
         done = threading.Thread(target=self._waiting.join, daemon=True)
@@ -82,13 +82,13 @@ class BackgroundNotifier(Generic[T]):
 
 
 class Flushed(Protocol):
-    """Something with deliveries under way."""
+    """Something with open deliveries."""
 
     def flush(self, seconds: float) -> None: ...
 
 
 def flush_all(notifiers: Iterable[Flushed], seconds: float) -> None:
-    """Wait for several, for that long in all."""
+    """Wait for several, within one common limit."""
     until = monotonic() + seconds
     for each in notifiers:
         each.flush(max(0.0, until - monotonic()))
@@ -109,9 +109,9 @@ def _about(thing: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a run, to one of its steps or to a task.
+    """An event of a run, of one of its steps or of a task.
 
-    A task has no run: its number is `step_id`. `step_id` is None where the event is about a run as a whole.
+    A task has no run; its number is `step_id`. `step_id` is None if the event is about a whole run.
     """
 
     name: str
@@ -122,7 +122,7 @@ class Event:
 
     @property
     def id(self) -> UUID | int | None:
-        """The id of the run, or the number of the task: `hf.handle(event.id)`."""
+        """The id of the run or task, for `hf.handle(event.id)`."""
         return self.step_id if self.run_id is None else self.run_id
 
 
@@ -132,7 +132,7 @@ class Entry:
 
     published_when: str
     fields: Fields
-    was: str | None = None  # its name before events carried their face; it still subscribes, with a warning
+    was: str | None = None  # its name before events carried their face; subscribing to it still works, with a warning
 
 
 Subscriber = Callable[[Event], Any]
@@ -161,7 +161,7 @@ class Subscribers:
             self._by_name[each] = [*self._by_name.get(each, []), notifier]
 
     def remove(self, function: Subscriber) -> bool:
-        """Call a function no more; return whether it was called before."""
+        """Stop calling a function; return whether it was subscribed."""
         before = self._by_name
         kept = {name: [each for each in notifiers if each.function != function] for name, notifiers in before.items()}
         self._by_name = {name: notifiers for name, notifiers in kept.items() if notifiers}
@@ -177,12 +177,12 @@ class Subscribers:
         self.publish(Event(name, datetime.now(UTC), run_id, step_id, payload))
 
     def call_later(self, publish: Callable[[], None]) -> None:
-        """Call a function in a thread, because it has to look up what it publishes; do nothing without subscribers."""
+        """Call a function in a thread, because it reads what it publishes; do nothing without subscribers."""
         if self.are_there:
             self._later.tell(publish, uncounted)
 
     def flush(self, seconds: float) -> None:
-        """Wait until all is delivered, at most that long."""
+        """Wait until all events are delivered, up to the timeout."""
         flush_all([self._later, *self._notifiers()], seconds)
 
     def _notifiers(self) -> list[BackgroundNotifier[Event]]:

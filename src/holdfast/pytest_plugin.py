@@ -1,6 +1,7 @@
-"""Fixtures for tests of apps: a database for each test, and its clock. pytest finds them by itself.
+"""Fixtures for tests of apps: a database per test, and its clock. pytest finds them on its own.
 
-They run on a server of their own, or on that of HOLDFAST_TEST_DSN, whose login may create databases and roles.
+They run on a server of their own, or on the one of HOLDFAST_TEST_DSN, whose login must be able to create databases
+and roles.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def holdfast_template() -> Iterator[Template]:
-    """The migrated database that is cloned for each test; the server is stopped with the session."""
-    from holdfast.testing import Template, embedded_template  # here: other tests need none of it
+    """The migrated database that is cloned for each test; the server stops with the session."""
+    from holdfast.testing import Template, embedded_template  # imported here, because other tests do not need it
 
     named = os.environ.get("HOLDFAST_TEST_DSN")
     if not named:
@@ -32,7 +33,7 @@ def holdfast_template() -> Iterator[Template]:
 
 @pytest.fixture
 def holdfast_dsn(holdfast_template: Template) -> Iterator[str]:
-    """A database of the test's own, by its address; dropped after it."""
+    """The DSN of the test's own database, which is dropped after the test."""
     with holdfast_template.clone() as dsn:
         yield dsn
 

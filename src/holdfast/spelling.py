@@ -1,4 +1,4 @@
-"""Suggests the name that was probably meant, and refuses keywords that a function does not have."""
+"""Suggests the name that was probably meant, and rejects keywords that a function does not have."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ R = TypeVar("R")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the closest known name, or list all."""
+    """Return a hint with the closest known name, or with all names."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
+    return f"did you mean {close[0]}?" if close else f"use one of: {', '.join(names)}"
 
 
 def checks_options(error: type[HoldfastError]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function refuse an unknown keyword with `error` and the closest one that it has."""
+    """Make a function reject an unknown keyword with `error`, which names the closest known one."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         known = [name for name in inspect.signature(function).parameters if name != "self"]

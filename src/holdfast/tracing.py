@@ -1,7 +1,7 @@
-"""Traces that go on from who starts a task to who runs it, by OpenTelemetry; where it is not installed there are none.
+"""Traces that lead from the caller that starts a task to the worker that runs it, if OpenTelemetry is installed.
 
-The context travels in the input beside the arguments, as W3C's `traceparent`. Spans are made around what a worker asks
-of the database (claim, settle) and around each handler.
+The context travels in the input beside the arguments, as W3C's `traceparent`. A span surrounds each claim and
+settle of a worker and each handler.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 try:
     from opentelemetry import propagate, trace
-except ImportError:  # the extra `otel` brings it
+except ImportError:  # the extra `otel` installs it
     HAS_TRACES = False
 else:
     HAS_TRACES = True
@@ -21,12 +21,12 @@ NOTHING: AbstractContextManager[Any] = nullcontext()
 
 
 def is_on() -> bool:
-    """Whether anybody collects spans: without a provider each would cost more than a small task."""
+    """Return whether spans are collected; without a provider each would cost more than a small task."""
     return HAS_TRACES and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def carrier() -> dict[str, str] | None:
-    """Write the current trace context down; None where there is none."""
+    """Return the current trace context as text, or None."""
     if not HAS_TRACES or not trace.get_current_span().get_span_context().is_valid:
         return None
     written: dict[str, str] = {}
@@ -37,7 +37,7 @@ def carrier() -> dict[str, str] | None:
 def span(
     name: str, came_with: Mapping[str, str] | None = None, fields: Mapping[str, str | int] | None = None
 ) -> AbstractContextManager[Any]:
-    """Make a span around a block, as a child of what came with the input or of the current one."""
+    """Make a span around a block, as a child of the input's context or of the current span."""
     if not is_on():
         return NOTHING
     parent = propagate.extract(came_with) if came_with else None
@@ -45,6 +45,6 @@ def span(
 
 
 def trace_id(came_with: Mapping[str, str] | None) -> str | None:
-    """Read the trace's id out of a context, with or without OpenTelemetry."""
+    """Read the trace id from a context, with or without OpenTelemetry."""
     parts = str((came_with or {}).get("traceparent", "")).split("-")
     return parts[1] if len(parts) == 4 else None

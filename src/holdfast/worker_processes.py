@@ -1,4 +1,4 @@
-"""Workers of a demo or a self-test: real processes, which drain by themselves when whoever started them is gone."""
+"""Workers of a demo or a self-test: real processes, which drain on their own when their parent is gone."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SETTINGS = {
     "LOG_FORMAT": "json",
 }
 OF_CONNECTIONS = frozenset({"HOLDFAST_PREPARE_STATEMENTS"})
-END_WAIT = 10.0  # seconds: longer than grace and goodbye
+END_WAIT = 10.0  # seconds: longer than a worker's grace period and sign-off
 
 
 class WorkerDied(HoldfastError):
-    """A worker ended that nobody had ended."""
+    """A worker ended unexpectedly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class WorkerProcess:
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
-    """What the workers of a group have in common; `again` is the command that starts it all again."""
+    """The options that a group's workers share; `again` is the command that repeats the whole."""
 
     dsn: str
     app: str
@@ -53,7 +53,7 @@ class GroupOptions:
 
 
 class WorkerGroup:
-    """The workers, and which of them are to end."""
+    """The workers, and which of them are expected to end."""
 
     def __init__(self, options: GroupOptions, output: IO[bytes]) -> None:
         self.workers: list[WorkerProcess] = []
@@ -62,9 +62,9 @@ class WorkerGroup:
         self._expected_to_end: list[WorkerProcess] = []
 
     def start(self, *queues: str, failpoint: str | None = None) -> WorkerProcess:
-        """Start a worker for these queues; one with a failpoint is to die there.
+        """Start a worker for these queues; a worker with a failpoint is expected to die there.
 
-        It holds the other end of a pipe of ours, and a Ctrl-C of the terminal's is ours to pass on.
+        It holds the other end of our pipe. It does not receive the terminal's Ctrl-C; we forward it.
         """
         name = f"worker-{len(self.workers) + 1}"
         command = [sys.executable, "-m", "holdfast", "worker", "--app", self._options.app, "--name", name]
@@ -84,13 +84,13 @@ class WorkerGroup:
 
     @property
     def at_work(self) -> list[WorkerProcess]:
-        """Those that are there, and are to stay."""
+        """The workers that run and are not expected to end."""
         return [
             worker for worker in self.workers if worker not in self._expected_to_end and worker.process.poll() is None
         ]
 
     def check(self) -> None:
-        """Raise when one has ended that was not to."""
+        """Raise if a worker ended unexpectedly."""
         for worker in self.workers:
             code = worker.process.poll()
             if code is not None and worker not in self._expected_to_end:
@@ -104,25 +104,25 @@ class WorkerGroup:
                 raise error
 
     def pause(self, worker: WorkerProcess) -> None:
-        """Stop it where it is: from here on it sends nothing new to the database."""
+        """Pause it: from now on it sends nothing new to the database."""
         worker.process.send_signal(signal.SIGSTOP)
 
     def resume(self, worker: WorkerProcess) -> None:
-        """Let it go on."""
+        """Resume it."""
         worker.process.send_signal(signal.SIGCONT)
 
     def kill(self, worker: WorkerProcess) -> None:
-        """Kill it with -9."""
+        """Kill it with SIGKILL."""
         self._expected_to_end.append(worker)
         worker.process.kill()
         worker.process.wait()
 
     def end(self) -> None:
-        """Let them drain, and wait for it."""
+        """Let the workers drain, and wait until they end."""
         for worker in self.workers:
             if worker.process.stdin is not None:
                 worker.process.stdin.close()
-            worker.process.send_signal(signal.SIGCONT)  # one that is paused would not
+            worker.process.send_signal(signal.SIGCONT)  # a paused process would not end
         until = time.monotonic() + END_WAIT
         for worker in self.workers:
             with suppress(subprocess.TimeoutExpired):
@@ -137,14 +137,14 @@ class WorkerGroup:
 
 
 def inherited() -> dict[str, str]:
-    """Give the environment without the user's settings, but for those that a pooler needs."""
+    """Return the environment without the user's settings, except those that a pooler needs."""
     settings = os.environ.items()
     return {name: value for name, value in settings if not name.startswith("HOLDFAST_") or name in OF_CONNECTIONS}
 
 
 @contextmanager
 def worker_group(options: GroupOptions) -> Iterator[WorkerGroup]:
-    """Give a group without workers yet; all that it starts end with the block."""
+    """Yield an empty group; all workers that it starts end with the block."""
     with tempfile.TemporaryFile() as output:
         group = WorkerGroup(options, output)
         try:

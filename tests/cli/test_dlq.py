@@ -191,4 +191,5 @@ def test_a_database_that_gives_up_is_an_error_of_its_own(cli, dsn, db):
         done = cli("dlq", "retry", "--all", "--yes", "--json")
 
     said = json.loads(done.stderr.splitlines()[-1])
-    assert (done.returncode, said["exit_code"], said["next"]) == (7, 7, "try again when it has less to do")
+    assert (done.returncode, said["exit_code"]) == (7, 7)
+    assert said["next"]

@@ -34,7 +34,7 @@ def test_a_login_that_is_refused(holdfast, home):
     done = holdfast("db", "status", dsn=embedded.ensure(home).replace("//holdfast@", "//nobody_we_know@"))
 
     assert done.returncode == 11
-    assert "next:  check user and password in HOLDFAST_DSN" in done.stderr
+    assert "next:  check the user and password in HOLDFAST_DSN" in done.stderr
 
 
 def test_an_embedded_server_that_cannot_be(holdfast, tmp_path):

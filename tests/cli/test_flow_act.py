@@ -97,7 +97,7 @@ def test_a_task_or_one_step_is_cancelled(cli, found, db):
         (("resolve", "{task}", "charge", "--result", "{{"), 2, "--result is not JSON"),
         (("resolve", "{task}", "--result", "1"), 2, "a run has no result of its own"),
         (("cancel", "{task}"), 5, "cannot be cancelled"),
-        (("cancel", "nonsense"), 2, "is no id"),
+        (("cancel", "nonsense"), 2, "got 'nonsense'"),
     ],
 )
 def test_what_cannot_be_done_says_why_and_moves_nothing(cli, db, arguments, code, said):

@@ -106,10 +106,10 @@ def test_a_list_is_narrowed(found, db, clock, options, names):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--state", "nonsense"], "no state 'nonsense'\nnext:  take one of: "),
+        (["--state", "nonsense"], "no state 'nonsense'\nnext:  use one of: "),
         (["--state", "x\x1b[2J"], r"no state 'x\x1b[2J'"),
-        (["--before", "nonsense"], "'nonsense' is no id"),
-        (["--before", "1,2"], "'1,2' is no place in the list"),
+        (["--before", "nonsense"], "got 'nonsense'"),
+        (["--before", "1,2"], "got '1,2'"),
         (["--since", "soon"], "'soon'"),
         (["--since", "99999999d"], "36500 days"),
         (["--limit", "0"], "--limit"),

@@ -85,7 +85,7 @@ def test_it_says_why_a_step_waits(found, db, clock):
     assert why(later) == "due in 2 h"
     held = start(db, "held")
     claim_one(db, "w1", kinds=["held"], lease=timedelta(seconds=90))
-    assert why(held) == "w1 (last seen 0 s ago) has it, under a lease for 1.5 min more"
+    assert why(held) == "w1 (last seen 0 s ago) holds it, under a lease for 1.5 min more"
     again = start(db, "again")
     settle(db, claim_one(db, kinds=["again"]), Retry("busy", timedelta(seconds=30)))
     assert why(again) == "busy; retried in 30 s"
@@ -93,7 +93,7 @@ def test_it_says_why_a_step_waits(found, db, clock):
     first, second = ids_by_name(db, parent).values()
     assert why(second) == f"waits for 1 other step: first ({first}, pending)"
     clock.advance(timedelta(seconds=100))
-    assert why(held) == "w1 (last seen 1.67 min ago) fell silent: its lease ran out 10 s ago"
+    assert why(held) == "w1 (last seen 1.67 min ago) stopped responding: its lease ran out 10 s ago"
     assert why(parent) == "1 steps live, 1 waiting for others"
 
 

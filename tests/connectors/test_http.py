@@ -140,7 +140,7 @@ def test_a_server_that_says_nothing_is_unavailable(timeout: Any) -> None:
 @pytest.mark.parametrize("url", ["gopher://127.0.0.1/", "/api", "http://[", "http://127.0.0.1:port/"])
 def test_an_address_that_is_none_is_rejected(url: str) -> None:
     """T-146: trying again would not help"""
-    with pytest.raises(Rejected, match="mend the address"):
+    with pytest.raises(Rejected, match="address"):
         http.call("GET", url)
 
 

@@ -109,7 +109,7 @@ def test_a_story_says_whose_lease_ran_out():
     assert told == [
         "started",
         "claimed by worker-1 under lease 7",
-        "lease 7 of worker-1 ran out: taken back",
+        "lease 7 of worker-1 ran out: recovered",
         "claimed by worker-2 under lease 9",
         "retried: CardDeclined",
     ]

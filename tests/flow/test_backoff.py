@@ -285,5 +285,5 @@ def test_a_backoff_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize("limit", [-1, 2.5, True, 2**31, None])
 def test_a_limit_that_counts_nothing_is_refused(limit: Any) -> None:
     """C-51"""
-    with pytest.raises(BadDefinition, match="retry limit"):
+    with pytest.raises(BadDefinition, match="retry must be"):
         StepRetry(limit)

@@ -75,7 +75,7 @@ def test_a_task_goes_on_while_one_branch_failed_for_good_and_another_waits_for_i
     decision = decide(row, Backoff(), NOW)
 
     assert (decision.action, decision.delay) == ("reenqueue", seconds(12))
-    assert decision.reason == "a branch failed, others go on"
+    assert decision.reason == "a branch failed, others continue"
 
 
 def test_delays_are_those_of_the_configuration() -> None:

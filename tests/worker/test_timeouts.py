@@ -59,7 +59,8 @@ def test_a_handler_whose_time_is_up_is_stopped_and_charged(
     assert events(db, step=handle.id) == (
         ["claimed", "failed"] if policy is None else ["claimed", "retried", "claimed", "failed"]
     )
-    assert (row["error"]["type"], row["error"]["message"]) == ("TimeoutError", "it took longer than 0:00:00.200000")
+    assert row["error"]["type"] == "TimeoutError"
+    assert "0:00:00.200000" in row["error"]["message"]
     assert metric(worker, "holdfast_timed_out_total", kind="work") == (1 if policy is None else 2)
 
 

@@ -1,4 +1,4 @@
-"""Opens connections whose waits can be given an end: a proxy may keep a dead one open, and no answer ever comes."""
+"""Opens connections whose waits can have a deadline: a proxy may keep a dead one open, so that no answer ever comes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from holdfast.kernel import db, self_test_schema
 
 R = TypeVar("R")
 CONNECT_WITHIN = 10  # seconds
-PREPARE_AFTER = 5  # uses of a statement on one connection, as psycopg has it
-FAREWELL = 1.0  # seconds to tell the server that nobody waits any more
-open_connections: WeakSet[Connection[Any] | AsyncConnection[Any]] = WeakSet()  # for forks, which must not share them
+PREPARE_AFTER = 5  # uses of a statement on one connection, psycopg's default
+FAREWELL = 1.0  # seconds for cancelling the statement on the server
+open_connections: WeakSet[Connection[Any] | AsyncConnection[Any]] = WeakSet()  # forked processes must not share them
 
 _REFUSED_LOGIN = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|not permitted to log in|"
     r"role \".*\" does not exist"
 )
 _NO_DATABASE = re.compile(r"database \".*\" does not exist")
-_NO_WRITER = re.compile(r"session is read-only|server is in hot standby mode")  # of several, none that was asked for
+_NO_WRITER = re.compile(r"session is read-only|server is in hot standby mode")  # none of several hosts is writable
 _FULL = re.compile(
     r"too many (clients|connections)|remaining connection slots are reserved|no more connections allowed"
 )
@@ -53,9 +53,9 @@ class DeadlineConnection(Connection[Any]):
         try:
             return super().wait(_ended(gen, self.patience), *how, **more)
         except Unreachable:
-            with suppress(psycopg.Error):  # where only this statement is held up, it need not wait on for nobody
+            with suppress(psycopg.Error):  # if only this statement is blocked, it need not continue
                 self.cancel_safe(timeout=FAREWELL)
-            self.pgconn.finish()  # its answer may still come, and would be taken for another's
+            self.pgconn.finish()  # a late answer would be taken for the next statement's
             raise
 
 
@@ -83,7 +83,7 @@ class AsyncDeadlineConnection(AsyncConnection[Any]):
 
 @contextmanager
 def within(connection: Connection[Any] | AsyncConnection[Any], patience: timedelta) -> Iterator[None]:
-    """Let no statement in the block wait longer for its answer. A caller's own connection is the caller's to bound."""
+    """Set a deadline for each statement in the block, except on a caller's own connection."""
     if not isinstance(connection, (DeadlineConnection, AsyncDeadlineConnection)):
         yield
         return
@@ -95,7 +95,7 @@ def within(connection: Connection[Any] | AsyncConnection[Any], patience: timedel
 
 
 def connect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> DeadlineConnection:
-    """Open a connection in autocommit; raises an error that tells why there is none."""
+    """Open a connection in autocommit; raise an error that says why it failed."""
     with _translated_connect(dsn):
         return DeadlineConnection.connect(dsn, **options(timeout))
 
@@ -108,7 +108,7 @@ async def aconnect(dsn: str, *, timeout: int = CONNECT_WITHIN) -> AsyncDeadlineC
 
 @contextmanager
 def connection_to(dsn: str) -> Iterator[DeadlineConnection]:
-    """Open a connection for statements of the caller's own, and raise our errors for those of the driver."""
+    """Open a connection for the caller's own statements, and translate the driver's errors to ours."""
     with connect(dsn) as connection:
         try:
             yield connection
@@ -119,7 +119,7 @@ def connection_to(dsn: str) -> Iterator[DeadlineConnection]:
 
 
 def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
-    """How each connection of ours is opened, wherever that is done."""
+    """Return the arguments with which all our connections are opened."""
     return {
         "autocommit": True,
         "connect_timeout": timeout,
@@ -129,7 +129,7 @@ def options(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
 
 
 def aoptions(timeout: int = CONNECT_WITHIN) -> dict[str, Any]:
-    """How each async one is."""
+    """Return the arguments with which all our async connections are opened."""
     return options(timeout) | self_test_schema.aconnects()
 
 
@@ -143,22 +143,24 @@ def _translated_connect(dsn: str) -> Iterator[None]:
     check_dsn(dsn)
     try:
         yield
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:  # a handshake that breaks off is either
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:  # an interrupted handshake raises either
         raise why_not_connected(str(error).strip()) from error
 
 
 def why_not_connected(message: str) -> errors.DatabaseError:
-    """Find our error for a failed connect by its text; the driver gives no code."""
+    """Find our error for a failed connect by its text, because the driver has no code."""
     if _REFUSED_LOGIN.search(message):
         return errors.LoginRefused(
             f"the server refused the login: {message}",
             where="HOLDFAST_DSN",
-            next="check user and password in HOLDFAST_DSN",
+            next="check the user and password in HOLDFAST_DSN",
         )
     if _NO_DATABASE.search(message):
         return errors.BadAddress(message, next="create the database, or name another in HOLDFAST_DSN")
     if _NO_WRITER.search(message):
-        return errors.ReadOnly(f"no server takes writes: {message}", next="see which is to be the primary, or name it")
+        return errors.ReadOnly(
+            f"no server accepts writes: {message}", next="name the primary in HOLDFAST_DSN, or promote a standby"
+        )
     if _FULL.search(message):
         return errors.TooManyConnections(
             f"too many connections: {message}",
@@ -169,7 +171,7 @@ def why_not_connected(message: str) -> errors.DatabaseError:
         )
     if _NOT_YET.search(message):
         return errors.Unreachable(
-            f"the server takes no connections now: {message}", next="wait until it is up, and try again"
+            f"the server accepts no connections now: {message}", next="wait until it is up, then retry"
         )
     return errors.Unreachable(
         f"no PostgreSQL answered: {message}", where="HOLDFAST_DSN", next="check HOLDFAST_DSN, and that the server runs"
@@ -177,7 +179,7 @@ def why_not_connected(message: str) -> errors.DatabaseError:
 
 
 def _ended(gen: Generator[Any, Any, R], patience: float) -> Generator[Any, Any, R]:
-    """Give what psycopg waits by, which it looks at ten times a second, an end."""
+    """Add a deadline to psycopg's wait, which wakes ten times per second."""
     until = time.monotonic() + patience
     try:
         asked = next(gen)
@@ -185,7 +187,7 @@ def _ended(gen: Generator[Any, Any, R], patience: float) -> Generator[Any, Any, 
             ready = yield asked
             if not ready and time.monotonic() >= until:
                 raise Unreachable(
-                    f"the database did not answer within {patience:g} s", next="see what holds it up: pg_stat_activity"
+                    f"the database did not answer within {patience:g} s", next="see what blocks it in pg_stat_activity"
                 )
             asked = gen.send(ready)
     except StopIteration as end:

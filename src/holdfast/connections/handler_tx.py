@@ -1,4 +1,4 @@
-"""Connections of handlers: a small pool for their calls, and those that their transactions leave for the next."""
+"""Connections of handlers: a small pool for their calls, and spare ones that their transactions reuse."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from holdfast.kernel.call import Call
 
 C = TypeVar("C")
 SIZE = 4  # of the pool
-MOST = 16  # of each sort; what is given back beyond them is closed
-# What `discard all` does, but for the plans, which are what makes a used connection fast. It proves too that it lives.
+MOST = 16  # of each sort; further returned connections are closed
+# As `discard all`, but it keeps the plans, which make a used connection fast. It also proves that the server answers.
 CLEAN = (
     "close all; unlisten *; discard temp; discard sequences; "
     "reset session authorization; reset role; reset all; select pg_catalog.pg_advisory_unlock_all()"
@@ -27,9 +27,9 @@ CLEAN = (
 
 
 class HandlerExecutor:
-    """Runs the calls of handlers, from any thread, on connections that no claim and no renewal waits for.
+    """Runs the calls of handlers, from any thread, on connections of their own, so that claims and renewals never wait.
 
-    `lease` is the worker's own, where it goes before that of the kind; `deadline` is how long an answer may take.
+    `lease` is the worker's own, if it overrides the kind's; `deadline` is how long an answer may take.
     """
 
     def __init__(self, dsn: str, worker: str, lease: timedelta | None, deadline: timedelta) -> None:
@@ -47,7 +47,7 @@ class HandlerExecutor:
             return db.run(connection, call)
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close all connections."""
         self.connections.close()
         with self._lock:
             if self._pool is not None:
@@ -62,7 +62,7 @@ class HandlerExecutor:
 
 
 class TransactionConnections:
-    """Connections to one database that nobody uses now: a new one costs a process and its plans.
+    """Idle connections to one database, kept because a new one costs a server process and its plans.
 
     May be used from any thread, the async ones from one loop.
     """
@@ -74,7 +74,7 @@ class TransactionConnections:
         self._async: deque[AsyncConnection[Any]] = deque()
 
     def take(self) -> Connection[Any]:
-        """Give a connection that is as good as new, outside autocommit."""
+        """Return a connection in a clean state, not in autocommit."""
         while (spare := _popped(self._sync)) is not None:
             try:
                 with within(spare, self.deadline):
@@ -89,7 +89,7 @@ class TransactionConnections:
         return connection
 
     async def atake(self) -> AsyncConnection[Any]:
-        """Give a connection, as `take` does."""
+        """Return a connection, as `take` does."""
         while (spare := _popped(self._async)) is not None:
             try:
                 with within(spare, self.deadline):
@@ -122,11 +122,11 @@ class TransactionConnections:
         while (spare := _popped(self._sync)) is not None:
             spare.close()
         while (aspare := _popped(self._async)) is not None:
-            aspare.pgconn.finish()  # its loop may be gone
+            aspare.pgconn.finish()  # its loop may be closed
 
 
 def _popped(connections: deque[C]) -> C | None:
-    """Give the one that was used last: its plans are the freshest."""
+    """Return the connection that was used last, whose plans are the freshest."""
     try:
         return connections.pop()
     except IndexError:

@@ -1,4 +1,4 @@
-"""Pools of connections: runs calls on them, and lends those that work, found without a trip to the server."""
+"""Pools of connections: runs calls on them and lends them, checked without a round trip to the server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LAST_TRY = 2  # seconds to learn why there was no connection; the driver allows 
 class PoolExecutor:
     """Runs calls on pooled connections, one pool per event loop and one for threads, or on the caller's connection.
 
-    `address` is called with the first use, and after `close`.
+    `address` is called at the first use, and again after `close`.
     """
 
     def __init__(self, address: Callable[[], str]) -> None:
@@ -50,7 +50,7 @@ class PoolExecutor:
         self._pools: WeakKeyDictionary[Any, AsyncPool] = WeakKeyDictionary()
 
     def make(self, call: Call[Any], conn: CallerConnection | None = None) -> list[Any]:
-        """Make a call, on a connection of ours or in the transaction of the caller's."""
+        """Make a call, on one of our connections or in the caller's transaction."""
         with self.connection(conn) as connection, within(connection, self._deadline()):
             return db.run(connection, call)
 
@@ -64,7 +64,7 @@ class PoolExecutor:
                 return await db.arun(connection, call)
 
     def connection(self, conn: CallerConnection | None = None) -> AbstractContextManager[Connection[Any]]:
-        """Lend a connection: the driver's of the caller's if it passes one, else one of the pool."""
+        """Lend a connection: the driver connection of the caller's if it passes one, else one of the pool."""
         return lent(self._sync_pool(), self._deadline()) if conn is None else lend.lend(conn)
 
     @asynccontextmanager
@@ -99,7 +99,7 @@ class PoolExecutor:
         dsn = self._address()
         with self._lock:
             if self._pool is None:
-                with connect(dsn):  # so that a wrong address raises at once, and an error of ours
+                with connect(dsn):  # so that a wrong address raises at once, with our error
                     self._pool = open_pool(dsn, POOL_SIZE)
             return self._pool
 
@@ -113,7 +113,7 @@ class PoolExecutor:
 
 
 def open_pool(dsn: str, size: int) -> Pool:
-    """Make a pool that is empty until it is used."""
+    """Create a pool that opens connections on use."""
     kwargs = options()
     return ConnectionPool(
         dsn, min_size=0, max_size=size, kwargs=kwargs, connection_class=DeadlineConnection, check=check, open=True
@@ -121,7 +121,7 @@ def open_pool(dsn: str, size: int) -> Pool:
 
 
 async def open_async_pool(dsn: str, size: int) -> AsyncPool:
-    """Make a pool for the loop that is running, as `open_pool` does."""
+    """Create a pool for the running loop, as `open_pool` does."""
     kwargs = aoptions()
     pool: AsyncPool = AsyncConnectionPool(
         dsn,
@@ -138,7 +138,7 @@ async def open_async_pool(dsn: str, size: int) -> AsyncPool:
 
 @contextmanager
 def lent(pool: Pool, patience: timedelta) -> Iterator[DeadlineConnection]:
-    """Lend a connection; raises an error that tells why none is free."""
+    """Lend a connection; raise an error that says why none is free."""
     try:
         connection = pool.getconn(timeout=patience.total_seconds())
     except PoolTimeout as error:
@@ -165,7 +165,7 @@ async def alent(pool: AsyncPool, patience: timedelta) -> AsyncIterator[AsyncDead
 
 
 def check(connection: Connection[Any]) -> None:
-    """Raise if the connection is gone. The server is asked only if it has sent something by itself."""
+    """Raise if the connection is lost. Ask the server only if it has sent something on its own."""
     if _has_something_to_read(connection):
         ConnectionPool.check_connection(connection)
 
@@ -177,7 +177,7 @@ async def acheck(connection: AsyncConnection[Any]) -> None:
 
 
 def _has_something_to_read(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """A server that closes an idle connection sends a message; one that is silent lives, or will not answer either."""
+    """Return whether the server has sent something, as it does when it closes an idle connection."""
     if connection.closed:
         return True
     socket = select.poll()
@@ -186,7 +186,7 @@ def _has_something_to_read(connection: Connection[Any] | AsyncConnection[Any]) -
 
 
 def _why_none(pool: Pool, patience: timedelta) -> DatabaseError:
-    """Find out why the pool has none: it keeps that to itself, and a connection apart tells."""
+    """Find out why the pool has no connection by opening one outside it, because the pool does not say."""
     try:
         connect(str(pool.conninfo), timeout=LAST_TRY).close()
     except DatabaseError as error:
@@ -210,6 +210,6 @@ def _counted(pool: Pool | AsyncPool, error: DatabaseError) -> DatabaseError:
 
 def _all_lent(pool: Pool | AsyncPool, patience: timedelta) -> DatabaseError:
     return Unreachable(
-        f"none of the app's {pool.max_size} connections was to be had within {patience.total_seconds():g} s",
-        next="see that what borrows connections gives them back",
+        f"none of the app's {pool.max_size} connections was free within {patience.total_seconds():g} s",
+        next="check that your code returns the connections it borrows",
     )

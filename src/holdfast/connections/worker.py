@@ -1,4 +1,4 @@
-"""A connection of the worker's own: every call on it has a deadline, and a call that fails in transit closes it."""
+"""The worker's own connection: every call on it has a deadline, and a call that fails in transit closes it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from holdfast.kernel import db
 from holdfast.kernel.call import Call
 
 Row = TypeVar("Row")
-Answers = dict[str, list[Any] | None]  # by name of the query; None where the database refused it
+Answers = dict[str, list[Any] | None]  # by name of the query; None if the database rejected it
 
 
 class WorkerConnection:
-    """One connection, made when it is needed and made anew after it broke."""
+    """One connection, opened when it is needed and reopened after it broke."""
 
     def __init__(self, dsn: str, deadline: timedelta) -> None:
         self._dsn = dsn
@@ -31,7 +31,7 @@ class WorkerConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as can be known without using it."""
+        """Return whether the connection is open, as far as can be known without using it."""
         return self._connection is not None and not self._connection.closed
 
     async def open(self) -> AsyncConnection[Any]:
@@ -49,7 +49,7 @@ class WorkerConnection:
         return self._connection
 
     async def make(self, call: Call[Row]) -> list[Row]:
-        """Make a call within the deadline. One that was cut off leaves no connection: its answer may still come."""
+        """Make a call within the deadline. One that is cut off closes the connection: its answer may still come."""
         connection = await self.open()
         try:
             with tracing.span(call.function), within(connection, self._deadline):
@@ -59,11 +59,11 @@ class WorkerConnection:
                 await self.close()
             raise
         except (Unreachable, CommitUnknown, ReadOnly, asyncio.CancelledError):
-            await self.close()  # a new one may find the server again, or of several the writer
+            await self.close()  # a new one may find the server again, or the primary among several
             raise
 
     async def make_and_query(self, call: Call[Row], queries: Mapping[str, Call[Any]]) -> tuple[list[Row], Answers]:
-        """Make a call, and run queries in its transaction, which see what it changed."""
+        """Make a call, and run queries in its transaction, which see its changes."""
         for last in range(1 - db.TRIES, 1):
             connection = await self.open()
             try:
@@ -79,7 +79,7 @@ class WorkerConnection:
         return {name: await self.query(query) for name, query in queries.items()}
 
     async def query(self, call: Call[Any]) -> list[Any] | None:
-        """Make a call that only reads. If the database refuses it, log that and return None."""
+        """Make a call that only reads. If the database rejects it, log that and return None."""
         connection = await self.open()
         try:
             async with connection.transaction():

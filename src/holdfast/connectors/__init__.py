@@ -1,1 +1,1 @@
-"""Outside systems: what speaks to them, and how their answers become outcomes."""
+"""Clients of outside systems, whose answers become outcomes."""

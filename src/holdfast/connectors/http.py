@@ -1,4 +1,4 @@
-"""Calls of outside systems over HTTP, for handlers: an answer that is no success becomes an error that says what to do.
+"""HTTP calls to outside systems, for handlers: a failure becomes an error that says whether the step retries.
 
     http.call("POST", "https://pay.example/charges", json={"order": 41}, key="charge:41").json()
 
@@ -27,15 +27,15 @@ except ImportError as error:
 
 TIMEOUT = timedelta(seconds=30)
 BUSY = {429, 503}
-PASSING = {408, 425}  # the server's side of a connection that was slow, or too early
+PASSING = {408, 425}  # request timeout, too early: worth a retry
 NOT_MODIFIED = 304
-for library in ("httpx2", "httpcore2"):  # at DEBUG and INFO they write headers and addresses
+for library in ("httpx2", "httpcore2"):  # at DEBUG and INFO they log headers and addresses
     logging.getLogger(library).setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server answered; names of headers are found in any case."""
+    """A server's answer; header names are case-insensitive."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -55,15 +55,15 @@ def call(
     timeout: timedelta | float = TIMEOUT,
     key: str | None = None,
 ) -> Response:
-    """Make a request, and give the answer if it is a success.
+    """Make a request, and return the answer if it is a success.
 
-    429 and 503 raise RateLimited with the Retry-After that came; other 5xx, 408, 425 and a broken connection raise
-    Unavailable; all else raises Rejected. Redirects are not followed. `key` is sent as Idempotency-Key: take one that
-    is the same for each attempt of a step.
+    429 and 503 raise RateLimited with the server's Retry-After. Other 5xx, 408, 425 and a broken connection raise
+    Unavailable. Everything else raises Rejected. Redirects are not followed. `key` is sent as Idempotency-Key: use
+    one that is the same for each attempt of a step.
     """
     place, options = _place(method, url), _options(json, headers, key)
     try:
-        # A client for each call: no cookie and no half-closed connection of one step comes to another.
+        # One client per call, so that steps share no cookies and no half-closed connections.
         with httpx2.Client(verify=_certificates(), timeout=_seconds(timeout)) as client:
             return _judged(place, client.request(method, url, **options))
     except (httpx2.InvalidURL, httpx2.RequestError) as error:
@@ -90,7 +90,7 @@ async def acall(
 
 @lru_cache
 def _certificates() -> ssl.SSLContext:
-    """Read the machine's certificates once: it takes longer than most calls."""
+    """Read the machine's certificates once, because it takes longer than most calls."""
     return httpx2.create_ssl_context()
 
 
@@ -111,24 +111,24 @@ def _judged(place: str, answer: httpx2.Response) -> Response:
     if answer.is_success or status == NOT_MODIFIED:
         return Response(status, answer.headers, answer.content)
     if status in BUSY:
-        # By the server's own clock where it tells it: a date of theirs means little by ours.
+        # Relative to the server's clock if it sends it, because its date means little by ours.
         now = http_date(answer.headers.get("Date")) or datetime.now(UTC)
         raise RateLimited(message, retry_after=retry_after(answer.headers.get("Retry-After"), now))
     if answer.is_server_error or status in PASSING:
         raise Unavailable(message)
     if answer.is_redirect:
-        raise Rejected(f"{message}, a redirect", next="call the address that it leads to")
+        raise Rejected(f"{message}, a redirect", next="call the address that it redirects to")
     raise Rejected(message)
 
 
 def _refuse(place: str, error: httpx2.InvalidURL | httpx2.RequestError) -> NoReturn:
-    """Say what went wrong, without the error itself where it may quote what was sent or what came."""
+    """Raise our error for a failed request, without the original text if it may quote secrets."""
     sort = type(error).__name__
     match error:
         case httpx2.NetworkError() | httpx2.TimeoutException():
             raise Unavailable(f"{place}: {sort}: {error}") from None
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
-            raise Rejected(f"{place}: {sort}", next="mend the address or the headers") from None
+            raise Rejected(f"{place}: {sort}", next="correct the address or the headers") from None
     raise Unavailable(f"{place}: {sort}") from None
 
 
@@ -136,5 +136,5 @@ def _place(method: str, url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise Rejected(f"{method}: there is no such address", next="mend the address") from None
+        raise Rejected(f"{method}: the address is not valid", next="correct the address") from None
     return f"{method} {parts.hostname}{parts.path}"

@@ -1,4 +1,4 @@
-"""How long a server asks to be left alone: the Retry-After header, in both of its forms."""
+"""Parses the Retry-After header, in both of its forms."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-LONGEST = timedelta(days=36500)  # what asks for more is not waited for to the end
+LONGEST = timedelta(days=36500)  # longer delays are cut to this
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 def retry_after(text: str | None, now: datetime) -> timedelta | None:
-    """Read seconds or an HTTP date; None for what is neither, or lies before `now`."""
+    """Parse seconds or an HTTP date; return None for anything else, or for a date before `now`."""
     written = (text or "").strip()
     if _SECONDS.fullmatch(written):
         return timedelta(seconds=min(float(written), LONGEST.total_seconds()))
@@ -22,7 +22,7 @@ def retry_after(text: str | None, now: datetime) -> timedelta | None:
 
 
 def http_date(text: str | None) -> datetime | None:
-    """Read a date of any of the three forms that HTTP has; one without a zone is GMT, as all of them are."""
+    """Parse a date in any of HTTP's three forms; a date without a zone is GMT, as all of them are."""
     try:
         moment = parsedate_to_datetime(text or "")
     except (TypeError, ValueError, OverflowError):

@@ -1,1 +1,1 @@
-"""The demo: some thousand tasks, one worker killed in the middle, and proof that nothing was lost or accepted twice."""
+"""The demo: thousands of tasks, one worker killed in the middle, and proof that nothing was lost or accepted twice."""

@@ -1,4 +1,4 @@
-"""The demo's verdict: what the journal and the tasks' own effects say, step by step, and whether it holds."""
+"""The demo's verdict: compares the journal with the tasks' effects, step by step."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ class DemoResult:
     half: int
 
     def findings(self) -> list[Finding]:
-        """Hold each figure against what it must be."""
+        """Compare each figure with what it must be."""
         return [
-            Finding("started", self.started, f"{self.asked:,} were asked for", self.started == self.asked),
-            Finding("done", self.done, "all that can succeed", self.done == self.asked - self.hopeless),
-            Finding("failed for good", self.failed, "import_catalog, by intent", self.failed == self.hopeless),
-            Finding("attempts", self.attempts, "at least one each", self.attempts >= self.asked),
+            Finding("started", self.started, f"{self.asked:,} were requested", self.started == self.asked),
+            Finding("done", self.done, "all that can succeed did", self.done == self.asked - self.hopeless),
+            Finding("failed for good", self.failed, "import_catalog, intentionally", self.failed == self.hopeless),
+            Finding("attempts", self.attempts, "at least one per task", self.attempts >= self.asked),
             Finding("workers killed with -9", self.killed, "one, in the middle", self.killed == 1),
-            Finding("rescued from it", self.rescued, "what it held", self.rescued >= self.killed),
-            Finding("lost", self.lost, "over, and with its effect", self.lost == 0),
-            Finding("accepted twice", self.twice, "one success and one effect each", self.twice == 0),
+            Finding("rescued from it", self.rescued, "the tasks it held", self.rescued >= self.killed),
+            Finding("lost", self.lost, "every task ended, with its effect", self.lost == 0),
+            Finding("accepted twice", self.twice, "one success and one effect per task", self.twice == 0),
             Finding("half done", self.half, "no effect without a success", self.half == 0),
         ]
 
     @property
     def holds(self) -> bool:
-        """Whether every figure is what it must be."""
+        """Return whether every figure is what it must be."""
         return all(finding.holds for finding in self.findings())
 
 
@@ -57,12 +57,12 @@ class Finding:
 
     @property
     def mark(self) -> Literal["✓", "✗"]:
-        """Show it in one sign."""
+        """Return a check mark or a cross."""
         return "✓" if self.holds else "✗"
 
 
 def judge(load: Load, evidence: Sequence[StepRecord], *, killed: int) -> DemoResult:
-    """Count what became of the tasks; nothing is taken for granted, least of all that each is there once."""
+    """Count the outcomes of the tasks, without assuming even that each task exists once."""
     missing = load.asked - len(evidence)
     return DemoResult(
         asked=load.asked,

@@ -1,7 +1,7 @@
 """The demo's order flow: a card that is declined once, a carrier that asks for a pause, parcels side by side, customs.
 
-Customs refuses for good until a person has dealt with it. Every attempt is one row of the journal; the demo reads there
-what it says happened.
+Customs rejects the order until a person resolves the step. Every attempt is one row of the journal, which the demo
+reads to report what happened.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from holdfast.handlers.context import Ctx
 from holdfast.models import Fail, Retry
 
 QUEUE = "demo"
-PAUSE = 1.0  # seconds, as the carrier's Retry-After has it
+PAUSE = 1.0  # seconds, in the carrier's Retry-After
 
 order = hf.flow("order", namespace="demo", description="From payment to parcels")
 
 
 @order.step(queue=QUEUE)
 def reserve(order_id: int, goods: list[str]) -> list[str]:
-    """Set goods aside."""
+    """Reserve the goods."""
     return [f"{name} of order {order_id}" for name in goods]
 
 
 @order.step(after=reserve, queue=QUEUE)
 def charge(ctx: Ctx, order_id: int) -> str:
-    """Charge the card, which is declined at first."""
+    """Charge the card, which is declined the first time."""
     if ctx.attempt == 1:
         raise CardDeclined("insufficient funds")
     return f"charge-{order_id}"
@@ -32,7 +32,7 @@ def charge(ctx: Ctx, order_id: int) -> str:
 
 @order.step(after=reserve, queue=QUEUE)
 def book_carrier(ctx: Ctx, order_id: int) -> str:
-    """Book a carrier, who answers 429 with a Retry-After at first."""
+    """Book a carrier, who first answers 429 with a Retry-After."""
     if ctx.attempt == 1:
         raise Retry("429: too many requests", after=PAUSE)
     return f"tour-{order_id}"
@@ -40,7 +40,7 @@ def book_carrier(ctx: Ctx, order_id: int) -> str:
 
 @order.step(after=reserve, queue=QUEUE)
 def clear_customs() -> dict[str, str]:
-    """Ask customs, which wants a form that nobody has."""
+    """Clear customs, which requires a form that nobody has."""
     raise Fail("form CN23 is missing")
 
 
@@ -52,5 +52,5 @@ def ship(item: str, book_carrier: str) -> str:
 
 @order.step(after=ship, queue=QUEUE)
 def close(ship: list[str]) -> str:
-    """Say what became of the order."""
+    """Summarise the order."""
     return f"{len(ship)} parcels sent"

@@ -1,4 +1,4 @@
-"""How the demo goes: tasks run, one worker is killed while it holds some, the others take over, and all is over."""
+"""Plays the demo: tasks run, one worker is killed while it holds some, the others take over, and all tasks end."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from holdfast.reads.demo import Load, Standing
 from holdfast.worker_processes import WorkerGroup, WorkerProcess
 
 LOOK_EACH = 0.1  # seconds
-KILL_AT = 1 / 4  # of the tasks are over: early enough that much is left to do while its leases run out
+KILL_AT = 1 / 4  # the share of tasks that have ended: early enough that work is left while its leases run out
 STILL = 0.05  # seconds after which a paused worker's last statement has reached the database
 PATIENCE = 30.0  # seconds without any change
 
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """The worker that was killed, and what it held."""
+    """The killed worker, and the steps it held."""
 
     name: str
     pid: int
     worker: str
     held: int
-    waiting: int  # of them: their leases have not run out yet
+    waiting: int  # of these, how many leases have not run out yet
 
     @property
     def rescued(self) -> int:
-        """How many have been taken back."""
+        """How many have been recovered."""
         return self.held - self.waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What there is to see at a moment."""
+    """What the demo shows at one point in time."""
 
     kinds: Sequence[Standing]
     seconds: float
-    rate: float  # tasks a second of late
+    rate: float  # recent tasks per second
     killed: Killed | None
 
     @property
     def all(self) -> Standing:
-        """How all of them stand."""
+        """The counts of all tasks."""
         return demo.added(self.kinds)
 
     @property
     def mean_rate(self) -> float:
-        """Tasks a second since the start."""
+        """Tasks per second since the start."""
         return self.all.over / self.seconds if self.seconds else 0.0
 
 
@@ -67,7 +67,7 @@ class Play:
         self.killed: Killed | None = None
 
     def run(self) -> Iterator[Scene]:
-        """Go on until all tasks are over, or nothing changes any more, scene by scene."""
+        """Yield scene after scene until all tasks have ended, or nothing changes any more."""
         last: tuple[Standing, ...] = ()
         changed_at = time.monotonic()
         while True:
@@ -93,7 +93,7 @@ class Play:
                 self.killed = self.killed or self._kill(process)
 
     def _kill(self, process: WorkerProcess) -> Killed | None:
-        """Kill a worker that surely holds steps: it is paused first, and looked at when it can settle no more."""
+        """Kill a worker that certainly holds steps: pause it first, and check when it can no longer settle."""
         worker = demo.worker_named(self._connection, self._load, process.name)
         if worker is None:
             return None
@@ -108,14 +108,14 @@ class Play:
 
 
 class Rate:
-    """Tasks a second over the last moments."""
+    """Tasks per second over the last moments."""
 
     def __init__(self, over: float = 1.5) -> None:
         self._over = over
         self._seen: list[tuple[float, int]] = []
 
     def at(self, seconds: float, count: int) -> float:
-        """Take a count in, and give the rate."""
+        """Add a count, and return the rate."""
         self._seen = [(s, c) for s, c in self._seen if seconds - s <= self._over] + [(seconds, count)]
         (since, was), span = self._seen[0], seconds - self._seen[0][0]
         return (count - was) / (seconds - since) if span > 0 else 0.0

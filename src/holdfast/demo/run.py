@@ -1,4 +1,4 @@
-"""The demo from its first task to its verdict; whoever shows it is given one scene after the other."""
+"""The demo from its first task to its verdict; it passes one scene after the other to its display."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from holdfast.worker_processes import GroupOptions, worker_group
 
 APP = "holdfast.demo.orders:hf"
 CONCURRENCY = 8
-SHORTEST_PLAY = 3.0  # seconds: longer than a lease runs, so that the others are still at work when it ends
+SHORTEST_PLAY = 3.0  # seconds: longer than a lease, so that the others still work when it ends
 LONGEST_TASK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What a showing gave."""
+    """The result of a demo."""
 
     load: Load
     evidence: list[StepRecord]
@@ -42,19 +42,19 @@ class Played:
 
     @property
     def holds(self) -> bool:
-        """Whether every figure is what it must be."""
+        """Return whether every figure is what it must be."""
         return all(finding.holds for finding in self.findings)
 
 
 def start(connection: Connection[Any], count: int, workers: int) -> Load:
-    """Start so many tasks in a queue of their own, each short enough that the workers need some seconds for all."""
+    """Start the tasks in their own queue, each short enough that the workers need some seconds for all."""
     workload.prepare(connection)
     seconds = min(LONGEST_TASK, SHORTEST_PLAY * workers * CONCURRENCY / count)
     return workload.start(connection, workload.new_queue(), count, seconds)
 
 
 def play(dsn: str, connection: Connection[Any], started: Load, workers: int, show: Callable[[Scene], None]) -> Played:
-    """Let workers do the tasks while one is killed, take an order through its flow, and judge what happened."""
+    """Let workers run the tasks while one is killed, run an order through its flow, and judge what happened."""
     order: OrderPlay | None = None
     with worker_group(GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})) as group:
         for _ in range(workers):

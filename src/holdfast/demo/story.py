@@ -15,7 +15,7 @@ from holdfast.reads.demo import Move, StepRecord
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that happened to a task."""
+    """One event of a task."""
 
     at: datetime
     since: timedelta
@@ -24,7 +24,7 @@ class Line:
 
 
 def choose(evidence: Sequence[StepRecord]) -> StepRecord | None:
-    """Choose a task whose story is worth telling: rescued and then done, and as short as that can be."""
+    """Choose the task with the shortest story that was rescued and then completed."""
     rescued = [one for one in evidence if one.rescues and one.successes]
     return min(rescued, key=lambda one: (one.claims, one.step_id), default=None)
 
@@ -35,7 +35,7 @@ def tell(connection: Connection[Any], step_id: int) -> list[Line]:
 
 
 def in_words(moves: Sequence[Move]) -> list[Line]:
-    """Say each move in words; whose lease ran out is known by its number."""
+    """Put each move into words; a lease's number tells whose it was."""
     owners = {move.lease_id: _short(move.actor) for move in moves if move.event == "claimed"}
     return [Line(move.at, move.at - moves[0].at, _sentence(move, owners), move.to_state) for move in moves]
 
@@ -47,9 +47,9 @@ def _sentence(move: Move, owners: dict[int, str]) -> str:
         case "claimed":
             return f"claimed by {_short(move.actor)} under lease {move.lease_id}"
         case "expired":
-            return f"lease {move.lease_id} of {owners.get(move.lease_id, 'a worker')} ran out: taken back"
+            return f"lease {move.lease_id} of {owners.get(move.lease_id, 'a worker')} ran out: recovered"
         case "succeeded":
-            return f"done by {_short(move.actor)}; its effect and its end in one commit"
+            return f"done by {_short(move.actor)}; effect and outcome in one commit"
         case event if move.error is not None:
             return f"{event}: {move.error}"
         case event:

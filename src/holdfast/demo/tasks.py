@@ -1,7 +1,7 @@
-"""The tasks of the demo, as an app of its own: `holdfast worker --app holdfast.demo.tasks:hf --queue demo-…`.
+"""The tasks of the demo, as a separate app: `holdfast worker --app holdfast.demo.tasks:hf --queue demo-…`.
 
-Each writes its effect in the transaction that completes its step, so that an effect counts how often it was accepted.
-Their names begin with `demo.`: a kind and its policy are one for the whole database.
+Each writes its effect in the transaction that completes its step, so that effects count how often it was accepted.
+Their names begin with `demo.`, because a kind and its policy apply to the whole database.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from holdfast.reads.demo import EFFECT
 
 hf = Holdfast()
 
-DECLINED_EACH = 7  # of so many cards one is declined at first
+DECLINED_EACH = 7  # one card in this many is declined at first
 SOON = RetryPolicy(limit=5, base=timedelta(seconds=0.3), growth=1.5)
 HOPELESS = "demo.import_catalog"
 
 
 class CardDeclined(Exception):
-    """The bank said no; it may say yes later."""
+    """The bank declined the card, but may accept it later."""
 
 
 class CatalogMissing(Exception):
-    """What was to be imported is not there, and will not be."""
+    """The file to import does not exist, and never will."""
 
 
 @hf.task(name="demo.send_welcome", queue="demo")
 async def send_welcome(ctx: Ctx, number: int, seconds: float) -> str:
-    """Write to a new user."""
+    """Send a mail to a new user."""
     await asyncio.sleep(seconds)
     async with ctx.transaction() as tx:
         await tx.execute(EFFECT, [ctx.step_id, ctx.attempt, ctx.worker])
@@ -50,7 +50,7 @@ def resize_image(ctx: Ctx, number: int, seconds: float) -> str:
 
 @hf.task(name="demo.charge_card", queue="demo", retry=SOON)
 def charge_card(ctx: Ctx, number: int, seconds: float) -> str:
-    """Charge a card; now and then it is declined, and tried again."""
+    """Charge a card, which is sometimes declined and then retried."""
     time.sleep(seconds)
     with ctx.transaction() as tx:
         tx.execute(EFFECT, [ctx.step_id, ctx.attempt, ctx.worker])
@@ -61,7 +61,7 @@ def charge_card(ctx: Ctx, number: int, seconds: float) -> str:
 
 @hf.task(name=HOPELESS, queue="demo", retry=RetryPolicy(limit=3, base=timedelta(seconds=0.3)))
 async def import_catalog(ctx: Ctx, number: int, seconds: float) -> int:
-    """Import a catalog that is not there: fails each time, and in the end for good."""
+    """Import a catalog that does not exist: fails each time, and in the end for good."""
     await asyncio.sleep(seconds)
     ctx.log.debug("catalog.opened", number=number)
     raise CatalogMissing(f"catalog-{number}.csv: no such file")

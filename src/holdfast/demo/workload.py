@@ -1,4 +1,4 @@
-"""What the demo puts into the database: a table for effects, and tasks in a queue of its own."""
+"""The demo's data: a table of effects, and tasks in their own queue."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from holdfast.kernel.bulk import Start
 from holdfast.reads import demo
 from holdfast.reads.demo import Load
 
-HOPELESS_EACH = 1000  # of so many tasks one cannot succeed
+HOPELESS_EACH = 1000  # one task in this many cannot succeed
 KINDS = (tasks.send_welcome, tasks.resize_image, tasks.charge_card)
 
 
 def new_queue() -> str:
-    """Name a queue that nobody else uses."""
+    """Return a queue name that nobody else uses."""
     return f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
 
 
 def shares(count: int) -> dict[str, int]:
-    """Say how many tasks of which kind make up so many, and at least one that cannot succeed."""
+    """Return how many tasks of each kind make up the total, at least one of which cannot succeed."""
     hopeless = max(1, count // HOPELESS_EACH)
     rest = count - hopeless
     each = {task.name: rest // len(KINDS) for task in KINDS}
@@ -37,18 +37,18 @@ def shares(count: int) -> dict[str, int]:
 
 
 def prepare(connection: Connection[Any]) -> None:
-    """Make the table of effects; one that is there keeps what it has."""
+    """Create the table of effects; an existing one keeps its rows."""
     try:
         demo.make_effects(connection)
     except psycopg.errors.InsufficientPrivilege as error:
         raise PermissionMissing(
-            "the demo keeps the effects of its tasks in a schema holdfast_demo, which the login may not make",
-            next="grant it create on the database, or unset HOLDFAST_DSN to use the embedded PostgreSQL",
+            "the login may not create the schema holdfast_demo, where the demo stores the effects of its tasks",
+            next="grant the login CREATE on the database, or unset HOLDFAST_DSN to use the embedded PostgreSQL",
         ) from error
 
 
 def start(connection: Connection[Any], queue: str, count: int, seconds: float) -> Load:
-    """Start the tasks in bulk, all or none; each takes about so many seconds."""
+    """Start the tasks in bulk, all or none; each takes about `seconds`."""
     wanted = shares(count)
     after = demo.last_step(connection)
     bulk.start_tasks(connection, (Start(kind, given, queue) for kind, given in mixed(wanted, seconds)))
@@ -56,9 +56,9 @@ def start(connection: Connection[Any], queue: str, count: int, seconds: float) -
 
 
 def mixed(wanted: dict[str, int], seconds: float) -> Iterator[tuple[str, str]]:
-    """Give kinds and inputs in turns, so that all kinds are under way at any time."""
+    """Yield kinds and inputs in turns, so that all kinds run at any time."""
     for number in range(1, max(wanted.values()) + 1):
         for kind, count in wanted.items():
             if number <= count:
-                # Some take half as long, some half as long again: whoever is killed is not between two batches.
+                # From half to one and a half times as long, so that the killed worker is not between two batches.
                 yield kind, json.dumps({"number": number, "seconds": round(seconds * (0.5 + number % 5 / 4), 4)})

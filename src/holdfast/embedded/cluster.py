@@ -1,4 +1,4 @@
-"""The data directory: made once and whole, and refused when it is not ours to use."""
+"""The data directory: created once and atomically, and rejected if it is not ours."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ INITDB = [
     "--auth=trust",
     "--no-instructions",
 ]
-# Who reaches the socket's folder is the owner of the home. Should somebody switch TCP on, no rule of ours lets it in.
+# Whoever reaches the socket's folder owns the home. If somebody enables TCP, none of our rules admits it.
 ACCESS = "local all all trust\nlocal replication all trust\n"
-CONF = "include 'holdfast.conf'\n# Settings of your own go below this line and win.\n"
+CONF = "include 'holdfast.conf'\n# Your own settings go below this line and take precedence.\n"
 FIRST_STATEMENTS = (
     f"create role {OWNER} login nosuperuser createrole nobypassrls\ncreate database {DATABASE} owner {OWNER}\n"
 )
 
 
 def ensure_data(place: Home, identity: Identity, server_lock: int) -> None:
-    """Check the data directory, or make it."""
+    """Check the data directory, or create it."""
     _check_owner(place.pgdata, identity)
     if not _is_there(place.pgdata):
         _make(place, identity, server_lock)
@@ -43,9 +43,9 @@ def ensure_data(place: Home, identity: Identity, server_lock: int) -> None:
 
 
 def write_settings(place: Home, identity: Identity) -> None:
-    """Put the settings for this machine into the data directory."""
+    """Write the settings for this machine to the data directory."""
     text = sizing.written(sizing.settings(sizing.machine(place.folder)))
-    # Made outside and moved in: root must not write through a link that the server could have put there.
+    # Created outside and moved in: root must not write through a link that the server could have placed there.
     _put(text, place.folder / "holdfast.conf.new", place.pgdata / "holdfast.conf", identity)
 
 
@@ -55,11 +55,12 @@ def _check_owner(pgdata: Path, identity: Identity) -> None:
     found = pgdata.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise failed(
-            f"{pgdata} is not a folder", then="move it away, or move the whole of HOLDFAST_HOME and not pgdata"
+            f"{pgdata} is not a folder",
+            then="move it away; to relocate the data, move the whole of HOLDFAST_HOME, not only pgdata",
         )
     if found.st_uid != identity.uid:
         raise failed(
-            f"the data directory {pgdata} belongs to uid {found.st_uid}, and the server runs as uid {identity.uid}",
+            f"the data directory {pgdata} belongs to uid {found.st_uid}, but the server runs as uid {identity.uid}",
             then=f"chown -R {identity.uid}:{identity.gid} {pgdata}, or set HOLDFAST_HOME to another folder",
         )
 
@@ -68,9 +69,9 @@ def _check_version(pgdata: Path) -> None:
     major = (pgdata / "PG_VERSION").read_text().strip()
     if major != str(binaries.MAJOR):
         raise failed(
-            f"the data directory {pgdata} was made by PostgreSQL {major}, and this package brings {binaries.MAJOR}",
+            f"the data directory {pgdata} was created by PostgreSQL {major}, but this package has {binaries.MAJOR}",
             then=f"dump it with pg_dumpall of PostgreSQL {major} and load it into a new HOLDFAST_HOME, "
-            "or go back to the release of Holdfast that made it",
+            "or return to the release of Holdfast that created it",
         )
 
 
@@ -81,7 +82,7 @@ def _is_there(pgdata: Path) -> bool:
         return False
     if any(pgdata.iterdir()):
         raise failed(
-            f"{pgdata} holds files and is no data directory of PostgreSQL",
+            f"{pgdata} contains files but is not a data directory of PostgreSQL",
             then=f"move {pgdata} away, or set HOLDFAST_HOME to another folder",
         )
     pgdata.rmdir()
@@ -89,7 +90,7 @@ def _is_there(pgdata: Path) -> bool:
 
 
 def _make(place: Home, identity: Identity, server_lock: int) -> None:
-    """Make it under another name, with role and database in it: what bears the final name is whole."""
+    """Create it under another name, with role and database, so that whatever has the final name is complete."""
 
     def run(program: str, *arguments: str, statements: str = "") -> None:
         _run(place, command(identity, binaries.binary(program), *arguments), statements, server_lock)
@@ -109,10 +110,10 @@ def _make(place: Home, identity: Identity, server_lock: int) -> None:
 
 
 def data_argument(pgdata: Path, identity: Identity) -> str:
-    """Name the data directory to a program that is started inside it.
+    """Return the path of the data directory for a program that is started inside it.
 
-    The folders above may be closed to a borrowed user. This name leads to the working directory past all of them, so
-    they need not be opened and the server needs no right to ignore them.
+    The folders above may be closed to the server's user. This path leads to the working directory without passing
+    them, so they need not be opened and the server needs no privilege to bypass them.
     """
     return "/proc/self/cwd" if identity.is_borrowed else str(pgdata)
 
@@ -127,19 +128,19 @@ def _run(place: Home, arguments: list[str], statements: str, server_lock: int) -
             cwd=place.unfinished,
             env=environment(),
             umask=0o077,
-            pass_fds=(server_lock,),  # it may outlive us, and then nobody else may begin
+            pass_fds=(server_lock,),  # it may outlive us, and until it ends nobody else may start
             check=False,
         )
     if done.returncode != 0:
         raise failed(
-            f"the database of the embedded PostgreSQL could not be made in {place.folder}",
-            then="mend what the log says (a full disk?) and try again, or set HOLDFAST_DSN to a server of your own",
+            f"the database of the embedded PostgreSQL could not be created in {place.folder}",
+            then="fix what the log reports (a full disk?) and retry, or set HOLDFAST_DSN to your own server",
             logs=[place.startup_log],
         )
 
 
 def environment() -> dict[str, str]:
-    """What the server's programs see of ours: no PG* variable that would change what they do."""
+    """Return the environment for the server's programs, without PG* variables that would change their behaviour."""
     return {"PATH": os.defpath, "LC_ALL": "C"}
 
 

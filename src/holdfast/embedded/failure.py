@@ -1,4 +1,4 @@
-"""How the rooms of this package say what went wrong."""
+"""Builds the errors of this package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUOTED = 12
 
 
 def failed(what: str, *, then: str, logs: Iterable[Path] = ()) -> EmbeddedFailed:
-    """Build the error from what happened and the next step; the ends of the logs go along as a note."""
+    """Build the error from what happened and the next step, with the ends of the logs as a note."""
     error = EmbeddedFailed(what, next=then)
     for log in logs:
         if lines := _tail(log):

@@ -1,4 +1,4 @@
-"""The folders of one home: where everything of its server lies, who owns it, and who may pass."""
+"""The folders of one home: where its server's files are, who owns them, and who may enter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORT_FOLDERS = Path("/tmp")  # noqa: S108 - never TMPDIR: all processes of a ho
 
 @dataclass(frozen=True)
 class Home:
-    """A HOLDFAST_HOME and the names of what is in it."""
+    """A HOLDFAST_HOME and the paths in it."""
 
     folder: Path
 
@@ -30,7 +30,7 @@ class Home:
 
     @property
     def unfinished(self) -> Path:
-        """Where a data directory is made, before it takes its name."""
+        """Where a data directory is created before it gets its final name."""
         return self.folder / "pgdata.new"
 
     @property
@@ -39,27 +39,27 @@ class Home:
 
     @property
     def startup_log(self) -> Path:
-        """What the server says before it can write to its own log, and what initdb says."""
+        """The output of initdb, and of the server before it can write to its own log."""
         return self.folder / "server.log"
 
     @property
     def start_lock(self) -> Path:
-        """Held by whoever starts or stops the server."""
+        """The lock of the process that starts or stops the server."""
         return self.folder / "start.lock"
 
     @property
     def server_lock(self) -> Path:
-        """Held by the server itself, until its last process has ended."""
+        """The lock of the server itself, until its last process has ended."""
         return self.folder / "server.lock"
 
     @property
     def mark(self) -> str:
-        """A name for this home's server, seen in its processes' titles."""
+        """The name of this home's server in its processes' titles."""
         return "holdfast-" + hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
 
     @property
     def short_folder(self) -> Path | None:
-        """The folder that holds the socket's in place of the home, where the home's path is too long for a socket."""
+        """The parent of the socket's folder if the home's path is too long for a socket."""
         length = len(os.fsencode(self.folder / "run" / f".s.PGSQL.{PORT}"))
         return None if length <= SOCKET_PATH_LIMIT else SHORT_FOLDERS / f"{self.mark}-{os.geteuid()}"
 
@@ -69,26 +69,26 @@ class Home:
 
 
 def at(home: Path) -> Home:
-    """Name the places of a home, after a look that nothing in it is somebody else's."""
+    """Return the paths of a home, after checking that it belongs to the caller."""
     place = Home(Path(os.path.realpath(home.expanduser())))
     _check_owner(place.folder)
     return place
 
 
 def make(place: Home, identity: Identity) -> None:
-    """Make the home itself, closed to everybody but its owner and the server."""
+    """Create the home, closed to everybody but its owner and the server."""
     try:
         place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise failed(
-            f"the folder {place.folder} cannot be made: {error.strerror}",
+            f"the folder {place.folder} cannot be created: {error.strerror}",
             then="set HOLDFAST_HOME to a folder that you can write to",
         ) from error
     _close(place, place.folder, identity)
 
 
 def furnish(place: Home, identity: Identity) -> None:
-    """Make what the server needs beside its data; for the holder of the start lock."""
+    """Create what the server needs besides its data; the caller holds the start lock."""
     if place.short_folder is not None:
         place.short_folder.mkdir(mode=0o700, exist_ok=True)
         _close(place, place.short_folder, identity)
@@ -98,14 +98,14 @@ def furnish(place: Home, identity: Identity) -> None:
 
 
 def tidy(place: Home) -> None:
-    """Take away what lies outside the home, once the server has stopped."""
+    """Remove what lies outside the home, once the server has stopped."""
     if place.short_folder is not None and place.short_folder.is_dir():
         _check_owner(place.short_folder)
         shutil.rmtree(place.short_folder)
 
 
 def own(folder: Path, identity: Identity) -> None:
-    """Make a folder that only the server may enter."""
+    """Create a folder that only the server may enter."""
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
     identity.give(folder)
@@ -118,27 +118,27 @@ def _check_owner(folder: Path) -> None:
         return
     except OSError as error:
         raise failed(
-            f"the folder {folder} cannot be looked at: {error.strerror}",
-            then="set HOLDFAST_HOME to a folder of your own",
+            f"the folder {folder} cannot be read: {error.strerror}",
+            then="set HOLDFAST_HOME to a folder that you own",
         ) from error
     if not stat.S_ISDIR(found.st_mode):
         raise failed(f"{folder} is not a folder", then="move it away, or set HOLDFAST_HOME to another place")
     if found.st_uid != os.geteuid():
         owner = _name(found.st_uid)
         raise failed(
-            f"the folder {folder} belongs to {owner}, and you are {_name(os.geteuid())}",
-            then=f"run this as {owner}, or set HOLDFAST_HOME to a folder of your own",
+            f"the folder {folder} belongs to {owner}, but you are {_name(os.geteuid())}",
+            then=f"run this as {owner}, or set HOLDFAST_HOME to a folder that you own",
         )
 
 
 def _close(place: Home, folder: Path, identity: Identity) -> None:
-    """Shut a folder to others; under root the server's group, which has no other member, may pass but not look."""
+    """Close a folder to others; under root the server's group, which has no other member, may enter but not list it."""
     _check_owner(folder)
     found = folder.stat()
     wanted = (0o710, identity.gid) if identity.is_borrowed else (0o700, found.st_gid)
     if (stat.S_IMODE(found.st_mode), found.st_gid) == wanted:
         return
-    # In this order: another process may be making the home right now, and the lock is the first thing it puts there.
+    # In this order, because another process may be creating the home right now, and it creates the lock first.
     is_empty = all(file.name == "lost+found" for file in folder.iterdir())
     if not is_empty and not place.start_lock.exists():
         _leave_open(folder, identity)
@@ -148,11 +148,11 @@ def _close(place: Home, folder: Path, identity: Identity) -> None:
 
 
 def _leave_open(folder: Path, identity: Identity) -> None:
-    """Accept a folder of other things as it is, if what we put there is safe nonetheless."""
+    """Accept a folder with other files unchanged, if our files are safe in it."""
     if identity.is_borrowed or folder.stat().st_mode & stat.S_IWOTH:
         raise failed(
-            f"the folder {folder} holds other files and others may enter it, so it is not ours to close",
-            then="set HOLDFAST_HOME to a folder for Holdfast alone, which is made when it is not there",
+            f"the folder {folder} contains other files and is open to other users",
+            then="set HOLDFAST_HOME to a folder for Holdfast alone, which is created if it does not exist",
         )
 
 

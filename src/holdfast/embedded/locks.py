@@ -1,4 +1,4 @@
-"""Two locks of a home: one for who starts or stops, one that lasts as long as any process of the server."""
+"""Two locks of a home: one for starting or stopping the server, one that lasts as long as any of its processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TICK = 0.02
 
 
 def until(happened: Callable[[], bool], *, within: timedelta) -> bool:
-    """Look again and again until it happened; say whether it did in time."""
+    """Poll until the condition holds, and return whether it did in time."""
     deadline = time.monotonic() + within.total_seconds()
     while not happened():
         if time.monotonic() > deadline:
@@ -25,7 +25,7 @@ def until(happened: Callable[[], bool], *, within: timedelta) -> bool:
 
 @contextmanager
 def locked(file: Path, *, within: timedelta) -> Iterator[int | None]:
-    """Hold the lock of a file and give its descriptor, or None when others kept it all that time.
+    """Hold the lock of a file and yield its descriptor, or None if others held it all that time.
 
     A child that inherits the descriptor keeps the lock after us, and so do its children.
     """
@@ -37,7 +37,7 @@ def locked(file: Path, *, within: timedelta) -> Iterator[int | None]:
 
 
 def is_held(file: Path) -> bool:
-    """Whether some process holds the lock of that file."""
+    """Return whether some process holds the lock of that file."""
     with suppress(FileNotFoundError), file.open("rb") as open_file:
         return not _take(open_file.fileno(), fcntl.LOCK_SH)
     return False

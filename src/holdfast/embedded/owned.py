@@ -1,4 +1,4 @@
-"""A server that belongs to a block of code: stopped when the block ends, also when its process is killed with -9.
+"""A server that belongs to a block of code: it stops when the block ends, even if the process is killed with SIGKILL.
 
     with owned_server(home) as dsn: ...
 
@@ -22,16 +22,16 @@ REAP_WAIT = 100  # seconds: longer than a stop may take
 
 @contextmanager
 def owned_server(home: Path, *, remove: Path | None = None) -> Iterator[str]:
-    """Run the server of a home for as long as the block lasts, and give its DSN."""
+    """Run the server of a home during the block, and yield its DSN."""
     with reaped(home, remove=remove):
         yield embedded.ensure(home)
 
 
 @contextmanager
 def reaped(home: Path, *, remove: Path | None = None) -> Iterator[int]:
-    """See to it that the server of a home, should one be started, is stopped after the block; a folder may go with it.
+    """Stop the server of a home, if one is started, after the block, and remove a folder if one is passed.
 
-    Gives the write end of the pipe: a child that may start the server inherits it (`pass_fds`), so that the reaper
+    Yields the write end of the pipe: a child that may start the server inherits it (`pass_fds`), so that the reaper
     waits for that child too.
     """
     command = [sys.executable, "-m", "holdfast.embedded.owned", str(home), *([str(remove)] if remove else [])]
@@ -44,7 +44,7 @@ def reaped(home: Path, *, remove: Path | None = None) -> Iterator[int]:
             if reaper.wait(timeout=REAP_WAIT) != 0:
                 raise failed(
                     f"the embedded PostgreSQL of {home} may still run",
-                    then=f"stop it: HOLDFAST_HOME={home} holdfast db stop",
+                    then=f"stop it with HOLDFAST_HOME={home} holdfast db stop",
                 )
 
 

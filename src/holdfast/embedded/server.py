@@ -1,4 +1,4 @@
-"""The server process of a home: found and proven, launched apart from us, stopped."""
+"""The server process of a home: finds and verifies it, launches it independently of us, and stops it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from holdfast.embedded.rights import Identity, command
 START_WAIT = timedelta(seconds=60)
 FAST_WAIT = timedelta(seconds=30)
 IMMEDIATE_WAIT = timedelta(seconds=10)
-# The shell puts the server into the background and ends, so that the server is nobody's child and leaves no zombie.
+# The shell starts the server in the background and ends, so that the server is not our child and leaves no zombie.
 LAUNCH = '"$@" </dev/null >>"$0" 2>&1 & echo $!'
 
 
 @dataclass(frozen=True)
 class Postmaster:
-    """The running server, as its own pid file tells and its process proves."""
+    """The running server, as its pid file describes and its process confirms."""
 
     process: psutil.Process
     started_at: datetime
@@ -41,14 +41,14 @@ class Postmaster:
 
     @property
     def has_programs(self) -> bool:
-        """Its files are still there: a removed virtual environment takes them away under a running server."""
+        """Return whether its files still exist; removing a virtual environment deletes them under a running server."""
         with suppress(psutil.Error, IndexError):
             return Path(self.process.cmdline()[0]).exists()
         return False
 
 
 def find(place: Home) -> Postmaster | None:
-    """Find the server of this home; a pid file alone proves nothing, its number may be another program's by now."""
+    """Find the server of this home; a pid file alone proves nothing, because its id may now be another program's."""
     try:
         lines = (place.pgdata / "postmaster.pid").read_text().splitlines()
         process = psutil.Process(int(lines[0]))
@@ -61,7 +61,7 @@ def find(place: Home) -> Postmaster | None:
 
 
 def launch(place: Home, identity: Identity, server_lock: int) -> None:
-    """Start the server in a session of its own, and wait until it takes connections."""
+    """Start the server in its own session, and wait until it accepts connections."""
     _clear_leftovers(place)
     postgres = binaries.binary("postgres")
     sockets = str(place.sockets) if place.short_folder else "../run"
@@ -82,7 +82,7 @@ def launch(place: Home, identity: Identity, server_lock: int) -> None:
 
 
 def wait_until_ready(place: Home, pid: int) -> None:
-    """Wait until the server takes connections; one that has ended or takes too long is an error."""
+    """Wait until the server accepts connections; raise if it ends or takes too long."""
 
     def is_settled() -> bool:
         postmaster = find(place)
@@ -95,18 +95,18 @@ def wait_until_ready(place: Home, pid: int) -> None:
     if in_time:
         raise failed(
             f"the embedded PostgreSQL in {place.folder} ended while it started",
-            then="mend what its log says and try again, or set HOLDFAST_DSN to a server of your own",
+            then="fix what its log reports and retry, or set HOLDFAST_DSN to your own server",
             logs=logs(place),
         )
     raise failed(
         f"the embedded PostgreSQL in {place.folder} is still starting after {START_WAIT.seconds} seconds",
-        then="it goes on, as there may be much to recover after a crash: look at its log and try again later",
+        then="it continues, as it may be recovering after a crash: read its log and retry later",
         logs=logs(place),
     )
 
 
 def stop(place: Home, postmaster: Postmaster) -> None:
-    """Stop the server: connections are ended, and when that takes too long the processes are."""
+    """Stop the server: end its connections and, if that takes too long, its processes."""
     process = postmaster.process
     for number, wait in ((signal.SIGINT, FAST_WAIT), (signal.SIGQUIT, IMMEDIATE_WAIT)):
         with suppress(psutil.NoSuchProcess):
@@ -115,19 +115,19 @@ def stop(place: Home, postmaster: Postmaster) -> None:
             break
     if not locks.until(lambda: not locks.is_held(place.server_lock), within=IMMEDIATE_WAIT):
         raise failed(
-            f"the embedded PostgreSQL in {place.folder} does not stop, {remaining(place)} still runs",
-            then="see in its log what holds it up, and end those processes by hand only as a last resort",
+            f"the embedded PostgreSQL in {place.folder} did not stop, {remaining(place)} still runs",
+            then="see in its log what blocks it, and kill those processes only as a last resort",
             logs=logs(place),
         )
 
 
 def logs(place: Home) -> list[Path]:
-    """The files that the server may have written its last words to."""
+    """Return the files that the server may have written its last messages to."""
     return [log for log in (place.startup_log, current_log(place)) if log is not None]
 
 
 def current_log(place: Home) -> Path | None:
-    """The file that the running server writes its log to."""
+    """Return the file that the running server logs to."""
     with suppress(OSError, IndexError):
         name = (place.pgdata / "current_logfiles").read_text().split()[1]
         return place.logs / Path(name).name
@@ -135,7 +135,7 @@ def current_log(place: Home) -> Path | None:
 
 
 def remaining(place: Home) -> str:
-    """Name the processes that still belong to this home's server."""
+    """Return the processes that still belong to this home's server, as text."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -145,9 +145,9 @@ def remaining(place: Home) -> str:
 
 
 def _clear_leftovers(place: Home) -> None:
-    """Remove what a crashed server left; we hold its lock, so no process of it is alive.
+    """Remove what a crashed server left; we hold its lock, so none of its processes is alive.
 
-    PostgreSQL itself sees that a pid file is stale unless the number has gone to another program of the same user.
+    PostgreSQL itself detects a stale pid file, unless the id now belongs to another program of the same user.
     """
     pid_file = place.pgdata / "postmaster.pid"
     with suppress(OSError, ValueError, IndexError):

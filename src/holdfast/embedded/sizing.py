@@ -14,14 +14,14 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Machine:
-    """What there is to share out, in bytes."""
+    """The machine's resources, in bytes."""
 
     memory: int
     free_disk: int
 
 
 def machine(folder: Path) -> Machine:
-    """Measure the machine, or the part of it that our control group may use."""
+    """Return the machine's resources, or the part that our control group may use."""
     own_groups = Path("/proc/self/cgroup")
     limits = memory_limits(own_groups.read_text() if own_groups.exists() else "", CGROUPS)
     return Machine(
@@ -31,7 +31,7 @@ def machine(folder: Path) -> Machine:
 
 
 def memory_limits(own_groups: str, root: Path) -> list[int]:
-    """Read the limits that hold for us: those of our control group and of all above it."""
+    """Read the limits that apply to us: those of our control group and its ancestors."""
     found = []
     for line in own_groups.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -53,10 +53,10 @@ def settings(machine: Machine) -> dict[str, str]:
 
 
 def written(settings: dict[str, str]) -> str:
-    """Write settings down as PostgreSQL reads them."""
+    """Format settings as PostgreSQL reads them."""
     head = (
-        "# Written anew at each start of the embedded PostgreSQL, sized to the machine.\n"
-        "# Settings of your own belong into postgresql.conf, below its include, or into ALTER SYSTEM.\n"
+        "# Rewritten at each start of the embedded PostgreSQL, sized to the machine.\n"
+        "# Put your own settings in postgresql.conf, below its include, or use ALTER SYSTEM.\n"
     )
     return head + "".join(f"{name} = '{value}'\n" for name, value in settings.items())
 
@@ -84,12 +84,12 @@ BEHAVIOUR = {
     "checkpoint_timeout": "15min",
     "random_page_cost": "1.1",
     "jit": "off",
-    # The login is called as our schema is: by the default, "$user" first, its own tables would land among ours.
+    # The login has the same name as our schema: with the default, "$user" first, its own tables would land among ours.
     "search_path": "public",
-    # A worker that is gone is noticed, and one that forgot its transaction does not hold back vacuum for good.
+    # Notice a lost worker, and do not let a forgotten transaction hold back vacuum forever.
     "client_connection_check_interval": "10s",
     "idle_in_transaction_session_timeout": "15min",
-    # Queue tables turn over fast: little and often.
+    # Queue tables change fast: vacuum little and often.
     "autovacuum_naptime": "15s",
     "autovacuum_vacuum_scale_factor": "0.05",
     "autovacuum_analyze_scale_factor": "0.05",
@@ -104,12 +104,12 @@ LOGGING = {
     "log_filename": "server-%a.log",
     "log_rotation_age": "1d",
     "log_rotation_size": "0",
-    "log_truncate_on_rotation": "on",  # a week, then each day's file is written over
+    "log_truncate_on_rotation": "on",  # after a week each day's file is overwritten
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] %q%u@%d ",
     "log_checkpoints": "off",
     "log_lock_waits": "on",
-    # Statements and details hold users' data, which belongs into no log.
+    # Statements and details contain users' data, which must not be logged.
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
 }

@@ -1,4 +1,4 @@
-"""Flows: steps that wait for steps. What users write down, and what they hold of what they started."""
+"""Flows: steps that wait for steps. The types for defining flows, and for handling their runs."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _PLACES = {
     "Step": "step",
 }
 
-if not TYPE_CHECKING:  # for a type checker it would make every name one of ours
+if not TYPE_CHECKING:  # a type checker would take every name as one of ours
 
     def __getattr__(name: str) -> Any:
-        """Find a public name when it is first used: the face's entry and commands need none of them."""
+        """Import a public name on first use, because the face's entry and commands need none of them."""
         if name not in _PLACES:
             raise AttributeError(f"module 'holdfast.flow' has no attribute {name!r}")
         return getattr(import_module(f"holdfast.flow.{_PLACES[name]}"), name)

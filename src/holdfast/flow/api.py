@@ -20,20 +20,20 @@ __all__ = ["Backoff", "Coordinator", "Flow", "Flows", "Strategy"]  # what annota
 
 
 class Watched(Protocol):
-    """The workers of an app, as far as they can be watched."""
+    """The part of an app's workers that can be watched."""
 
     def watch(self, watcher: Coordinator) -> None: ...
 
 
 class Engine(FlowExecutor, Protocol):
-    """The inside of an app, as its flows see it."""
+    """The internals of an app, as its flows see them."""
 
     @property
     def hooks(self) -> Watched: ...
 
 
 class Titled(Protocol):
-    """A run, as far as it names its flow."""
+    """The part of a run that names its flow."""
 
     @property
     def name(self) -> str: ...
@@ -66,9 +66,9 @@ class Flows:
     ) -> Flow:
         """Define a flow; add its steps with `@flow.step`. `context` is the type of the flow's input.
 
-        Without it the context consists of what the steps take. A new version stands beside those that the app still
-        defines: each run continues with the handlers of its own version, or with the newest where that is gone. A flow
-        without its own `backoff` uses the app's.
+        Without it the context consists of the steps' parameters. A new version exists alongside those that the app
+        still defines: each run continues with the handlers of its own version, or with the newest if that is gone. A
+        flow without its own `backoff` uses the app's.
         """
         _check_flow_name(name)
         title = Title(name, namespace, version, description)
@@ -97,7 +97,7 @@ class Flows:
         return Loading(self, handlers or {}, environment).load(source)
 
     def find(self, name: str, *, namespace: str = NAMESPACE, version: str | None = None) -> Flow:
-        """Find a flow by its name; of several versions the one that was defined last, unless one is named."""
+        """Find a flow by its name, and by its version unless you want the one that was defined last."""
         matches = [
             flow
             for (space, title, number), flow in self._flows.items()
@@ -107,12 +107,12 @@ class Flows:
             known = ", ".join(" ".join(key) for key in self._flows) or "none"
             wanted = name if version is None else f"{name} {version}"
             raise BadDefinition(
-                f"there is no flow {wanted} in namespace {namespace}", where=wanted, next=f"defined are: {known}"
+                f"there is no flow {wanted} in namespace {namespace}", where=wanted, next=f"use one of: {known}"
             )
         return matches[-1]
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
-        """Record the decision about each run after every settle of this app's workers; return who does it."""
+        """Record the decision about each run after every settle of this app's workers; return the coordinator."""
         if strategy is not None:
             self.watcher.strategy = strategy
         self.watcher.is_deciding = True
@@ -126,11 +126,11 @@ class Flows:
         return next((f.backoff for f in reversed(of_version or of_name)), Backoff())
 
     def from_document(self, key: Hashable) -> Flow | None:
-        """Return the flow that a document made already: two flows may include it."""
+        """Return the flow that a document already defined, because two flows may include it."""
         return next((flow for known, flow in self._by_document if known == key), None)
 
     def remember_document(self, key: Hashable, flow: Flow) -> None:
-        """Keep which document made a flow."""
+        """Remember which document defined a flow."""
         self._by_document.append((key, flow))
 
     def __iter__(self) -> Iterator[Flow]:
@@ -138,12 +138,12 @@ class Flows:
 
 
 def _check_flow_name(name: Any) -> None:
-    """Refuse a function: a flow is made by its name, and functions are its steps."""
+    """Raise for a function: a flow is defined by a name, and functions are its steps."""
     if isinstance(name, str):
         return
     step = getattr(name, "__name__", "reserve")
     raise BadDefinition(
-        f"hf.flow takes the name of a flow, got {name!r}",
+        f"hf.flow needs the name of a flow, got {name!r}",
         where="name",
         next=f'write order = hf.flow("order"), and @order.step above def {step}',
     )

@@ -1,4 +1,4 @@
-"""The waits of failed steps of flows: their settings, their formulas, and the policy in SQL."""
+"""The backoff of a flow's failed steps: settings, formulas, and the policy in SQL."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from holdfast.errors import BadDefinition
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 
-LONGEST_SECONDS = 10**9  # some thirty years; an interval holds more, and nobody waits for it
+LONGEST_SECONDS = 10**9  # some thirty years; nobody waits longer
 LONGEST_LIST = 1000
-FALLBACK_SECONDS = Decimal(30)  # the law of the preset flow.sql: 2 ^ n seconds, and no more than these
-_POWERS = Context(prec=17)  # as many digits as PostgreSQL's power() gives at least
+FALLBACK_SECONDS = Decimal(30)  # the cap of the preset law of flow.sql, 2 ^ n seconds
+_POWERS = Context(prec=17)  # the least number of digits that PostgreSQL's power() returns
 DURATIONS = ("max_backoff_seconds", "default_reenqueue_delay", "buffer_seconds")
 _SWITCHES = ("jitter_enabled", "enabled", "monotonic", "bypass")
 
@@ -32,7 +32,7 @@ class ReenqueueDelays:
     waiting_for_dependencies: float = 45
     processing: float = 10
 
-    if TYPE_CHECKING:  # durations are given in any form, and kept as seconds
+    if TYPE_CHECKING:  # durations are accepted in any form, and stored as seconds
 
         def __init__(
             self, has_ready_steps: Duration = 0, waiting_for_dependencies: Duration = 45, processing: Duration = 10
@@ -46,12 +46,12 @@ class ReenqueueDelays:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How failed steps are spread over time; frozen, so that flows may share one. Durations are kept as seconds.
+    """The delays between tries of failed steps; frozen, so that flows may share one. Durations are stored as seconds.
 
-    After failure n the wait is the nth of `default_backoff_seconds`, beyond them n ^ `backoff_multiplier` in whole
-    seconds. It is at most `max_backoff_seconds`, which also bounds a Retry-After, and varies by up to
-    `jitter_max_percentage`. With `monotonic` no wait is shorter than the one before it. Without `enabled` the database
-    waits 2, 4, 8, … 30 seconds. `bypass` removes all waits, for tests.
+    After failure n the delay is the nth of `default_backoff_seconds`, beyond them n ^ `backoff_multiplier` in whole
+    seconds. It is at most `max_backoff_seconds`, which also limits a Retry-After, and varies by up to
+    `jitter_max_percentage`. With `monotonic` no delay is shorter than the one before it. Without `enabled` the database
+    waits 2, 4, 8, … 30 seconds. `bypass` removes all delays, for tests.
     """
 
     default_backoff_seconds: Sequence[float] = (1, 2, 4, 8, 16, 32)
@@ -93,7 +93,7 @@ class Backoff:
             _warn_of_shrinking(self)
 
     def calculate_backoff_seconds(self, attempt_number: int, chance: float | None = None) -> float:
-        """Return the wait after a failure, as the database computes it; `chance`, from 0 to 1, is drawn by default."""
+        """Return the delay after a failure, as the database computes it; `chance`, from 0 to 1, is drawn by default."""
         if attempt_number <= 0 or self.bypass:
             return 0
         if not self.enabled:
@@ -103,7 +103,7 @@ class Backoff:
         return float(_spread(wait, self.jitter, drawn) if self.jitter else wait)
 
     def base_backoff_seconds(self, attempt_number: int) -> Decimal:
-        """Return the wait before jitter."""
+        """Return the delay before jitter."""
         listed = self.default_backoff_seconds
         if attempt_number <= len(listed):
             wait = _exact(listed[attempt_number - 1])
@@ -134,13 +134,13 @@ class Backoff:
 
     @property
     def jitter(self) -> float:
-        """The share by which a wait may vary."""
+        """The share by which a delay may vary."""
         return self.jitter_max_percentage if self.jitter_enabled else 0
 
 
 @dataclass(frozen=True, slots=True)
 class StepRetry:
-    """How a flow's step is retried: the number of executions, and the waits between them."""
+    """How a flow's step is retried: the number of executions, and the delays between them."""
 
     limit: int = 3  # 0 counts as 1: a planned step is executed
     backoff: Backoff = field(default_factory=Backoff)
@@ -149,14 +149,18 @@ class StepRetry:
     def __post_init__(self) -> None:
         if not _is_count(self.limit):
             raise BadDefinition(
-                f"a retry limit of {self.limit!r} counts no executions", where="retry", next="take 3 for three of them"
+                f"retry must be a number of executions, got {self.limit!r}",
+                where="retry",
+                next="use 3 for three executions",
             )
         backoff: Any = self.backoff
         if not isinstance(backoff, Backoff):
             raise BadDefinition(
-                f"a backoff of {backoff!r} is none", where="backoff", next="take Backoff(max_backoff_seconds=60), say"
+                f"backoff must be a Backoff, got {backoff!r}",
+                where="backoff",
+                next="use Backoff(max_backoff_seconds=60)",
             )
-        self.definition("")  # so that a list that would be too long is refused here
+        self.definition("")  # so that a list that would be too long raises here
 
     @property
     def tries(self) -> int:
@@ -180,11 +184,11 @@ class StepRetry:
         )  # fmt: skip
 
     def without_waits(self) -> StepRetry:
-        """Return the same law, by which a failure is retried at once."""
+        """Return the same policy without delays."""
         return replace(self, backoff=replace(self.backoff, bypass=True))
 
     def _waits(self) -> list[timedelta]:
-        """List the waits that differ from the power law, until it exceeds the longest of them."""
+        """List the delays that differ from the power law, until it exceeds the longest of them."""
         backoff = self.backoff
         listed = backoff.default_backoff_seconds
         if not backoff.monotonic or not listed:
@@ -197,18 +201,18 @@ class StepRetry:
             if failure > LONGEST_LIST:
                 raise BadDefinition(
                     (
-                        f"monotonic: {self.limit} executions by a backoff_multiplier of {backoff.backoff_multiplier} "
-                        f"need more than {LONGEST_LIST} waits"
+                        f"monotonic: {self.limit} executions with a backoff_multiplier of {backoff.backoff_multiplier} "
+                        f"need more than {LONGEST_LIST} delays"
                     ),
                     where="backoff_multiplier",
-                    next="take a larger backoff_multiplier or a lower limit",
+                    next="use a larger backoff_multiplier or a lower limit",
                 )
             waits.append(timedelta(seconds=float(backoff.base_backoff_seconds(failure))))
         return waits
 
 
 def _exact(seconds: float) -> Decimal:
-    """Read seconds as an interval holds them: to the microsecond."""
+    """Parse seconds with the precision of an interval, a microsecond."""
     return Decimal(timedelta(seconds=seconds) // timedelta(microseconds=1)) / 10**6
 
 
@@ -217,7 +221,7 @@ def _whole_power(attempt_number: int, multiplier: float) -> Decimal:
 
 
 def _spread(wait: Decimal, jitter: float, chance: float) -> Decimal:
-    """Vary a wait by chance: whole seconds by whole seconds, others by milliseconds; never below a second."""
+    """Vary a delay by chance: whole seconds by whole seconds, others by milliseconds; never below a second."""
     with localcontext(prec=60):
         share = Decimal(str(jitter))
         if wait == int(wait) and wait >= 1:
@@ -231,22 +235,22 @@ def _spread(wait: Decimal, jitter: float, chance: float) -> Decimal:
 def _check(backoff: Backoff) -> None:
     if backoff.max_backoff_seconds == 0:
         raise BadDefinition(
-            "max_backoff_seconds of 0 would let nothing wait",
+            "max_backoff_seconds must be above 0, got 0",
             where="max_backoff_seconds",
-            next="take bypass=True for tests, else a longer one",
+            next="use a longer one, or bypass=True in tests",
         )
     _check_number("backoff_multiplier", backoff.backoff_multiplier, most=100)
     _check_number("jitter_max_percentage", backoff.jitter_max_percentage, most=1)
     if not isinstance(backoff.reenqueue_delays, ReenqueueDelays):
         raise BadDefinition(
-            "reenqueue_delays is no ReenqueueDelays",
+            f"reenqueue_delays must be a ReenqueueDelays, got {backoff.reenqueue_delays!r}",
             where="reenqueue_delays",
             next="take ReenqueueDelays(processing=5)",
         )
     for name in _SWITCHES:
         if not isinstance(getattr(backoff, name), bool):
             raise BadDefinition(
-                f"{name} of {getattr(backoff, name)!r} is neither on nor off", where=name, next="take True or False"
+                f"{name} must be True or False, got {getattr(backoff, name)!r}", where=name, next="use True or False"
             )
 
 
@@ -262,7 +266,7 @@ def _listed(given: Any) -> tuple[float, ...]:
 
 
 def _seconds(name: str, given: Any) -> float:
-    """Read a duration; numbers stay as they were given."""
+    """Parse a duration; numbers stay unchanged."""
     is_number = isinstance(given, (int, float))
     seconds: float = given if is_number else duration(given, name, error=BadDefinition).total_seconds()
     _check_number(name, seconds)
@@ -276,7 +280,11 @@ def _is_count(value: Any) -> bool:
 def _check_number(name: str, value: Any, *, most: float = LONGEST_SECONDS) -> None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= most:
-        raise BadDefinition(f"{name} of {value!r} makes no sense", where=name, next=f"take a number from 0 to {most}")
+        raise BadDefinition(
+            f"{name} must be a number from 0 to {most}, got {value!r}",
+            where=name,
+            next=f"use a number from 0 to {most}",
+        )
 
 
 def _warn_of_shrinking(backoff: Backoff) -> None:
@@ -286,8 +294,8 @@ def _warn_of_shrinking(backoff: Backoff) -> None:
     last, beyond = backoff.base_backoff_seconds(listed), backoff.base_backoff_seconds(listed + 1)
     if beyond < last:
         warnings.warn(
-            f"after {listed} failures the wait shrinks from {last} s to {beyond} s, "
+            f"after {listed} failures the delay shrinks from {last} s to {beyond} s, "
             f"{listed + 1} to the power of a backoff_multiplier of {backoff.backoff_multiplier}; "
-            "take a larger backoff_multiplier, a longer default_backoff_seconds, or monotonic=True",
+            "use a larger backoff_multiplier, a longer default_backoff_seconds, or monotonic=True",
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""The context of a flow: the input of a start, which its steps read. Types check it, JSON keeps it."""
+"""The context of a flow: the input of a start, which its steps read. It is checked by types and stored as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.handlers.signature import first_place, strict_scalars, validation_
 from holdfast.kernel import finite
 from holdfast.models import Json
 
-_OPEN = {"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"}  # with these, fields may stand elsewhere
+_OPEN = {"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"}  # with these, fields may be defined elsewhere
 
 
 @runtime_checkable
@@ -25,10 +25,10 @@ class Context(Protocol):
     """A check of contexts."""
 
     def write(self, value: Any) -> Json:
-        """Check a context and write it as JSON; raise InputRefused, or BadInput for NaN and infinity."""
+        """Check a context and return it as JSON; raise InputRefused, or BadInput for NaN and infinity."""
 
     def schema(self) -> dict[str, Any]:
-        """Describe it as JSON Schema."""
+        """Return it as JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Fields:
                     f"and {_type_name(hint)} in step {step}"
                 ),
                 where=name,
-                next=(f"take one type, or another name if it is the result of a step that {step} waits for"),
+                next=(f"use one type, or another name if it is the result of a step that {step} waits for"),
             )
         if is_required and not other.is_required:
             self._fields[name] = replace(other, is_required=True)
@@ -84,40 +84,40 @@ class Typed:
 
     def __init__(self, flow: str, hint: Any, missing: Callable[[str], InputRefused | None] | None = None) -> None:
         self._flow = flow
-        self._missing = missing  # explains why a start lacks a field, where it is not the caller's fault
+        self._missing = missing  # explains a missing field that is not the caller's fault
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(hint)
         except PydanticSchemaGenerationError as error:
             raise BadDefinition(
-                f"the context of flow {flow} cannot travel as JSON: {str(error).splitlines()[0]}",
+                f"the context of flow {flow} cannot be stored as JSON: {str(error).splitlines()[0]}",
                 where="context",
-                next="take a pydantic model, a dataclass or plain JSON types",
+                next="use a pydantic model, a dataclass or plain JSON types",
             ) from error
 
     def write(self, value: Any) -> Json:
-        """Check a context, and write it as JSON."""
+        """Check a context, and return it as JSON."""
         try:
             checked = self._adapter.validate_python(value)
             text = self._adapter.dump_json(checked).decode()
         except ValidationError as error:
             raise self._explained(error) or InputRefused(
-                f"flow {self._flow} cannot be started with that: {validation_text(error)}",
+                f"the context does not fit flow {self._flow}: {validation_text(error)}",
                 where=first_place(error) or "context",
                 next=self._usage(),
             ) from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise InputRefused(
-                f"flow {self._flow}: the context is no JSON: {error}", where="context", next=self._usage()
+                f"the context of flow {self._flow} is not valid JSON: {error}", where="context", next=self._usage()
             ) from None
         if complaint := finite.complaint(self._adapter, checked, text, "context"):
             raise BadInput(
                 f"flow {self._flow} cannot be started: {complaint}",
-                next="JSON has no such number, pass None or text instead",
+                next="JSON cannot hold it, so pass None or text",
             )
         return Json(text)
 
     def schema(self) -> dict[str, Any]:
-        """Describe it as JSON Schema."""
+        """Return it as JSON Schema."""
         return self._adapter.json_schema()
 
     def _explained(self, error: ValidationError) -> InputRefused | None:
@@ -128,7 +128,7 @@ class Typed:
 
     def _usage(self) -> str:
         fields = self.schema().get("properties", {})
-        return f"its context has ({', '.join(fields)})"
+        return f"pass its fields: {', '.join(fields)}"
 
 
 def read_context(flow: str, declared: Any) -> Context:
@@ -143,7 +143,7 @@ def read_context(flow: str, declared: Any) -> Context:
 
 
 def known_fields(schema: Mapping[str, Any]) -> list[str] | None:
-    """List the fields that a context may have; None where its schema leaves them open."""
+    """List the fields that a context may have; None if its schema leaves them open."""
     if "properties" not in schema or schema.get("additionalProperties", False) is not False:
         return None
     return None if schema.keys() & _OPEN else list(schema["properties"])
@@ -153,7 +153,7 @@ def given_as(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Read a context from a caller's arguments: one value, or its fields by name."""
     if len(args) > 1 or (args and kwargs):
         raise InputRefused(
-            "a flow is started with its whole context, or with the context's fields by name", next="not both"
+            "a start takes either the whole context or its fields by name, got both", next="pass only one of them"
         )
     return args[0] if args else dict(kwargs)
 

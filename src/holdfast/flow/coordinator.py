@@ -75,13 +75,13 @@ class StrategyCall:
 
 
 class Coordinator:
-    """Publishes what happens to runs, passes those that go on to a strategy, and keeps the decisions."""
+    """Publishes events of runs, passes runs that continue to a strategy, and keeps the decisions."""
 
     face = "flow"
 
     def __init__(self, subscribers: Subscribers, backoff_of: Callable[[Any], Backoff], executor: Executor) -> None:
         self.strategy: Strategy = Durable()
-        self.is_deciding = False  # whether decisions are read or passed to a strategy, also without subscribers
+        self.is_deciding = False  # whether decisions are read or passed to a strategy, even without subscribers
         self.decisions: deque[Decision] = deque(maxlen=MOST_KEPT)
         self._subscribers = subscribers
         self._backoff_of = backoff_of
@@ -92,30 +92,30 @@ class Coordinator:
         self._published: OrderedDict[tuple[str, UUID], int] = OrderedDict()  # the last published move of a run
 
     def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
-        """Return the query of the runs of settled steps, or only of those that are over."""
+        """Return the query for the runs of settled steps, or only for those that have ended."""
         if self.is_deciding or self._subscribers.want(SETTLING):
             return calls.settled_tasks(worker, step_ids)
         return calls.closed_tasks(worker, step_ids) if self._subscribers.want(CLOSING) else None
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
-        """Take note of steps that were claimed."""
+        """Receive claimed steps."""
         if not self._subscribers.want(CLAIMING):
             return
         if of_runs := [step for step in steps if step.run_id is not None]:
             self._notes.tell(Claimed(worker, of_runs, count), _failures_only(count))
 
     def begun(self, step: ClaimedStep, count: Count) -> None:
-        """Take note of a handler that is about to be called."""
+        """Receive a step whose handler is about to be called."""
         if step.run_id is not None and self._subscribers.want(BEGINNING):
             self._notes.tell(Begun(step, datetime.now(UTC), count), _failures_only(count))
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
-        """Take note of the outcomes of steps, unless no run of a flow is among theirs."""
+        """Receive the outcomes of steps, unless none belongs to a run of a flow."""
         if answers != []:
             self._notes.tell(Ended(worker, endings, answers, count), _failures_only(count))
 
     def flush(self, seconds: float) -> None:
-        """Wait until all is delivered, at most that long."""
+        """Wait until all events are delivered, up to the timeout."""
         for each in (self._notes, self._strategy_calls, self._subscribers):
             each.flush(seconds)
 
@@ -150,7 +150,7 @@ class Coordinator:
 
     def _publish_ended(self, note: Ended) -> None:
         if note.runs is None:
-            raise LookupError("could not read the state of the runs after the settle; the journal has what happened")
+            raise LookupError("could not read the state of the runs after the settle; see the journal")
         endings = {ending.step_id: ending for ending in note.endings}
         for run in note.runs:
             scene = Scene(run.run_id, run.at, note.count)
@@ -206,7 +206,7 @@ class Coordinator:
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
             self._publish(scene, "flow.workflow.reenqueue_failed", execution_status=status, error=message)
-            raise  # to be counted and logged
+            raise  # counted and logged by the caller
         if decision.delay:
             self._publish(scene, "flow.workflow.reenqueue_delayed", execution_status=status, delay=decision.delay)
         else:
@@ -256,5 +256,5 @@ def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
 
 
 def _failures_only(count: Count) -> Count:
-    """Count only what is lost on the way: subscribers count what arrives."""
+    """Count only failures on the way, because subscribers count deliveries."""
     return lambda ok: None if ok else count(False)

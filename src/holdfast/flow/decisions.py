@@ -1,8 +1,8 @@
-"""Decides how a run goes on after some of its steps were settled. Pure, except for strategies.
+"""Decides how a run continues after some of its steps were settled. Pure, except for strategies.
 
-A decision carries nothing out: the rows are the queue. The settle that freed a step or delayed it has written when
-it is due, in its own transaction, and any worker continues from there. A decision reports that, and when the next pass
-is due.
+A decision changes nothing: the rows are the queue. The settle that released or delayed a step has stored when it is
+due, in its own transaction, and any worker continues from there. A decision reports that, and when the next pass is
+due.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Standing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a run goes on; `delay` is the time until its next pass, None if there is none."""
+    """How a run continues; `delay` is the time until its next pass, None if there is none."""
 
     run_id: UUID
     status: str
@@ -43,21 +43,21 @@ class Decision:
 
 
 class Strategy(Protocol):
-    """Receives each decision that a run goes on."""
+    """Receives each decision that a run continues."""
 
     def reenqueue(self, decision: Decision) -> None:
         """Note that the run is due again after `decision.delay`."""
 
 
 class Durable:
-    """Does nothing, and loses nothing: the rows have their due times, and workers wake for them."""
+    """Does nothing, which is safe: the rows have their due times, and workers wake for them."""
 
     def reenqueue(self, decision: Decision) -> None:
         """Do nothing."""
 
 
 def decide(run: Standing, backoff: Backoff, now: datetime) -> Decision:
-    """Decide how a run in this state goes on."""
+    """Decide how a run in this state continues."""
     status = run.execution_status
     match status:
         case _ if run.state == "cancelled":
@@ -66,8 +66,8 @@ def decide(run: Standing, backoff: Backoff, now: datetime) -> Decision:
             return Decision(run.run_id, status, "complete", None, "all its steps are done")
         case "blocked_by_failures" if run.state in OVER:
             return Decision(run.run_id, status, "fail", None, "steps failed for good, and nothing else is left to do")
-        case "blocked_by_failures":  # a step failed for good, and another waits for its next try: the run goes on
-            delay, reason = _delay("waiting_for_dependencies", run, backoff, now), "a branch failed, others go on"
+        case "blocked_by_failures":  # a step failed for good, and another waits for its next try: the run continues
+            delay, reason = _delay("waiting_for_dependencies", run, backoff, now), "a branch failed, others continue"
         case "has_ready_steps":
             delay, reason = _delay(status, run, backoff, now), "steps are ready"
         case "processing":

@@ -1,4 +1,4 @@
-"""What `flow.step(...)` returns, for type checkers: a step whose result is what its function returns.
+"""The types of `flow.step(...)`, for type checkers: a step's result is what its function returns.
 
 A type checker takes the first overload that fits, so their order matters.
 """
@@ -28,7 +28,7 @@ class StepDecorator(Protocol):
 
 
 class StepsDecorator(Protocol):
-    """Makes a function a step that runs once per item; its result is the list of what the items gave."""
+    """Makes a function a step that runs once per item; its result is the list of the items' results."""
 
     @overload
     def __call__(self, function: Callable[P, Untyped], /) -> Step[list[Any], Callable[P, Any]]: ...
@@ -39,12 +39,12 @@ class StepsDecorator(Protocol):
 
 
 class SubflowDecorator(Protocol):
-    """Makes a flow a step; its result holds those of that flow's last steps, by name."""
+    """Makes a flow a step; its result maps the names of that flow's last steps to their results."""
 
     def __call__(self, function: Callable[P, R], /) -> Step[dict[str, Any], Callable[P, R]]: ...
 
 
 class SubflowsDecorator(Protocol):
-    """Makes a flow a step that runs once per item; its result is the list of what a subflow's would be."""
+    """Makes a flow a step that runs once per item; its result is the list of the subflows' results."""
 
     def __call__(self, function: Callable[P, R], /) -> Step[list[dict[str, Any]], Callable[P, R]]: ...

@@ -1,8 +1,7 @@
-"""The events of flows: their catalogue, and those of what people do to runs through Python.
+"""The events of flows: their catalogue, and those of manual actions on runs.
 
-docs/reference/events.md is written from the catalogue. Events of manual actions are published in the process where
-they happen, and only to subscribers. What has to be looked up for them is looked up in a thread, so the caller does
-not wait.
+docs/reference/events.md is generated from the catalogue. Events of manual actions are published in the process where
+they happen, and only to subscribers. A thread reads what they need, so the caller does not wait.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "flow.run.started": Entry("A worker claimed the first of its steps.", _TITLE, "task.started"),
     "flow.run.completed": Entry(
-        "It ended: all its steps are done.", {**_TITLE, "completed_steps": int}, "task.completed"
+        "It ended with all its steps done.", {**_TITLE, "completed_steps": int}, "task.completed"
     ),
     "flow.run.failed": Entry(
-        "It ended: the steps that are left wait for failed ones.", {**_TITLE, "failed_steps": int}, "task.failed"
+        "It ended because the remaining steps wait for failed ones.", {**_TITLE, "failed_steps": int}, "task.failed"
     ),
     "flow.run.retry_requested": Entry("A person retried its failed steps.", _WHY, "task.retry_requested"),
     "flow.run.cancelled": Entry("A person cancelled it.", _WHY, "task.cancelled"),
@@ -61,12 +60,12 @@ CATALOGUE: dict[str, Entry] = {
     "flow.step.before_handle": Entry("Its handler is about to be called.", _STEP, "step.before_handle"),
     "flow.step.completed": Entry("It is done.", {**_STEP, **_EXECUTION}, "step.completed"),
     "flow.step.failed": Entry(
-        "An execution failed; `will_retry` tells whether another follows.",
+        "An execution failed; `will_retry` is whether another follows.",
         {**_STEP, **_EXECUTION, "error": dict | None, "will_retry": bool},
         "step.failed",
     ),
     "flow.step.retry_requested": Entry(
-        "It will be executed again: `attempts` of its `retry_limit` are used up.",
+        "It will be executed again; `attempts` of its `retry_limit` are used.",
         {**_STEP, "attempts": int, "retry_limit": int | None},
         "step.retry_requested",
     ),
@@ -80,14 +79,12 @@ CATALOGUE: dict[str, Entry] = {
         {**_STEP, "attempts": int, "retry_limit": int | None},
         "step.max_retries_reached",
     ),
-    "flow.step.cancelled": Entry(
-        "A person cancelled it, or the run that it is a step of.", {"step": str, **_WHY}, "step.cancelled"
-    ),
+    "flow.step.cancelled": Entry("A person cancelled it, or its run.", {"step": str, **_WHY}, "step.cancelled"),
     "flow.step.resolved_manually": Entry(
         "A person marked it as resolved.", {"step": str, **_WHY}, "step.resolved_manually"
     ),
     "flow.workflow.viable_steps_discovered": Entry(
-        "A claim found steps of the run that are ready, and took them.",
+        "A claim took steps of the run that were ready.",
         {"steps": list},
         "workflow.viable_steps_discovered",
     ),
@@ -95,7 +92,7 @@ CATALOGUE: dict[str, Entry] = {
         "After a settle no step is ready and none is running.", _STATUS, "workflow.no_viable_steps"
     ),
     "flow.workflow.finalization_started": Entry(
-        "Steps were settled, and the run is decided on. `context` has the columns of flow.get_task_execution_context.",
+        "Steps were settled, and a decision follows. `context` has the columns of flow.get_task_execution_context.",
         {"context": dict},
         "workflow.task_finalization_started",
     ),
@@ -105,18 +102,18 @@ CATALOGUE: dict[str, Entry] = {
         "workflow.task_finalization_completed",
     ),
     "flow.workflow.reenqueue_started": Entry(
-        "The run goes on; the strategy is about to be called.", _STATUS, "workflow.task_reenqueue_started"
+        "The run continues; the strategy is about to be called.", _STATUS, "workflow.task_reenqueue_started"
     ),
     "flow.workflow.reenqueue_requested": Entry(
-        "The strategy was called: the run goes on at once.", _STATUS, "workflow.task_reenqueue_requested"
+        "The strategy was called; the run continues at once.", _STATUS, "workflow.task_reenqueue_requested"
     ),
     "flow.workflow.reenqueue_delayed": Entry(
-        "The strategy was called: the run goes on after `delay`.",
+        "The strategy was called; the run continues after `delay`.",
         {**_STATUS, "delay": timedelta},
         "workflow.task_reenqueue_delayed",
     ),
     "flow.workflow.reenqueue_failed": Entry(
-        "The strategy raised. The run goes on nevertheless: its rows have their due times.",
+        "The strategy raised. The run still continues, because its rows have their due times.",
         {**_STATUS, "error": str},
         "workflow.task_reenqueue_failed",
     ),
@@ -131,12 +128,12 @@ class FlowExecutor(Executor, Protocol):
 
 
 def title_of(run: Any) -> Mapping[str, str]:
-    """Name a run's flow, as payloads do."""
+    """Return the fields of a payload that name a run's flow."""
     return {"flow": run.name, "namespace": run.namespace, "version": run.version}
 
 
 def is_new(run_id: UUID, asked_at: Sequence[datetime]) -> bool:
-    """Whether a start made the run; under a key it may have found one that is older than `asked_at`."""
+    """Return whether a start created the run; with a key it may have found one that is older than `asked_at`."""
     return all(run_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)
 
 
@@ -147,7 +144,7 @@ def initialized(executor: FlowExecutor, run_id: UUID, title: Title, total_steps:
 
 
 def done_again(executor: FlowExecutor, run_id: UUID, retry_of: UUID) -> None:
-    """Publish that a run was started which repeats steps of another."""
+    """Publish that a run was started that repeats steps of another."""
 
     def publish() -> None:
         for run in executor.make(calls.run_context(run_id)):

@@ -7,13 +7,13 @@ from graphlib import CycleError, TopologicalSorter
 
 from holdfast.errors import BadDefinition
 
-Waits = Mapping[str, Sequence[str]]  # each step, and those that it waits for
+Waits = Mapping[str, Sequence[str]]  # each step, with the steps it waits for
 
 
 def order(flow: str, waits: Waits) -> list[str]:
-    """Sort each step after those that it waits for; reject an empty flow, unknown parents and cycles."""
+    """Sort steps after those they wait for; reject an empty flow, unknown parents and cycles."""
     if not waits:
-        raise BadDefinition(f"flow {flow} has no steps", where=flow, next=f"give it at least one, as in @{flow}.step")
+        raise BadDefinition(f"flow {flow} has no steps", where=flow, next=f"add at least one with @{flow}.step")
     for name, parents in waits.items():
         for parent in parents:
             _check_parent(flow, name, parent, waits)
@@ -22,7 +22,7 @@ def order(flow: str, waits: Waits) -> list[str]:
     except CycleError as error:
         circle = " → ".join(reversed(error.args[1]))
         raise BadDefinition(
-            f"steps of flow {flow} wait for each other: {circle}", next="take one of these edges away"
+            f"steps of flow {flow} wait for each other: {circle}", next="remove one of these edges"
         ) from None
 
 
@@ -45,12 +45,12 @@ def _check_parent(flow: str, name: str, parent: str, waits: Waits) -> None:
         raise BadDefinition(
             f"step {name} of flow {flow} would wait for itself",
             where=name,
-            next="take its own name out of `after` or `each`",
+            next="remove its own name from `after` or `each`",
         )
     if parent not in waits:
         known = ", ".join(waits)
         raise BadDefinition(
             f"step {name} of flow {flow} waits for {parent}, which is not one of its steps",
             where=name,
-            next=f"it has: {known}",
+            next=f"use one of: {known}",
         )

@@ -21,11 +21,11 @@ from holdfast.handlers.registry import Handler, RetryLaw, RetryPolicy
 from holdfast.handlers.signature import Signature, validation_text
 from holdfast.models import Json
 
-CONFIG = "config"  # the parameter of a step that receives the config of its definition
+CONFIG = "config"  # the parameter that receives the config of a step's definition
 
 
 class Declared(NamedTuple):
-    """The type of a flow's context and its check, where the flow declares one."""
+    """The type and check of a flow's context, if it declares one."""
 
     hint: Any = None
     check: Context | None = None
@@ -104,12 +104,12 @@ class Maker:
                     f"for nor a field of the context (it has: {', '.join(self._known) or 'none'})"
                 ),
                 where=name,
-                next="name one, or give a default",
+                next="use one of these names, or add a default",
             )
         return Want(name, "context", name)
 
     def forgotten(self, field: str) -> InputRefused | None:
-        """Explain why a start lacks a field that has the name of a step: another one forgot to wait for it."""
+        """Explain a missing field that has the name of a step: another step does not wait for it."""
         taker = self.fields.taker(field)
         if taker is None or field not in self._nodes:
             return None
@@ -120,7 +120,7 @@ class Maker:
         )
 
     def _forgotten(self, step: str, parent: str) -> str:
-        """Say that a step takes the result of another one and does not wait for it."""
+        """Return the message for a step that takes the result of a step it does not wait for."""
         return f"step {step} of flow {self._title.name} takes {parent}, which is a step that it does not wait for"
 
     def _constants(self, node: Node, named: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Maker:
             TypeAdapter(named[CONFIG].annotation).validate_json(json.dumps(config))
         except ValidationError as error:
             raise BadDefinition(
-                f"step {node.name} of flow {self._title.name}: its config is not what its function takes: "
+                f"step {node.name} of flow {self._title.name}: its config does not fit its function: "
                 f"{validation_text(error)}",
                 where="config",
             ) from None
@@ -143,17 +143,17 @@ class Maker:
         if node.each is not None and wrappers.ITEM not in named:
             raise BadDefinition(
                 (
-                    f"step {node.name} of flow {self._title.name} runs once for each item of {node.each} and takes "
-                    "none of them"
+                    f"step {node.name} of flow {self._title.name} runs once per item of {node.each} but does not "
+                    "take the item"
                 ),
                 where=node.name,
-                next=f"give it a parameter called {wrappers.ITEM}",
+                next=f"add a parameter called {wrappers.ITEM}",
             )
         if ours := [name for name in named if name.startswith(OURS)]:
             raise BadDefinition(
-                f"step {node.name}: names that begin with {OURS} are ours",
+                f"step {node.name}: {ours[0]} begins with {OURS}, which is reserved",
                 where=ours[0],
-                next=f"call {ours[0]} otherwise",
+                next=f"rename {ours[0]}",
             )
 
     def _check_may_be_none(self, node: Node, parent: str, hint: Any) -> None:
@@ -165,7 +165,7 @@ class Maker:
             raise BadDefinition(
                 f"step {node.name} of flow {self._title.name} takes the result of {parent}, which may be skipped",
                 where=node.name,
-                next=f"annotate it so that None may come: {parent}: … | None",
+                next=f"annotate it so that it accepts None: {parent}: … | None",
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""Starts of a flow for later: the first steps of its plan are due after a delay, or at a moment."""
+"""Delayed starts of a flow: the first steps of its plan are due after a delay or at a time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from holdfast.models import Json
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """When a run begins; a delay counts from the database's time."""
+    """When a run begins; a delay counts by the database's clock."""
 
     delay: timedelta | None = None
     due_at: datetime | None = None
 
     def write(self, plan: Sequence[dict[str, Any]], now: Sequence[datetime]) -> Json | None:
-        """Write the plan with its first steps due then; None if they are due at once."""
+        """Return the plan with its first steps due then; None if they are due at once."""
         due_at = self.due_at if self.delay is None else now[0] + self.delay
         if due_at is None:
             return None
@@ -30,18 +30,18 @@ class Later:
         return Json(json.dumps([step if step["after"] else {**step, **when} for step in plan]))
 
     def check(self, key: str | None, skipped: Sequence[str]) -> None:
-        """Refuse what cannot begin later; `skipped` are those of the first steps that are not to be done."""
+        """Raise for a start that cannot be delayed; `skipped` lists those of the first steps to skip."""
         if self.delay is not None and key is not None:
             raise BadInput(
-                f"delay is {self.delay} beside the key {key}, and each start would have another time",
+                f"delay {self.delay} cannot be combined with the key {key}, as each start would have another time",
                 where="delay",
-                next="use due_at with the same moment for each start",
+                next="use due_at with the same time for each start",
             )
         if skipped and self != Later():
             raise BadInput(
-                f"step {skipped[0]} is skipped and one of the first, so the steps after it would be due at once",
+                f"step {skipped[0]} is a first step and is skipped, so the steps after it would be due at once",
                 where="skip",
-                next="leave it out of skip, or leave out delay and due_at",
+                next="remove it from skip, or remove delay and due_at",
             )
 
 

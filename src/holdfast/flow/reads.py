@@ -1,4 +1,4 @@
-"""A task of a flow, looked at closely: how it and its steps stand, why, and what happened to them."""
+"""A task of a flow in detail: its state and that of its steps, why, and their history."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holdfast.kernel.query import Query, query, query_one
 from holdfast.reads.run_detail import StoryEntry
 
 DB = Connection[Any]
-STEPS_LOOKED_AT = 50_000  # of one task
-TOLD_OF = 500  # steps of a task whose moves its history has
+STEPS_LOOKED_AT = 50_000  # steps of one task that are read
+TOLD_OF = 500  # steps of a task whose moves its history includes
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDetail:
-    """A task with all that explains it; `execution_status` to `earliest_retry_at` are its execution context."""
+    """A task with all that explains its state; `execution_status` to `earliest_retry_at` are its execution context."""
 
     id: str
     namespace: str
@@ -57,7 +57,7 @@ class TaskDetail:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Why a step was skipped, or who took it out of the machine's hands and why."""
+    """Why a step was skipped, or who resolved or cancelled it and why."""
 
     step_id: int
     what: str
@@ -67,7 +67,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class TaskStep:
-    """A step of a task; `outcome` is None while it is not over, `parents` are ids."""
+    """A step of a task; `outcome` is None until it ends, `parents` are ids."""
 
     id: int
     name: str
@@ -87,7 +87,7 @@ class TaskStep:
     error_type: str | None
     message: str | None
     parents: list[int]
-    mark: Mark | None = None  # read for those that are shown one by one
+    mark: Mark | None = None  # read only for steps that are shown one by one
 
 
 TASK: LiteralString = """
@@ -158,32 +158,32 @@ IS_TASK: LiteralString = "select r.id from holdfast.runs r where r.id = %(id)s a
 
 
 def task(connection: DB, id: UUID) -> TaskDetail:  # noqa: A002 - the word is the same in SQL
-    """Look at a task, or say that there is none."""
+    """Read a task, or raise NotFound."""
     found = query_one(connection, Query(TASK, TaskDetail, {"id": id}))
     if found is None:
-        raise NotFound(f"there is no run {id} of a flow", where=str(id), next="`holdfast flow runs` lists them")
+        raise NotFound(f"there is no run {id} of a flow", where=str(id), next="find it with `holdfast flow runs`")
     return found
 
 
 def steps(connection: DB, task: UUID) -> list[TaskStep]:
-    """Give the steps of a task in the order of the plan, as many as are looked at."""
+    """Return the steps of a task in the order of the plan, up to a limit."""
     return query(connection, Query(STEPS, TaskStep, {"task": task, "looked_at": STEPS_LOOKED_AT}))
 
 
 def marked(connection: DB, steps: Sequence[TaskStep], ids: Collection[int]) -> list[TaskStep]:
-    """Say of some of these steps why they were skipped, resolved or cancelled."""
+    """Return why some of these steps were skipped, resolved or cancelled."""
     marks = {mark.step_id: mark for mark in query(connection, Query(MARKS, Mark, {"ids": list(ids)}))}
     return [replace(step, mark=marks[step.id]) if step.id in marks else step for step in steps]
 
 
 def history(connection: DB, task: UUID, *, limit: int) -> list[StoryEntry]:
-    """Tell the last that happened to a task and to its steps, in the order it happened."""
+    """Return the latest history of a task and its steps, oldest first."""
     arguments = {"task": task, "limit": limit, "steps": TOLD_OF}
     return query(connection, Query(HISTORY, StoryEntry, arguments))[::-1]
 
 
 def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is the same in SQL
-    """Find the task that an id names, or that a step is of; refuse what is no flow's."""
+    """Find the task of an id or of a step; raise NotFound for anything that does not belong to a flow."""
     search: Query[UUID] = (
         Query(TASK_OF_STEP, UUID, {"step": min(id, 2**63 - 1)})
         if isinstance(id, int)
@@ -195,7 +195,7 @@ def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is
         raise NotFound(
             what,
             where=str(id),
-            next=f"`holdfast flow runs` lists them, `holdfast runs show {id}` shows whatever has that id",
+            next=f"find it with `holdfast flow runs`, or try `holdfast runs show {id}`",
         )
     return found
 
@@ -204,5 +204,7 @@ def step_of(connection: DB, task: UUID, name: str) -> int:
     """Find a step of a task by its name."""
     found = query_one(connection, Query(STEP_OF_NAME, int, {"task": task, "name": name}))
     if found is None:
-        raise NotFound(f"run {task} has no step {name}", where=name, next=f"its steps: holdfast flow show {task}")
+        raise NotFound(
+            f"run {task} has no step {name}", where=name, next=f"list its steps with `holdfast flow show {task}`"
+        )
     return found

@@ -1,4 +1,4 @@
-"""What flows are defined and which of their tasks were started, newest first, page by page."""
+"""Lists of defined flows and of their tasks, newest first, page by page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from holdfast.reads.run_detail import parse_id
 
 DB = Connection[Any]
 STATES = ("pending", "in_progress", "complete", "error", "cancelled", "resolved_manually")
-COUNTED = 10_000  # runs, from the newest, for the counts of a definition
+COUNTED = 10_000  # the newest runs, which the counts of a definition cover
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A flow as a worker defined it last, for one tenant or for all (`*`); its runs are counted among the newest."""
+    """A flow's latest definition, for one tenant or for all (`*`), with counts among the newest runs."""
 
     namespace: str
     name: str
@@ -54,7 +54,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class TasksWanted:
-    """What a list of tasks is narrowed to; None and False narrow nothing."""
+    """The filter of a list of tasks; None and False match everything."""
 
     states: list[str] | None = None
     name: str | None = None
@@ -66,7 +66,7 @@ class TasksWanted:
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """A task as lists have it."""
+    """A task in a list."""
 
     id: str
     namespace: str
@@ -87,7 +87,7 @@ class ListedTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskPage:
-    """Some tasks; `next` is where the following page begins, `looked_until` how far a page that ended early got."""
+    """One page; `next` is where the following page begins, `looked_until` how far a page that ended early got."""
 
     rows: list[ListedTask]
     next: UUID | None
@@ -150,36 +150,40 @@ select r.id::text from (select * from holdfast.runs order by id desc limit 1000)
 def definitions(
     connection: DB, *, name: str | None = None, namespace: str | None = None, version: str | None = None
 ) -> list[Definition]:
-    """List what is defined, the last said first of each name."""
+    """List the definitions, the latest of each name first."""
     narrowed = {"name": name, "namespace": namespace, "version": version, "counted": COUNTED}
     return query(connection, Query(DEFINITIONS, Definition, narrowed))
 
 
 def plan(connection: DB, of: Definition) -> list[PlannedStep]:
-    """Give the steps of a definition, in their order."""
+    """Return the steps of a definition, in order."""
     key = {"namespace": of.namespace, "name": of.name, "version": of.version, "tenant": of.tenant}
     return query(connection, Query(PLAN, PlannedStep, key))
 
 
 def check_states(states: Sequence[str] | None) -> list[str] | None:
-    """Give the states that `TasksWanted.states` can hold, and refuse others."""
+    """Return the states that `TasksWanted.states` can hold; raise for others."""
     if odd := [state for state in states or () if state not in STATES]:
         raise BadInput(
-            f"a run of a flow has no state {odd[0]!r}", where="state", next=f"take one of: {', '.join(STATES)}"
+            f"a run of a flow has no state {odd[0]!r}", where="state", next=f"use one of: {', '.join(STATES)}"
         )
     return list(states) if states else None
 
 
 def begins_below(text: str | None) -> UUID:
-    """Read where a page of tasks begins, as the last page said; None is the beginning."""
+    """Find where a page of tasks begins, from the last page's `next`; None is the beginning."""
     below = run_list.LAST_RUN if text is None else parse_id(text)
     if not isinstance(below, UUID):
-        raise BadInput(f"{text} is a step", where=text, next="a run's id is a UUID: take what the last page said")
+        raise BadInput(
+            f"the page must begin at a run, got the step {text}",
+            where=text,
+            next="use a run's UUID or the last page's `next`",
+        )
     return below
 
 
 def newest_tasks(connection: DB, wanted: TasksWanted, below: UUID = run_list.LAST_RUN, *, limit: int) -> TaskPage:
-    """Give one page of what was started; it looks at a bounded number of runs."""
+    """Return one page of tasks; it reads a bounded number of runs."""
 
     def rows_of(ids: list[Any]) -> list[ListedTask]:
         return query(connection, Query(TASKS, ListedTask, {"ids": ids, **asdict(wanted)}))
@@ -195,10 +199,10 @@ def newest_tasks(connection: DB, wanted: TasksWanted, below: UUID = run_list.LAS
 
 
 def names() -> Query[str]:
-    """Ask for the names of flows, for completion."""
+    """Return the query for the names of flows, for completion."""
     return Query(NAMES, str, {})
 
 
 def recent_ids() -> Query[str]:
-    """Ask for tasks of late, for completion."""
+    """Return the query for recent tasks, for completion."""
     return Query(RECENT, str, {})

@@ -9,7 +9,7 @@ from holdfast.flow.yaml import document
 
 
 def written() -> str:
-    """Give it as text."""
+    """Return it as text."""
     return json.dumps(document.schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Starts a run of a flow by the flow's name: by what workers have defined in the database, or by an app's own types."""
+"""Starts a run of a flow by its name, with the definition in the database or with an app's own types."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def call(order: Order) -> Call[UUID]:
 
 
 def by_app(app: Any, order: Order) -> str:
-    """Start a run of the version that was defined last, by the type of its context."""
+    """Start a run of the latest version, with its context checked by its type."""
     _check(order)
     *_, flow = (each for each in app.flow if each.title.name == order.name)
     return str(flow.options(key=order.key, tenant=order.tenant).start(dict(order.input)).id)
 
 
 def _check(order: Order) -> None:
-    """Refuse what only a task has: the steps of a flow have their own queues and priorities."""
+    """Raise for options that only tasks have: the steps of a flow have their own queues and priorities."""
     for option, value in (("queue", order.queue), ("delay", order.due_at), ("priority", order.priority)):
         if value is not None:
             raise BadInput(
-                f"{order.name} is a flow, and its start takes no {option}",
+                f"a start of the flow {order.name} has no option {option}",
                 where=option,
                 next=f"leave out --{option}; its steps have their own",
             )

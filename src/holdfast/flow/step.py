@@ -28,8 +28,8 @@ _SHAPE = ("name", "after", "each")  # the options that place a step in its flow
 LIMIT = 3  # executions of a step, the first included
 NAMESPACE = "default"
 VERSION = "0.1.0"
-_TAKEN = {"item": "so a mapped step calls its own", "config": "so a step calls what its definition configures"}
-_NAME = re.compile(r"[^\W\d][\w-]*")  # letters of any script, as Python has them in its own names
+_TAKEN = {"item": "it is the parameter for a mapped step's item", "config": "it is the parameter for a step's config"}
+_NAME = re.compile(r"[^\W\d][\w-]*")  # letters of any script, as in Python's names
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,16 @@ class Title:
             _check_form(name, f"a {what}")
             if not _NAME.fullmatch(name):
                 raise BadDefinition(
-                    f"{name!r} cannot name a {what}", where=what, next="take letters, digits, _ and -, a letter first"
+                    f"{name!r} is not a valid name of a {what}",
+                    where=what,
+                    next="use letters, digits, _ and -, a letter first",
                 )
             check_name(what, name)
         if not self.version or not self.version.isprintable():
             raise BadDefinition(
-                f"flow {self.name}: {self.version!r} is no version", where="version", next="take one such as 1.0.0"
+                f"flow {self.name}: version must be text, got {self.version!r}",
+                where="version",
+                next="use one such as 1.0.0",
             )
         check_name("version", self.version, of=f"flow {self.name}")
 
@@ -63,7 +67,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class StepOptions:
-    """The options of a step beside its place in the flow."""
+    """The options of a step besides its place in the flow."""
 
     retry: int | RetryPolicy | StepRetry | None = None
     retryable: bool = True
@@ -94,7 +98,7 @@ _OPTIONS = tuple(each.name for each in fields(StepOptions))
 
 
 class Step(Generic[R_co, Function_co]):
-    """A step of a flow. Calling it runs its function here and now.
+    """A step of a flow. Calling it runs its function directly.
 
     A `Step[R]` has the result `R`: what its function returns, or a list of that if it runs once per item. The second
     parameter is the function as it was written; an annotation may leave it out.
@@ -107,11 +111,13 @@ class Step(Generic[R_co, Function_co]):
         functools.update_wrapper(self, function)
 
     if TYPE_CHECKING:
-        __call__: Function_co  # an attribute: it is the function itself, with its own parameters and return type
+        __call__: (
+            Function_co  # an attribute, because it is the function itself, with its own parameters and return type
+        )
     else:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            """Run it here, without the database."""
+            """Run its function directly, without the database."""
             return self._function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -129,7 +135,7 @@ class Node:
     after: tuple[str, ...]
     options: StepOptions
     limit: int
-    kind: str  # of the row that is planned
+    kind: str  # of the planned row
     each: str | None = None
     inner: Flow | None = None
 
@@ -157,7 +163,7 @@ class Node:
 
     @property
     def may_be_skipped(self) -> bool:
-        """Whether steps that wait for it may receive None instead of its result."""
+        """Return whether steps that wait for it may receive None instead of its result."""
         return self.options.skippable or self.options.when is not None
 
 
@@ -193,7 +199,9 @@ def name_of(step: Step[Any] | str) -> str:
     given: Any = step
     if not isinstance(given, (str, Step)):
         raise BadDefinition(
-            f"after and each take steps or their names, got {given!r}", where="after", next="use after=[reserve, check]"
+            f"after and each must be steps or their names, got {given!r}",
+            where="after",
+            next="use after=[reserve, check]",
         )
     return given if isinstance(given, str) else given.name
 
@@ -204,7 +212,7 @@ def names_of(after: After) -> list[str]:
 
 
 def is_count(value: Any, *, most: int = 2**31 - 1) -> bool:
-    """Whether it is a whole number from 0 to `most`."""
+    """Return whether it is a whole number from 0 to `most`."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
@@ -213,12 +221,12 @@ def check_step_name(flow: str, name: str) -> None:
     _check_form(name, f"a step of flow {flow}")
     if not name.isidentifier() or iskeyword(name):
         raise BadDefinition(
-            f"{name!r} cannot name a step of flow {flow}", where=name, next="take a name that a parameter could have"
+            f"{name!r} cannot name a step of flow {flow}", where=name, next="use a name that a parameter could have"
         )
     if name in _TAKEN or name.startswith("holdfast_"):
-        meaning = _TAKEN.get(name, "names that begin so are ours")
+        meaning = _TAKEN.get(name, "names with this prefix are reserved")
         raise BadDefinition(
-            f"a step of flow {flow} cannot be called {name}: {meaning}", where=name, next="take another name"
+            f"a step of flow {flow} cannot be called {name}: {meaning}", where=name, next="use another name"
         )
 
 
@@ -237,12 +245,10 @@ def _check_config(config: Any) -> None:
     if config is None:
         return
     if not isinstance(config, Mapping):
-        raise BadDefinition(
-            f"a config that is a {type(config).__name__} has no names", where="config", next="take a dict"
-        )
+        raise BadDefinition(f"config must be a dict, got a {type(config).__name__}", where="config", next="use a dict")
     try:
         json.dumps(config, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadDefinition(
-            f"a config has to be JSON, to be kept with the definition: {error}", where="config"
+            f"config must be JSON, because it is stored with the definition: {error}", where="config"
         ) from None

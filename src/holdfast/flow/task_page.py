@@ -1,4 +1,4 @@
-"""The page of one task: how it stands and why, what failed, what can be done about it, and its steps in their order."""
+"""The page of one task: its state and why, its failures, the possible actions, and its steps in order."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from holdfast.reads.run_page import Action, Page, span_text
 DB = Connection[Any]
 STEP_STORY = 50
 TaskPage = Page[TaskDetail, TaskStep]
-# What nobody serves first: no clock of ours moves it.
+# Steps that nobody serves come first, because time does not move them.
 _BLOCKERS = ("no handler", "set aside", "parked", "due", "held", "later")
 
 
 def read(connection: DB, id: int | UUID, *, history: int) -> TaskPage:  # noqa: A002 - the word is the same in SQL
-    """Read the page of a task, by its id or that of one of its steps, with so much of its history."""
+    """Read the page of a task, by its id or that of one of its steps, with part of its history."""
     task_id = reads.task_of(connection, id)
     task, steps = reads.task(connection, task_id), reads.steps(connection, task_id)
     alone = {group[0].id for group in grouped(steps) if len(group) == 1}
@@ -49,7 +49,7 @@ def read_step(connection: DB, id: int | UUID, name: str) -> run_page.RunPage:  #
 
 
 def as_document(page: TaskPage) -> dict[str, Any]:
-    """Give the page as a mapping that becomes JSON; parents of steps are named."""
+    """Return the page as a mapping for JSON output, with the parents of steps by name."""
     names = {step.id: step.name for step in page.steps}
 
     def row(step: TaskStep) -> dict[str, Any]:
@@ -66,22 +66,22 @@ def as_document(page: TaskPage) -> dict[str, Any]:
 
 
 def failed(steps: Sequence[TaskStep]) -> list[TaskStep]:
-    """List the steps that failed for good, in the order that they did."""
+    """List the steps that failed for good, in the order of their failures."""
     return sorted((s for s in steps if s.outcome == "failed"), key=lambda s: (s.finished_at, s.id))
 
 
 def fault_of(step: TaskStep) -> str:
-    """Write why a step failed, in one line."""
+    """Return why a step failed, in one line."""
     return ": ".join(filter(None, (step.error_type, step.message))).partition("\n")[0]
 
 
 def is_skipped(step: TaskStep, task: TaskDetail) -> bool:
-    """Whether a step was not done, because the task or the flow said so."""
+    """Return whether a step was skipped, by the start or by the flow's condition."""
     return step.name in task.skip or (step.mark is not None and step.mark.what == "skipped")
 
 
 def grouped(steps: Sequence[TaskStep]) -> list[list[TaskStep]]:
-    """Put steps of one shape together where they are many: the items of a map."""
+    """Group many equal steps: the items of a map."""
     shapes: dict[str, list[TaskStep]] = defaultdict(list)
     for step in steps:
         shapes[re.sub(r"\[\d+\]", "[]", step.name)].append(step)
@@ -90,7 +90,7 @@ def grouped(steps: Sequence[TaskStep]) -> list[list[TaskStep]]:
 
 
 def range_of(group: Sequence[TaskStep]) -> str:
-    """Write the names of many items as one: `ship[0..9999]`."""
+    """Format the names of many items as one: `ship[0..9999]`."""
     numbers = [[int(n) for n in re.findall(r"\[(\d+)\]", step.name)] for step in group]
     ends = iter([(min(column), max(column)) for column in zip(*numbers, strict=True)])
 
@@ -102,12 +102,14 @@ def range_of(group: Sequence[TaskStep]) -> str:
 
 
 def why(task: TaskDetail, steps: Sequence[TaskStep], blocker: TaskStep | None, detail: StepDetail | None) -> str:
-    """Say in a sentence what a task waits for, or how it ended; `blocker` is the step that it waits for."""
+    """Return a sentence on what a task waits for, or how it ended; `blocker` is the step that it waits for."""
     dead, cancelled = failed(steps), _cancelled(task, steps)
     if dead and task.outcome != "succeeded":
         return f"step {dead[0].name} failed: {fault_of(dead[0])}{_and_more(dead)}"
     if cancelled:
-        return f"step {cancelled[0].name} was cancelled{_and_more(cancelled)}: what waits for it did not run"
+        return (
+            f"step {cancelled[0].name} was cancelled{_and_more(cancelled)}, so the steps that wait for it did not run"
+        )
     if task.finished_at is not None:
         return f"{run_page.OVER.get(task.outcome or '', 'over')} {span_text(task.looked_at - task.finished_at)} ago"
     if task.moving is not None:
@@ -118,27 +120,27 @@ def why(task: TaskDetail, steps: Sequence[TaskStep], blocker: TaskStep | None, d
 
 
 def actions(task: TaskDetail, steps: Sequence[TaskStep]) -> list[Action]:
-    """List what can be done about a task now."""
+    """List the possible actions on a task."""
     dead = failed(steps)
     if task.finished_at is None:
         stop = Action("cancel", task.id, "stop it and all its steps")
         return [stop, *(_for_failed(task, dead[0]) if dead else [])]
     if dead and task.outcome == "failed":
-        again = Action("retry", task.id, "retry all that failed, with a fresh budget of tries")
+        again = Action("retry", task.id, "retry what failed, with a fresh budget of tries")
         return [again, *_for_failed(task, dead[0])]
     if cancelled := _cancelled(task, steps):
         return [
-            Action("retry_from", task.id, "run it and all that wait for it again, in a new run", cancelled[0].name),
-            Action("resolve", task.id, "mark the run as resolved as it is"),
+            Action("retry_from", task.id, "repeat it and all that wait for it, in a new run", cancelled[0].name),
+            Action("resolve", task.id, "mark the run as resolved, unchanged"),
         ]
-    return [Action("retry_from", task.id, "run a step and all that wait for it again, in a new run")]
+    return [Action("retry_from", task.id, "repeat a step and all that wait for it, in a new run")]
 
 
 def _for_failed(task: TaskDetail, step: TaskStep) -> list[Action]:
     return [
         Action("retry", task.id, f"retry {step.name}", step.name),
         Action("resolve", task.id, "resolve it by hand with a result, and continue", step.name),
-        Action("show", task.id, "see its error, trace and story", step.name),
+        Action("show", task.id, "see its error, trace and history", step.name),
     ]
 
 

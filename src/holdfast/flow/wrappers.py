@@ -1,8 +1,8 @@
-"""Functions put around a step's own: a condition, a map over a list, a sub-flow.
+"""Wrappers of a step's function: a condition, a map over a list, a sub-flow.
 
-The last two plan further steps when they run and end when these are done. The first execution adds the steps and lets
-its own wait for them, in the transaction that settles it as continued. The second finds its cursor set and joins the
-results.
+The last two plan further steps when they run and end when these are done. The first execution adds the steps and makes
+its own step wait for them, in the transaction that settles it as continued. The second finds its cursor set and joins
+the results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
 from holdfast.models import Continue, Fail
 
-OURS = "holdfast_"  # begins the names of what wrappers take for themselves
+OURS = "holdfast_"  # the prefix of the wrappers' own parameters
 CTX = f"{OURS}ctx"
 ITEM = "item"  # the parameter of a mapped step that receives its item
 PLACE = f"{OURS}place"  # the step's name in its run
@@ -54,7 +54,7 @@ class Parameters:
         }
 
     def of(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Pick the function's arguments out of those of its wrapper."""
+        """Select the function's arguments from those of its wrapper."""
         own = {name: value for name, value in arguments.items() if name in self.named}
         return own if self.ctx_name is None else {**own, self.ctx_name: arguments[CTX]}
 
@@ -81,19 +81,19 @@ def conditional(function: Callable[..., Any], condition: Callable[..., Any], ste
     """Run a function only when a condition over its step's arguments holds; otherwise skip the step."""
     if inspect.iscoroutinefunction(condition):
         raise BadDefinition(
-            f"step {step}: `when` is async",
+            f"step {step}: `when` must be a plain function, got an async one",
             where="when",
-            next="a condition only looks at what it is given, so make it a plain def",
+            next="make the condition a plain def",
         )
-    Signature(condition)  # refuses what cannot be called by names
+    Signature(condition)  # raises for a function that cannot be called with keywords
     own, of_condition = Parameters(function), Parameters(condition)
     taken = {CTX: parameter(CTX, Ctx), **of_condition.named, **own.named}
 
     def holds(arguments: dict[str, Any]) -> bool:
         ctx: Ctx = arguments[CTX]
-        if ctx.cursor is not None or condition(**of_condition.of(arguments)):  # a step that has begun is finished
+        if ctx.cursor is not None or condition(**of_condition.of(arguments)):  # a step that has begun must finish
             return True
-        ctx.skipped(f"{getattr(condition, '__name__', 'when')} said no")
+        ctx.skipped(f"{getattr(condition, '__name__', 'when')} returned false")
         return False
 
     async def arun(**arguments: Any) -> Any:
@@ -115,7 +115,7 @@ def mapper(item: Planned, parent: str, function: Callable[..., Any], *, may_be_s
             return ctx.cursor
         items = [] if arguments[parent] is None and may_be_skipped else arguments[parent]
         if not isinstance(items, list):
-            message = f"step {parent} gave {type(items).__name__}, and a map goes over a list; let it give one"
+            message = f"a map needs a list, but step {parent} returned {type(items).__name__}; return a list there"
             raise Fail({"type": "NoList", "message": message})
         if not items:
             return []
@@ -180,7 +180,7 @@ def prefixed(step: Mapping[str, Any], place: str) -> Planned:
 
 
 def _leaves(plan: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List the last steps of a sub-flow, by the plan that the run keeps: the definition may have changed since."""
+    """List the last steps of a sub-flow, from the plan that the run stores: the definition may have changed since."""
     return graph.leaves({step["name"]: step.get("after", ()) for step in plan})
 
 
@@ -190,12 +190,12 @@ def _no_continue() -> Iterator[None]:
     try:
         yield
     except Continue:
-        message = "the function of a sub-flow gives its context, and cannot continue; page in a step before it"
+        message = "the function of a sub-flow returns its context and cannot continue; page in an earlier step"
         raise Fail({"type": "OutcomeRefused", "message": message}) from None
 
 
 def _pinned() -> list[inspect.Parameter]:
-    """List the parameters for what a run keeps of a sub-flow from its start, so that its shape does not change."""
+    """List the parameters for what a run stores about a sub-flow at its start, so that its shape does not change."""
     return [parameter(PLAN, list[dict[str, Any]], None), parameter(VERSION, str, None)]
 
 

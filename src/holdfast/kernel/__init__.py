@@ -1,1 +1,1 @@
-"""The only package that speaks to the database."""
+"""The package that calls the database's functions."""

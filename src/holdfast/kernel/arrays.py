@@ -1,6 +1,6 @@
-"""JSON and arrays as the hot path sends them: written in one go, where the driver looks at each item in turn.
+"""JSON and arrays for the hot path: dumped in one go, whereas the driver inspects each item in turn.
 
-A batch of 500 outcomes is three arrays. Written by the driver's own dumpers they took a third of the worker's time.
+A batch of 500 outcomes is three arrays. With the driver's own dumpers they took a third of the worker's time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Bigints(list[int]):
 
 
 class Jsons(list[str]):
-    """A jsonb[], of JSON as text."""
+    """A jsonb[] whose items are JSON text."""
 
 
 class Texts(list[str]):
-    """A text[] that is sent again and again, such as the kinds that a worker serves: written once, and not changed."""
+    """A text[] that is sent repeatedly, such as the kinds that a worker serves: dumped once, and immutable."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         super().__init__(texts)
@@ -55,7 +55,7 @@ class _BigintsDumper(Dumper):
         try:
             body = struct.pack(f"!{'iq' * len(obj)}", *chain.from_iterable(zip(repeat(8), obj, strict=False)))
         except struct.error as error:
-            raise psycopg.DataError(f"a number that is no bigint: {error}") from None
+            raise psycopg.DataError(f"a number does not fit bigint: {error}") from None
         return _headed(_BIGINT.oid, len(obj), body)
 
 
@@ -73,7 +73,9 @@ class _JsonsDumper(Dumper):
 
     def dump(self, obj: Jsons) -> Buffer:
         texts = [text.encode() for text in obj]
-        body = b"".join(_LENGTH.pack(len(text) + 1) + b"\x01" + text for text in texts)  # jsonb's version goes first
+        body = b"".join(
+            _LENGTH.pack(len(text) + 1) + b"\x01" + text for text in texts
+        )  # jsonb's version byte comes first
         return _headed(_JSONB.oid, len(obj), body)
 
 

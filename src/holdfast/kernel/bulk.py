@@ -1,4 +1,4 @@
-"""Bulk starts by COPY: into a staging table, taken over by one function."""
+"""Bulk starts by COPY into a staging table, from which one function creates the steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COPY = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at) from s
 
 
 class Start(NamedTuple):
-    """One step of a bulk start; the input is JSON text, the queue that of its kind unless given."""
+    """One step of a bulk start; the input is JSON text, and the queue defaults to that of its kind."""
 
     kind: str
     input: str
@@ -67,9 +67,9 @@ async def astart_tasks(connection: AsyncConnection[Any], tasks: Iterable[Start],
 
 @contextmanager
 def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
-    """All or none, in the caller's own transaction if it has one, which then is the caller's to commit."""
+    """Run all or nothing, in the caller's transaction if one is open, which the caller then commits."""
     if not connection.autocommit:
-        connection.execute("select")  # begins it: else the block below would, and commit it at its end
+        connection.execute("select")  # begins the transaction, or else the block below would begin and commit one
     is_ours = connection.pgconn.transaction_status == TransactionStatus.IDLE
     with _told_when_lost(connection, is_ours=is_ours) as sending, connection.transaction():
         yield
@@ -78,7 +78,7 @@ def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
 
 @asynccontextmanager
 async def _in_async_transaction(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
-    """All or none, as `_in_transaction`."""
+    """Run all or nothing, as `_in_transaction` does."""
     if not connection.autocommit:
         await connection.execute("select")
     is_ours = connection.pgconn.transaction_status == TransactionStatus.IDLE
@@ -92,7 +92,7 @@ async def _in_async_transaction(connection: AsyncConnection[Any]) -> AsyncIterat
 def _told_when_lost(
     connection: Connection[Any] | AsyncConnection[Any], *, is_ours: bool
 ) -> Iterator[Callable[[], None]]:
-    """Say what a lost connection means for a transaction of ours; give what is called before its commit."""
+    """Raise our error when the connection is lost; yield the function to call before the commit."""
     is_sent = False
 
     def sending() -> None:
@@ -107,9 +107,11 @@ def _told_when_lost(
         if not is_ours or not db.is_lost(connection, error):
             raise
         if not is_sent:
-            raise db.gone(error, "nothing was started, for the database went away") from error
+            raise db.gone(error, "nothing was started, because the connection to the database was lost") from error
         raise db.unknown(
-            error, "the commit of a bulk start", "look whether it is there, whole, before you start it again"
+            error,
+            "the commit of a bulk start",
+            "check whether the tasks exist before you start them again; either all do or none",
         ) from error
 
 

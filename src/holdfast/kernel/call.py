@@ -1,4 +1,4 @@
-"""A call of a SQL function as a value, who runs it, and the bounds of its arguments, as the database has them."""
+"""A call of a SQL function as a value, the executor that runs it, and checks of its arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_NAME = 200  # characters of a queue, worker, tenant or handler
 LONGEST_KEY = 400
 _EXAMPLES = {"key": "order:42", "unique_key": "sync:42", "tenant": "acme"}
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-FIRST_LOOK = 0.01  # seconds between looks, growing
+FIRST_LOOK = 0.01  # seconds until the second check; the pauses grow
 LAST_LOOK = 0.5
 
 _TEXTS = (
@@ -29,7 +29,7 @@ _TEXTS = (
     "level", "message", "namespace", "version", "description", "law", "id", "state",
 )  # fmt: skip
 _NUMBERS = ("priority", "batch", "amount", "step_id", "lease_id", "tries", "retry_limit")
-# What arguments of these names are, in all functions.
+# The types of arguments by name, the same in all functions.
 _EXPECTED: dict[str, tuple[str, type]] = {
     **dict.fromkeys(_TEXTS, ("text", str)),
     **dict.fromkeys(_NUMBERS, ("a whole number", int)),
@@ -44,18 +44,18 @@ _EXPECTED_ITEMS: dict[str, tuple[str, type]] = {
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Row]):
-    """A call of a function of the kernel or of a face, not yet made; `row` is what each row of its answer becomes."""
+    """A call of a SQL function of the kernel or of a face, not yet made; `row` is the type of each row it returns."""
 
     function: LiteralString
     row: type[Row]
     arguments: dict[str, Any]
-    keeps_json: bool = False  # give JSON as the text that came, for a reader of its own
-    then_within: timedelta | None = None  # the server gives the transaction up when no commit follows within it
+    keeps_json: bool = False  # return JSON as text, for callers that parse it themselves
+    then_within: timedelta | None = None  # the server rolls back if no commit follows within this time
     schema: LiteralString = "holdfast"  # or a face's own
-    is_read: bool = False  # it changes nothing: an answer that is lost leaves nothing to wonder about
+    is_read: bool = False  # it changes nothing, so a lost answer does no harm
 
     def misfit(self) -> tuple[str, str] | None:
-        """Name an argument of the wrong type, and the fault; the database only reports that no function takes it."""
+        """Return the first argument of a wrong type, with a message; the database only reports a missing function."""
         for name, given in self.arguments.items():
             if given is None:
                 continue
@@ -87,7 +87,7 @@ class Executor(Protocol):
 
 
 def pauses(timeout: Duration | None, what: str) -> Iterator[float]:
-    """Give one pause after the other; raises WaitTimedOut when the time is up."""
+    """Yield one pause after the other; raise WaitTimedOut when the time is up."""
     limit = None if timeout is None else duration(timeout, "timeout")
     until = None if limit is None else time.monotonic() + limit.total_seconds()
     pause = FIRST_LOOK
@@ -96,15 +96,15 @@ def pauses(timeout: Duration | None, what: str) -> Iterator[float]:
         if until is not None and time.monotonic() >= until:
             number = what.rpartition(" ")[2]
             raise WaitTimedOut(
-                f"{what} is not over after {limit}",
+                f"{what} did not end within {limit}",
                 where=number,
-                next=f"it goes on: holdfast runs watch {number}",
+                next=f"it continues, follow it with: holdfast runs watch {number}",
             )
         pause = min(LAST_LOOK, pause * 1.5)
 
 
 def problem(what: str, given: Any, longest: int = LONGEST_NAME) -> str | None:
-    """Tell why a value cannot name something; None when it can."""
+    """Return why a value is not a valid name, or None."""
     if not isinstance(given, str):
         return f"{what} must be text, got {given!r}"
     if not 1 <= len(given) <= longest or _CONTROL.search(given):
@@ -114,7 +114,7 @@ def problem(what: str, given: Any, longest: int = LONGEST_NAME) -> str | None:
 
 
 def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -> None:
-    """Refuse what cannot name anything; None is left to the database's default."""
+    """Raise BadInput unless the value is a valid name or None, which means the database's default."""
     for what, given in names:
         reason = None if given is None else problem(what, given, longest)
         if reason is not None:
@@ -126,14 +126,14 @@ def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -
 
 
 def check_tenant(given: Any) -> None:
-    """Refuse what is not the name of one tenant."""
+    """Raise BadInput unless the value names one tenant."""
     check_names([("tenant", "" if given is None else given)])
     if given == "*":
         raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant", next="name the tenant")
 
 
 def check_priority(given: Any) -> None:
-    """Refuse what is not a priority."""
+    """Raise BadInput unless the value is a priority."""
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= 9:
         raise BadInput(
             f"priority must be a whole number from 0 to 9, got {given!r}",
@@ -143,7 +143,7 @@ def check_priority(given: Any) -> None:
 
 
 def check_due(given: Any) -> None:
-    """Refuse what is not a point in time: without a zone the database would take it for its own."""
+    """Raise BadInput unless the value is a datetime with a time zone; without one the database would assume its own."""
     if given is None or (isinstance(given, datetime) and given.utcoffset() is not None):
         return
     raise BadInput(
@@ -154,7 +154,7 @@ def check_due(given: Any) -> None:
 
 
 def check_delay(delay: timedelta | None, due_at: datetime | None) -> None:
-    """Refuse two answers to when."""
+    """Raise BadInput if both delay and due_at are set."""
     if delay is not None and due_at is not None:
         raise BadInput(f"delay and due_at are both set, to {delay} and {due_at}", where="delay", next="leave one out")
 

@@ -1,4 +1,4 @@
-"""One Python function for each SQL function that workers, starters and operators use, giving a Call."""
+"""One Python function per SQL function that workers, starters and operators use; each returns a Call."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def start_step(
     parked_for: str | None = None,
     actor: str | None = None,
 ) -> Call[int]:
-    """Start one step of a machine, without a run; `actor` is whom the login acts for."""
+    """Start one step of a machine, without a run; `actor` is the person that the login acts for."""
     start = start_task(
         kind, input, queue=queue, key=key, unique_key=unique_key, due_at=due_at, priority=priority, tenant=tenant
     )
@@ -110,12 +110,12 @@ def start_run(
 
 
 def stage_steps() -> Call[None]:
-    """Make the tables that a bulk start is copied into."""
+    """Create the staging tables of a bulk start."""
     return Call("stage_steps", type(None), {})
 
 
 def take_staged(machine: str, *, run_id: UUID | None = None, tenant: str = "default") -> Call[int]:
-    """Take over what was copied into them: as tasks, or as steps of a run."""
+    """Turn the staged rows into tasks, or into steps of a run."""
     return Call("take_staged", int, {"machine": machine, "run_id": run_id, "tenant": tenant})
 
 
@@ -130,7 +130,7 @@ def claim_steps(
     machine: str | None = None,
     keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
-    """Take due steps under leases; with `keeps_json` their inputs and cursors are the text that came."""
+    """Claim due steps under leases; with `keeps_json` their inputs and cursors stay JSON text."""
     served = kinds if kinds is None or isinstance(kinds, Texts) else list(kinds)
     arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants), "machine": machine}
     return Call(
@@ -144,18 +144,18 @@ def claim_steps(
 def renew_leases(
     worker: str, lease_ids: Sequence[int], *, lease: timedelta | None = None, step_ids: Sequence[int] | None = None
 ) -> Call[int]:
-    """Lengthen leases; what is missing in the answer is lost."""
+    """Extend leases; a lease that is missing in the answer is lost."""
     held = {"lease_ids": list(lease_ids), "step_ids": None if step_ids is None else list(step_ids)}
     return Call("renew_leases", int, {"worker": worker, "lease": lease, **held})
 
 
 def lost_leases(step_ids: Sequence[int], lease_ids: Sequence[int]) -> Call[LostLease]:
-    """Ask which leases are lost, and how their steps stand now."""
+    """Return which leases are lost, and the current state of their steps."""
     return Call("lost_leases", LostLease, {"step_ids": list(step_ids), "lease_ids": list(lease_ids)}, is_read=True)
 
 
 def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
-    """Say what became of claimed steps: those that are done as arrays, the rest as JSON."""
+    """Report the outcomes of claimed steps: completed ones as arrays, the rest as JSON."""
     step_ids, lease_ids, results, others = Bigints(), Bigints(), Jsons(), []
     for settlement in settlements:
         step_id, lease_id, outcome = settlement
@@ -171,17 +171,17 @@ def settle_steps(settlements: Iterable[Settlement]) -> Call[SettledStep]:
 
 
 def step_results(step_ids: Sequence[int]) -> Call[StepResult]:
-    """See what became of steps."""
+    """Read the outcomes of steps."""
     return Call("step_results", StepResult, {"step_ids": list(step_ids)}, is_read=True)
 
 
 def clock() -> Call[datetime]:
-    """Ask for the time, as the kernel has it."""
+    """Read the kernel's clock."""
     return Call("clock", datetime, {}, is_read=True)
 
 
 def run_results(run_ids: Sequence[UUID]) -> Call[RunResult]:
-    """See what became of runs."""
+    """Read the outcomes of runs."""
     return Call("run_results", RunResult, {"run_ids": list(run_ids)}, is_read=True)
 
 
@@ -196,19 +196,19 @@ def run_status(run_ids: Sequence[UUID]) -> Call[Status]:
 
 
 def step_events(of_step: int) -> Call[HistoryEvent]:
-    """Read what happened to a step."""
+    """Read the moves and notes of a step."""
     return Call("step_events", HistoryEvent, {"of_step": of_step}, is_read=True)
 
 
 def run_events(of_run: UUID) -> Call[HistoryEvent]:
-    """Read what happened to a run and to its steps."""
+    """Read the moves and notes of a run and of its steps."""
     return Call("run_events", HistoryEvent, {"of_run": of_run}, is_read=True)
 
 
 def add_awaited(
     step_id: int, lease_id: int, steps: Sequence[dict[str, Any]], awaited: Sequence[str] | None = None
 ) -> Call[int]:
-    """Plan steps that a held step is to wait for."""
+    """Add steps that a held step then waits for."""
     named = None if awaited is None else list(awaited)
     return Call(
         "add_awaited",
@@ -218,12 +218,12 @@ def add_awaited(
 
 
 def rescue_steps(*, batch: int | None = 100) -> Call[SettledStep]:
-    """Take steps back from workers that were silent past their lease."""
+    """Release the steps of workers that did not renew their leases in time."""
     return Call("rescue_steps", SettledStep, {"batch": batch})
 
 
 def upkeep(*, batch: int = 1000, worker: str | None = None, about: dict[str, Any] | None = None) -> Call[Upkeep]:
-    """Do what every worker does now and then, and return what it did."""
+    """Run one round of upkeep, as every worker does now and then, and return its counts."""
     description = None if about is None else Jsonb(about)
     return Call("upkeep", Upkeep, {"batch": batch, "worker": worker, "about": description})
 
@@ -231,7 +231,7 @@ def upkeep(*, batch: int = 1000, worker: str | None = None, about: dict[str, Any
 def measured_upkeep(
     worker: str, *, about: dict[str, Any] | None = None, batch: int = 1000, most: int = 0
 ) -> Call[MeasuredUpkeep]:
-    """Do what upkeep does, and measure: at most so many due steps are counted per queue."""
+    """Run one round of upkeep and measure; count at most `most` due steps per queue."""
     description = None if about is None else Jsonb(about)
     arguments = {"worker": worker, "about": description, "batch": batch, "most": most}
     return Call("measured_upkeep", MeasuredUpkeep, arguments)
@@ -240,7 +240,7 @@ def measured_upkeep(
 def note(
     step_id: int, lease_id: int, level: Level, message: str, *, payload: Any = None, key: str | None = None
 ) -> Call[int]:
-    """Write a message on a step that the caller holds."""
+    """Write a note on a step that the caller holds."""
     arguments = {"level": level, "message": message, "payload": jsonb({} if payload is None else payload), "key": key}
     return Call("note", int, {"step_id": step_id, "lease_id": lease_id, **arguments})
 
@@ -256,7 +256,7 @@ def retry(id: str, reason: str | None = None, actor: str | None = None) -> Call[
 
 
 def resolve(id: str, reason: str | None = None, result: Any = None, actor: str | None = None) -> Call[str]:  # noqa: A002
-    """Mark a step or a run as dealt with by a person, with the result that a step's children receive."""
+    """Mark a step or a run as resolved by hand, with the result that a step's children receive."""
     given = None if result is None else _jsonb(result)
     return Call("resolve", str, {"id": id, "reason": reason, "result": given, "actor": actor})
 
@@ -267,7 +267,7 @@ def park_steps(ids: Sequence[int], parked_for: str, reason: str | None = None, a
 
 
 def unpark_steps(ids: Sequence[int], reason: str | None = None, actor: str | None = None) -> Call[int]:
-    """Make steps due again that were parked for something."""
+    """Make parked steps due again, by the reason they were parked for."""
     return Call("unpark_steps", int, {"ids": list(ids), "reason": reason, "actor": actor})
 
 
@@ -277,7 +277,7 @@ def pause_queue(queue: str, reason: str | None = None, actor: str | None = None)
 
 
 def resume_queue(queue: str, reason: str | None = None, actor: str | None = None) -> Call[None]:
-    """Let claims from a queue go on."""
+    """Resume claims from a queue."""
     return Call("resume_queue", type(None), {"queue": queue, "reason": reason, "actor": actor})
 
 
@@ -289,7 +289,7 @@ def enlist_worker(
     tenants: Sequence[str] | None = None,
     about: dict[str, Any] | None = None,
 ) -> Call[None]:
-    """Say, once connected, what a worker serves and what it is."""
+    """Register a worker with what it serves, once it is connected."""
     arguments = {"kinds": None if kinds is None else list(kinds), "tenants": None if tenants is None else list(tenants)}
     description = Jsonb({} if about is None else about)
     return Call(
@@ -298,17 +298,17 @@ def enlist_worker(
 
 
 def retire_worker(worker: str) -> Call[None]:
-    """Take a worker's rows away when it stops in order."""
+    """Remove a worker's rows when it stops in an orderly way."""
     return Call("retire_worker", type(None), {"worker": worker})
 
 
 def namesakes(worker: str) -> Call[str]:
-    """Ask which live workers bear the same name."""
+    """Return the live workers that have the same name."""
     return Call("namesakes", str, {"worker": worker}, is_read=True)
 
 
 def mark_asleep(worker: str, queue: str = "default") -> Call[timedelta | None]:
-    """Ask for a hint when something is started in a queue, and learn how long until something is due without one."""
+    """Request a hint for the next start in these queues, and return how long until a step is due without one."""
     return Call("mark_asleep", timedelta, {"worker": worker, "queue": queue})
 
 
@@ -320,7 +320,7 @@ def define_kind(
     lease: timedelta | None = None,
     timeout: timedelta | None = None,
 ) -> Call[None]:
-    """Say what a handler's steps get when their starter names nothing else."""
+    """Register the defaults of a handler's steps."""
     arguments = {"queue": queue, "policy": policy, "lease": lease, "timeout": timeout}
     return Call("define_kind", type(None), {"kind": kind, **arguments})
 
@@ -339,7 +339,7 @@ def define_policy(
     jitter_in_seconds: bool = False,
     retryable: bool = True,
 ) -> Call[None]:
-    """Say how steps of a policy are retried."""
+    """Register a retry policy."""
     waiting = {"waits": list(waits), "base": base, "growth": Decimal(str(growth)), "law": law, "longest": longest}
     spread = {"jitter": Decimal(str(jitter)), "jitter_in_seconds": jitter_in_seconds}
     bounds = {"tries": tries, "retryable": retryable, "longest_retry_after": longest_retry_after}

@@ -1,4 +1,4 @@
-"""Runs a Call, sync or async, in the caller's transaction or one of its own; turns the database's errors into ours."""
+"""Runs a Call, sync or async, in the caller's transaction or its own; turns the database's errors into ours."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Row = TypeVar("Row")
 AnyCursor = TypeVar("AnyCursor", Cursor[Any], AsyncCursor[Any])
 
 _INT = 2**31 - 1
-TRIES = 5  # of a call that met a deadlock, in a transaction of its own
+TRIES = 5  # of a call that hit a deadlock in its own transaction
 DEADLOCK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 BREAKS = (psycopg.OperationalError, psycopg.InterfaceError, errors.Unreachable)  # what a lost connection raises
-# The server ends the connection with these. The driver may notice the end only when it uses it again.
+# The server closes the connection with these; the driver may notice that only at the next use.
 _ENDINGS = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"})
-_CONNECTION = "08"  # the class of SQLSTATEs; poolers use it for all that they refuse
+_CONNECTION = "08"  # a class of SQLSTATEs, which poolers use for everything that they reject
 _BULK_STARTS = frozenset({"start_tasks", "take_staged"})
 
 
 def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
-    """Make the call: in the transaction that is open on the connection, else in one of its own."""
+    """Make the call, in the transaction that is open on the connection, else in its own."""
     for last in range(1 - TRIES, 1):
         status = connection.pgconn.transaction_status
         try:
@@ -82,56 +82,58 @@ async def arun(connection: AsyncConnection[Any], call: Call[Row]) -> list[Row]:
 
 
 def _is_alone(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """Whether the call was its own transaction: then it was undone whole and may be made again."""
+    """Return whether the call ran in its own transaction, which is then rolled back and can be repeated."""
     return connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE
 
 
 def _broken(
     connection: Connection[Any] | AsyncConnection[Any], call: Call[Any], status: int, error: BaseException
 ) -> errors.DatabaseError | None:
-    """Name what a lost connection means for a call; None inside a transaction, whose owner knows what it means."""
+    """Return our error for a call whose connection was lost; None inside the caller's transaction."""
     if not connection.autocommit or not is_lost(connection, error):
         return None
-    if status == TransactionStatus.UNKNOWN:  # it was closed before: nothing was sent
+    if status == TransactionStatus.UNKNOWN:  # it was closed before, so nothing was sent
         return gone(error)
     return unanswered(call, error) if status == TransactionStatus.IDLE else None
 
 
 def is_lost(connection: Connection[Any] | AsyncConnection[Any], error: BaseException) -> bool:
-    """Whether an error came with the end of the connection, noticed by the driver or not."""
+    """Return whether an error ended the connection, even if the driver has not noticed."""
     state = error.sqlstate or "" if isinstance(error, psycopg.Error) else ""
     return connection.closed or connection.broken or state in _ENDINGS or state.startswith(_CONNECTION)
 
 
 def unanswered(call: Call[Any], error: BaseException) -> errors.DatabaseError:
-    """Say that a call was sent on a connection that then broke: of a write nobody knows here whether it was done."""
+    """Return the error for a call whose connection broke after it was sent; a write may or may not be stored."""
     place = f"{call.schema}.{call.function}"
     if call.is_read:
         return gone(error, f"{place} was not answered")
     return unknown(error, place, _repeat(call))
 
 
-def gone(error: BaseException, what: str = "the database went away") -> errors.Unreachable:
-    """Say that a connection is gone and nothing was done by it."""
-    return errors.Unreachable(f"{what}: {_line(error)}", next="see that the server runs, and try again")
+def gone(error: BaseException, what: str = "the connection to the database was lost") -> errors.Unreachable:
+    """Return the error for a connection that was lost before anything was changed."""
+    return errors.Unreachable(f"{what}: {_line(error)}", next="check that the server runs, then retry")
 
 
 def unknown(error: BaseException, place: str, then: str) -> errors.CommitUnknown:
-    """Say that the answer to a write was lost, and how to go on."""
-    return errors.CommitUnknown(f"{place} was not answered, so it may have been done or not: {_line(error)}", next=then)
+    """Return the error for a write whose answer was lost, with what to do next."""
+    return errors.CommitUnknown(
+        f"{place} was not answered, so the change may or may not be stored: {_line(error)}", next=then
+    )
 
 
 def gave_up(error: psycopg.Error) -> errors.DatabaseError:
-    """Describe an error that the server gave for no fault of the call."""
-    return errors.DatabaseError(f"the database gave up: {_message(error)}", next="try again when it has less to do")
+    """Return the error for a call that failed through no fault of its own."""
+    return errors.DatabaseError(f"the database gave up: {_message(error)}", next="retry when the server is less busy")
 
 
 def _repeat(call: Call[Any]) -> str:
-    """Say how to repeat a call whose answer was lost; one that takes a key is done once per key, in every face."""
+    """Return how to repeat a call whose answer was lost; a call with a key takes effect once per key."""
     if (key := call.arguments.get("key")) is not None:
-        return f"repeat it with the same key, {key!r}: it is not done twice"
+        return f"repeat it with the same key, {key!r}, which has no second effect"
     if "key" in call.arguments or call.function in _BULK_STARTS:
-        return "look for it before you repeat it, or pass a key, which makes a repeat safe"
+        return "check whether it exists before you repeat it, or pass a key, which makes a repeat safe"
     return "check its state, or repeat the call"
 
 
@@ -150,25 +152,25 @@ def _compose(schema: LiteralString, function: LiteralString, names: tuple[str, .
     arguments = sql.SQL(", ").join(
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in names
     )
-    place = sql.SQL(schema + "." + function)  # our own words, unquoted: a self-test finds them by the schema's name
+    place = sql.SQL(schema + "." + function)  # our own names, unquoted: a self-test finds them by the schema's name
     return sql.SQL("select f.* from {}({}) as f").format(place, arguments).as_bytes(None)
 
 
 @cache
 def _then_within(span: timedelta) -> bytes:
-    """Let the same statement set how long the transaction may be idle after it: by one of its own it costs a trip."""
+    """Set the transaction's idle timeout in the same statement, which saves a round trip."""
     milliseconds = max(1, round(span.total_seconds() * 1000))
     setting = sql.SQL(", pg_catalog.set_config('idle_in_transaction_session_timeout', {}, true) as set")
     return setting.format(sql.Literal(str(milliseconds))).as_bytes(None)
 
 
 def _arguments(call: Call[Any]) -> dict[str, Any]:
-    """Leave the type of a large number to the function: by its size the driver would look for another one."""
+    """Leave the type of a large number to the function; the driver would choose another type by its size."""
     return {name: str(a) if type(a) is int and abs(a) > _INT else a for name, a in call.arguments.items()}
 
 
 def _ready(cursor: AnyCursor, call: Call[Any]) -> AnyCursor:
-    """Let a cursor read any JSON: one input that Python cannot read must not cost the others of its batch."""
+    """Let a cursor read any JSON: one input that Python cannot parse must not fail the rest of its batch."""
     if call.keeps_json:
         cursor.adapters.register_loader("jsonb", TextLoader)
     else:
@@ -190,14 +192,14 @@ def _rows(call: Call[Row]) -> Any:
 
 
 def _named_tuple_row(row: Any) -> Any:
-    """Make rows by position: a SQL function's columns and its named tuple's fields are the same, as a test sees to."""
+    """Build rows by position; a test checks that a SQL function's columns equal its named tuple's fields."""
     make = partial(tuple.__new__, row)
     return lambda _cursor: make
 
 
 @contextmanager
 def translated(call: Call[Any] | None = None) -> Iterator[None]:
-    """Raise our own error for each that has one, by its SQLSTATE."""
+    """Raise our error for each of the driver's that has one, by its SQLSTATE."""
     try:
         yield
     except psycopg.Error as error:
@@ -207,12 +209,12 @@ def translated(call: Call[Any] | None = None) -> Iterator[None]:
         raise translated_error from error
     except RecursionError as error:
         raise errors.BadInput("the JSON is nested too deep", next="flatten it, or keep it elsewhere") from error
-    except UnicodeEncodeError as error:  # a lone surrogate: it has no UTF-8
+    except UnicodeEncodeError as error:  # a lone surrogate has no UTF-8
         raise errors.BadInput(f"the text cannot be stored: {error.reason}", next="leave lone surrogates out") from error
 
 
 def report(error: psycopg.Error) -> ServerError:
-    """Read the fields of psycopg's error; a value that the driver itself refuses has no SQLSTATE."""
+    """Read the fields of psycopg's error; a value that the driver itself rejects has no SQLSTATE."""
     state = error.sqlstate or (sqlstates.DATA_EXCEPTION if isinstance(error, psycopg.DataError) else "")
     fields = error.diag
     return ServerError(state, _message(error), fields.column_name, fields.constraint_name, fields.message_hint)
@@ -225,7 +227,7 @@ def refusal(error: ServerError, call: Call[Any] | None) -> errors.HoldfastError 
 
 
 def translate(error: psycopg.Error) -> errors.HoldfastError | None:
-    """Find our error for one of psycopg's; None where it has none and speaks for itself."""
+    """Find our error for one of psycopg's; None if there is none."""
     return sqlstates.translate(report(error))
 
 

@@ -1,4 +1,4 @@
-"""NaN and infinity, which JSON cannot hold: pydantic writes them as null, so they are refused before that is stored."""
+"""Rejects NaN and infinity, which JSON cannot hold and which pydantic would silently write as null."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from holdfast.errors import BadInput
 
 
 def complaint(adapter: TypeAdapter[Any], value: Any, text: str, root: str) -> str | None:
-    """Say where `value` has a NaN or an infinity that its JSON `text` does not give back; None if it has none.
+    """Return where `value` has a NaN or an infinity that its JSON `text` does not preserve, or None.
 
     A type may keep such numbers as text: ser_json_inf_nan="strings", or a Decimal with allow_inf_nan.
     """
-    # One of these is left in the text where such a number was; written out, since every start and result comes by here.
+    # Such a number leaves one of these in the text. Unrolled, because every start and result passes here.
     if not ("null" in text or "NaN" in text or "Infinity" in text or '"None"' in text):
         return None
     plain = adapter.dump_python(value, warnings=False)
     try:
-        _ENCODER.encode(plain)  # in C: most text with a null in it has no such number
+        _ENCODER.encode(plain)  # in C: most texts with a null hold no such number
     except (TypeError, ValueError):
         kept = _kept(adapter, text)
         return next((_message(place, number, root) for place, number in _numbers(plain) if place not in kept), None)
@@ -34,12 +34,12 @@ def complaint(adapter: TypeAdapter[Any], value: Any, text: str, root: str) -> st
 
 
 def complaint_of_json(value: Any, root: str) -> str | None:
-    """Say where plain JSON has a NaN or an infinity; None if it has none."""
+    """Return where plain JSON has a NaN or an infinity, or None."""
     return next((_message(place, number, root) for place, number in _numbers(value)), None)
 
 
 def jsonb(value: Any) -> Jsonb:
-    """Pass a value as jsonb; raises BadInput, when it is written, where JSON cannot hold it."""
+    """Wrap a value as jsonb; dumping it raises BadInput if JSON cannot hold it."""
     return Jsonb(value, dumps=_dumps)
 
 
@@ -53,14 +53,14 @@ def _dumps(value: Any) -> str:
         raise BadInput(
             _message(place, number, "the value"),
             where=place or None,
-            next="JSON has no such number, pass None or text instead",
+            next="JSON cannot hold it, so pass None or text",
         ) from None
 
 
 def _kept(adapter: TypeAdapter[Any], text: str) -> set[str]:
-    """List the places of the numbers that come back from the text as they were."""
+    """List the places of the numbers that the text preserves."""
     try:
-        json.loads(text, parse_constant=_refuse)  # a bare NaN: pydantic reads it, PostgreSQL does not
+        json.loads(text, parse_constant=_refuse)  # a bare NaN: pydantic accepts it, PostgreSQL does not
         plain = adapter.dump_python(adapter.validate_json(text), warnings=False)
     except ValueError:
         return set()
@@ -72,7 +72,7 @@ def _refuse(constant: str) -> None:
 
 
 def _numbers(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Walk to each NaN and infinity."""
+    """Yield the place of each NaN and infinity."""
     match value:
         case float() if not isfinite(value):
             yield place, value
@@ -98,7 +98,7 @@ def _message(place: str, number: Any, root: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Take apart what JSON does not know and may hold a number."""
+    """Return the parts of a value that is not plain JSON and may hold a number."""
     match value:
         case Decimal() if not value.is_finite():
             raise ValueError(value)

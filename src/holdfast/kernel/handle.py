@@ -1,7 +1,7 @@
 """The handle of something that was started: one protocol for all faces, written once for sync and async callers.
 
-What a handle does is a plan: a generator that yields calls and pauses, and receives the rows of each call. `follow`
-carries a plan out on the caller's thread, `afollow` on the running loop.
+Each action of a handle is a plan: a generator that yields calls and pauses, and receives the rows of each call.
+`follow` carries out a plan on the caller's thread, `afollow` on the running loop.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ async def afollow(executor: Executor, plan: Plan[T]) -> T:
 
 
 class Handle(ABC, Generic[R_co]):
-    """What was started, whatever it is: its id, and ways to wait for it, read it and act on it.
+    """A started task or run: its id, and methods to wait for it, read it and act on it.
 
     Each method has an async twin with an `a` before its name. `await handle` waits as `await handle.aresult()` does.
     """
 
-    _label: ClassVar[str]  # what people call it: "task", "run"
+    _label: ClassVar[str]  # the word for it: "task" or "run"
     _shown_by: ClassVar[str] = "holdfast runs show"
     _executor: Executor
 
@@ -72,7 +72,7 @@ class Handle(ABC, Generic[R_co]):
     @property
     @abstractmethod
     def id(self) -> int | UUID:
-        """The id that finds it again: `hf.handle(id)`."""
+        """The id, for `hf.handle(id)`."""
 
     def status(self) -> Status:
         """Read its state."""
@@ -102,7 +102,7 @@ class Handle(ABC, Generic[R_co]):
         await afollow(self._executor, self._cancel(reason))
 
     def retry(self, reason: str | None = None) -> Handle[R_co]:
-        """Retry what failed with a fresh budget; return the handle of what continues, which may be another."""
+        """Retry what failed with a fresh budget of tries; return the handle of the run that continues."""
         return follow(self._executor, self._retry(reason))
 
     async def aretry(self, reason: str | None = None) -> Handle[R_co]:
@@ -127,7 +127,7 @@ class Handle(ABC, Generic[R_co]):
 
     @abstractmethod
     def _value(self, stored: Any) -> Plan[R_co]:
-        """Return the result of what succeeded, in its type; `stored` is that of a task, None for a run."""
+        """Return the result in its declared type; `stored` is a task's result, None for a run."""
 
     def _status(self) -> Plan[Status]:
         id = self.id  # noqa: A001 - the word is the handle's own
@@ -138,7 +138,7 @@ class Handle(ABC, Generic[R_co]):
         id = self.id  # noqa: A001
         rows: list[HistoryEvent] = yield calls.step_events(id) if isinstance(id, int) else calls.run_events(id)
         if not rows:
-            yield from self._status()  # raises where there is none: not everything has a journal yet
+            yield from self._status()  # raises NotFound; events alone would be an empty list
         return rows
 
     def _result(self, timeout: Duration | None) -> Plan[R_co]:
@@ -164,7 +164,7 @@ class Handle(ABC, Generic[R_co]):
         yield calls.resolve(str(self.id), checked_reason(reason), result)
 
     def _failure(self, ended: Ended) -> Plan[HoldfastError]:
-        """Return the error of what did not succeed."""
+        """Return the error for a task or run that did not succeed."""
         status = yield from self._status()
         what, where, then = f"{self._label} {self.id}", str(self.id), self._next(status)
         match ended.outcome:
@@ -189,28 +189,30 @@ class Handle(ABC, Generic[R_co]):
                 return _failed(f"{what} failed: {causes}", status, then)
 
     def _causes(self, status: Status) -> Plan[str]:
-        """Say what made it fail."""
+        """Return the causes of the failure."""
         yield from ()
         step = "" if status.step is None else f"step {status.step}: "
         return f"{step}{error_line(status.error)}"
 
     def _next(self, status: Status) -> str:
         """Return the next step for the user."""
-        return f"see its story: {self._shown_by} {status.id}"
+        return f"see its history: {self._shown_by} {status.id}"
 
     def _first(self, rows: list[T]) -> T:
         if not rows:
             raise NotFound(
-                f"there is no {self._label} {self.id}", where=str(self.id), next="it was pruned, or is another tenant's"
+                f"there is no {self._label} {self.id}",
+                where=str(self.id),
+                next="check the id; it may be pruned or belong to another tenant",
             )
         return rows[0]
 
 
 def checked_reason(reason: Any) -> str | None:
-    """Refuse a reason that is not text: a step, perhaps, that was meant for `step=`."""
+    """Raise BadInput unless the reason is text; a step was perhaps meant for `step=`."""
     if reason is not None and not isinstance(reason, str):
         raise BadInput(
-            f"reason must be text, got {reason!r}", where="reason", next="name a step by step=, a result by result="
+            f"reason must be text, got {reason!r}", where="reason", next="pass a step as step=, a result as result="
         )
     return reason
 

@@ -6,7 +6,7 @@ from psycopg import sql
 
 
 def listen(channel: str) -> sql.Composed:
-    """Hear what is sent on a channel."""
+    """Listen on a channel."""
     return sql.SQL("listen {}").format(sql.Identifier(channel))
 
 

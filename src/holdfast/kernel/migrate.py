@@ -1,4 +1,4 @@
-"""Brings a database to the schema of this code: forward only, under load, safe when two run at once."""
+"""Migrates a database to this code's schema: forward only, under load, safe when two run at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.kernel.sources import Migration
 
 OLDEST = 150000
 LOCK = "select pg_advisory_xact_lock(hashtextextended('holdfast.migrate', 0))"
-# A lock that is not had soon is not waited for: behind a waiting ACCESS EXCLUSIVE every reader would queue.
+# Do not wait long for a lock: every reader would queue behind a waiting ACCESS EXCLUSIVE.
 AS_OWNER = "set local role hf_owner; set local lock_timeout = '1s'; set local check_function_bodies = off"
 TRIES = 30
 PARTITIONS = "select holdfast.make_partitions()"
@@ -43,7 +43,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SchemaStatus:
-    """Where a database stands beside this code."""
+    """How far a database is migrated, compared with this code."""
 
     server_version: str
     schema_version: int | None
@@ -52,7 +52,7 @@ class SchemaStatus:
 
 
 def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
-    """Apply what is missing, each part in a transaction of its own, and give the names of what was applied."""
+    """Apply what is missing, each part in its own transaction, and return the names of the applied parts."""
     say = progress or (lambda _: None)
     with connection_to(dsn) as connection:
         _preflight(connection)
@@ -64,7 +64,7 @@ def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
 
 
 def status(dsn: str) -> SchemaStatus:
-    """Say how far a database is migrated; changes nothing."""
+    """Return how far a database is migrated; change nothing."""
     with connection_to(dsn) as connection:
         _check_server(connection)
         done = _applied(connection)
@@ -76,7 +76,7 @@ def status(dsn: str) -> SchemaStatus:
 
 
 def check(connection: Connection[Any]) -> None:
-    """Refuse a database that this code cannot work on: not migrated, or by a newer release."""
+    """Raise if this code cannot use the database: it is not migrated, or was migrated by a newer release."""
     _check_server(connection)
     done = _applied(connection)
     _check_not_newer(done)
@@ -85,7 +85,7 @@ def check(connection: Connection[Any]) -> None:
 
 
 def script(*, after: int = 0) -> str:
-    """Write the whole of it as one SQL script for psql; `after` leaves out the migrations that are applied already."""
+    """Return everything as one SQL script for psql; `after` leaves out the migrations that are already applied."""
     parts = [r"\set ON_ERROR_STOP on", "begin;", f"{LOCK};", sources.roles(), f"{AS_OWNER};"]
     for migration in sources.migrations():
         if migration.number > after:
@@ -96,20 +96,20 @@ def script(*, after: int = 0) -> str:
 
 
 def code_version() -> int:
-    """Give the number of the newest migration."""
+    """Return the number of the newest migration."""
     return sources.migrations()[-1].number
 
 
 def _preflight(connection: Connection[Any]) -> None:
-    """Refuse a database in which somebody else has what we are about to create."""
+    """Raise ForeignSchema if somebody else owns a schema that we are about to create."""
     _check_server(connection)
     rows = connection.execute(FOREIGN, {"schemas": sources.schemas(), "names": sources.made()}).fetchall()
     for schema, owner, clashes in rows:
-        objects = f", and in it objects named as ours: {', '.join(clashes)}" if clashes else ""
+        objects = f", with objects that have our names: {', '.join(clashes)}" if clashes else ""
         raise errors.ForeignSchema(
             f"Holdfast creates the schema {schema}, but the database has one that belongs to {owner}{objects}",
             where=schema,
-            next="rename it, or give Holdfast a database of its own",
+            next="rename that schema, or give Holdfast its own database",
         )
     _check_not_newer(_applied(connection))
 
@@ -131,14 +131,14 @@ def _check_not_newer(done: list[int]) -> None:
 
 
 def make_roles(connection: Connection[Any]) -> None:
-    """Make the roles that are missing, and let the login and the database work with them."""
+    """Create the missing roles, and grant the login and the database what they need."""
     try:
         with connection.transaction():
             connection.execute(LOCK)
             connection.execute(sources.roles())
     except psycopg.errors.InsufficientPrivilege as error:
         raise errors.PermissionMissing(
-            f"the login may not make Holdfast's roles: {error.diag.message_primary}",
+            f"the login may not create Holdfast's roles: {error.diag.message_primary}",
             next=(
                 "use a login with CREATEROLE that "
                 "owns the database, or have an administrator run the output of `holdfast db migrate --sql`"
@@ -162,7 +162,7 @@ def _apply(connection: Connection[Any], migration: Migration, say: Progress) -> 
 
 
 def _install(connection: Connection[Any], say: Progress) -> bool:
-    """Install what changed, all of it in one transaction: callers find the old functions, then the new ones."""
+    """Install the changed parts in one transaction, so that callers see either the old functions or the new ones."""
 
     def attempt() -> bool:
         connection.execute(LOCK)
@@ -181,7 +181,7 @@ def _install(connection: Connection[Any], say: Progress) -> bool:
 
 
 def _outdated(connection: Connection[Any]) -> dict[str, list[str]]:
-    """Find the parts of the code that the database has otherwise; after the kernel all faces are made anew."""
+    """Return the parts that differ in the database; if the kernel differs, all faces follow."""
     installed = _installed(connection)
     parts = sources.parts()
     changed = {part: texts for part, texts in parts.items() if installed.get(part) != sources.digest(texts)}
@@ -189,7 +189,7 @@ def _outdated(connection: Connection[Any]) -> dict[str, list[str]]:
 
 
 def _in_transaction(connection: Connection[Any], attempt: Callable[[], bool]) -> bool:
-    """Try until the locks are had; between tries the others go on."""
+    """Retry until the locks are acquired, and let others continue between the tries."""
     for left in reversed(range(TRIES)):
         try:
             with connection.transaction():
@@ -197,7 +197,7 @@ def _in_transaction(connection: Connection[Any], attempt: Callable[[], bool]) ->
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if left == 0:
                 raise errors.DatabaseError(
-                    "a lock on Holdfast's tables was not to be had", next="end long transactions and migrate again"
+                    "could not get a lock on Holdfast's tables", next="end long transactions and migrate again"
                 ) from error
             time.sleep(0.1)
     raise AssertionError("not reached")
@@ -222,7 +222,7 @@ def _installed(connection: Connection[Any]) -> dict[str, str]:
 
 
 def _is_there(connection: Connection[Any], table: str) -> bool:
-    # Not to_regclass: it may answer from before the wait for the lock, out of the session's cache.
+    # Not to_regclass, whose answer may come from the session's cache, from before the wait for the lock.
     found = connection.execute(
         "select from pg_catalog.pg_tables t where t.schemaname = 'holdfast' and t.tablename = %s", [table]
     )

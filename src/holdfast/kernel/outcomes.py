@@ -1,4 +1,4 @@
-"""Outcomes as settle_steps' JSON has them."""
+"""Outcomes in the JSON form of settle_steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.models import Continue, Done, Fail, Json, Release, Retry, Settleme
 
 
 def as_json(settlement: Settlement) -> dict[str, Any]:
-    """Write a settlement as settle_steps' JSON has it."""
+    """Return a settlement in the JSON form of settle_steps."""
     head = {"step_id": settlement.step_id, "lease_id": settlement.lease_id}
     match settlement.outcome:
         case Done(result):
@@ -30,5 +30,5 @@ def as_json(settlement: Settlement) -> dict[str, Any]:
 
 
 def _interval(after: Duration | None) -> str | None:
-    """Write a wait as an interval; the policy has its own, shorter bounds."""
+    """Return a delay as an interval; the policy has its own, shorter limits."""
     return None if after is None else f"{wait(after, 'after').total_seconds()} s"

@@ -12,8 +12,8 @@ from psycopg.rows import class_row, scalar_row
 from holdfast.kernel.db import translated
 
 Row = TypeVar("Row")
-# Whatever the statistics say: what people look at is few rows of many. For this transaction only, as poolers want it.
-# Without jit: before 18 a disabled plan type adds 1e10 to a plan's cost, and the server would compile each read.
+# People read few rows of many, whatever the statistics say. For this transaction only, because of poolers.
+# jit off: before PostgreSQL 18 a disabled plan type adds 1e10 to the cost, so the server would compile each read.
 BY_INDEX: LiteralString = """
 select pg_catalog.set_config(s.name, 'off', true) from unnest('{enable_seqscan,enable_bitmapscan,jit}'::text[]) s (name)
 """
@@ -21,7 +21,7 @@ select pg_catalog.set_config(s.name, 'off', true) from unnest('{enable_seqscan,e
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """JSON as the database wrote it: no number in it has been through a float."""
+    """JSON as the database wrote it, so that no number has passed through a float."""
 
     text: str
 
@@ -30,7 +30,7 @@ JSON_COLUMNS = frozenset({"input", "cursor", "result", "error", "payload", "abou
 
 
 def as_mapping(row: Any) -> dict[str, Any]:
-    """Give a row as a mapping that becomes JSON: its columns of JSON are marked, and so stay as they are."""
+    """Return a row as a mapping for JSON output; its JSON columns are marked so that they stay unchanged."""
     columns = asdict(row)
     return {k: JsonText(v) if k in JSON_COLUMNS and v is not None else v for k, v in columns.items()}
 
@@ -45,7 +45,7 @@ class Query(Generic[Row]):
 
 
 def query(connection: Connection[Any], read: Query[Row]) -> list[Row]:
-    """Return the rows of a read, in the transaction that is open on the connection, else in one of its own."""
+    """Return the rows of a read, in the transaction that is open on the connection, else in its own."""
     factory: Any = class_row(read.row) if is_dataclass(read.row) else scalar_row
     with translated(), connection.transaction(), connection.cursor(row_factory=factory) as cursor:
         cursor.execute(BY_INDEX)
@@ -59,17 +59,17 @@ def query_one(connection: Connection[Any], read: Query[Row]) -> Row | None:
 
 
 def limit_time(connection: Connection[Any], span: timedelta) -> None:
-    """Let the server give up each statement of this connection after a span."""
+    """Let the server cancel each statement of this connection after `span`."""
     milliseconds = str(round(span.total_seconds() * 1000))
     connection.execute("select pg_catalog.set_config('statement_timeout', %s, false)", [milliseconds])
 
 
 def moment_ago(connection: Connection[Any], span: timedelta) -> datetime:
-    """Give the moment a span ago, by the database's clock."""
+    """Return the time `span` ago, by the database's clock."""
     (moment,) = query(connection, Query("select holdfast.clock() - %(span)s", datetime, {"span": span}))
     return moment
 
 
 def clock(connection: Connection[Any]) -> datetime:
-    """Read the database's clock: ages are told by it, not by this machine's."""
+    """Read the database's clock, which ages are computed from."""
     return moment_ago(connection, timedelta(0))

@@ -1,4 +1,4 @@
-"""Drops all that Holdfast keeps in a database and installs it again; tables of others stay."""
+"""Drops Holdfast's schemas in a database and installs them again; other tables stay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast import errors
 from holdfast.connections.deadline import connection_to
 from holdfast.kernel import migrate, sources
 
-# Schemas of our names that belong to somebody else stay: migrating then says whose they are.
+# Schemas with our names that belong to somebody else stay: the migration then reports their owner.
 OURS: LiteralString = """
 select n.nspname from pg_catalog.pg_namespace n
  where (n.nspname = any (%(schemas)s) and n.nspowner = pg_catalog.to_regrole('hf_owner')) or n.nspname = any (%(also)s)
@@ -31,7 +31,7 @@ LOCK_WAIT: LiteralString = "set local lock_timeout = '5s'"
 
 @dataclass(frozen=True)
 class Reset:
-    """What was dropped, and what was installed after it."""
+    """The dropped schemas, and the parts that were installed afterwards."""
 
     database: str
     dropped: list[str]
@@ -39,7 +39,7 @@ class Reset:
 
 
 def database_name(dsn: str) -> str:
-    """Ask the server for the name of the database that a DSN leads to."""
+    """Ask the server for the name of a DSN's database."""
     with connection_to(dsn) as connection:
         return connection.info.dbname
 
@@ -70,9 +70,9 @@ def _drop(connection: Connection[Any], also: list[str]) -> list[str]:
         strangers = [name for (name,) in connection.execute(OF_OTHERS, [names])]
         if strangers:
             raise errors.WrongState(
-                f"Holdfast did not make what would be dropped with its schemas: {', '.join(strangers)}",
+                f"Holdfast's schemas contain tables that are not its own: {', '.join(strangers)}",
                 where=strangers[0],
-                next=f"keep it: alter table {strangers[0]} set schema public; or drop it",
+                next=f"move them, as in: alter table {strangers[0]} set schema public; or drop them",
             )
         if names:
             connection.execute(LOCK_WAIT)

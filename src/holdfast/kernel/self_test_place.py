@@ -1,9 +1,9 @@
-"""Where a self-test happens: a schema of its own, made in one transaction with a record of all that came with it.
+"""The schema of a self-test, created in one transaction with a record of everything that came with it.
 
-The faces' schemas bear its name before their own (`holdfast_selftest_0a1b2c3d_flow`), and come and go with it.
+The faces' schemas have its name as a prefix (`holdfast_selftest_0a1b2c3d_flow`), and are created and dropped with it.
 
-The record says what has to be undone besides the schema, so that the next self-test can remove what a killed one left
-behind. One lock for the whole database tells whether a self-test is under way.
+The record lists what to undo besides the schema, so that the next self-test can clean up after a killed one. One lock
+for the whole database shows whether a self-test is running.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ select n.nspname from pg_catalog.pg_namespace n
 """
 ROLES = ("hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner")
 MARK = "made for a self-test of Holdfast, which drops it when nothing uses it"
-# The lock is a transaction's, not a session's: so it also works through a pooler. It may last as long as it takes.
+# The lock belongs to a transaction, not a session, so that it works through a pooler. Without timeouts it can last.
 WITHOUT_END = """
 select set_config(s.name, '0', true) from pg_catalog.pg_settings s
  where s.name in ('idle_in_transaction_session_timeout', 'transaction_timeout')
@@ -53,7 +53,7 @@ select coalesce(has_database_privilege(o.owner, current_database(), 'create'), f
        session_user::text
   from o
 """
-# The table of effects has no key: it must be able to hold what must not happen.
+# The table of effects has no key, because it must be able to hold duplicates, which must not happen.
 TABLES = """
 create schema {schema};
 create table {schema}.found_before (
@@ -77,10 +77,10 @@ select pg_catalog.pg_terminate_backend(a.pid, 5000) from pg_catalog.pg_stat_acti
 
 
 class Before(NamedTuple):
-    """What there was before the schema came.
+    """What existed before the schema was created.
 
     Whether hf_owner could create schemas and had its functions closed to PUBLIC, whether the login was a member of it,
-    and what else it owned. The folder is the one that handlers write to: the next self-test may look elsewhere.
+    and what else it owned. The folder is the one that handlers write to, because the next self-test may use another.
     """
 
     could_create: bool
@@ -92,37 +92,37 @@ class Before(NamedTuple):
 
 
 class SelfTestRuns(HoldfastError):
-    """Another self-test is under way in the database."""
+    """Another self-test is running in the database."""
 
 
 def new_name() -> str:
-    """Name a schema that nobody else uses."""
+    """Return a schema name that nobody else uses."""
     return f"holdfast_selftest_{secrets.token_hex(4)}"
 
 
 def folder_of(name: str) -> Path:
-    """Give the folder that handlers write to."""
+    """Return the folder that handlers write to."""
     return Path(tempfile.gettempdir()) / name
 
 
 @contextmanager
 def locked(dsn: str) -> Iterator[None]:
-    """Be the only self-test of the database; also those that remove what others left hold this lock."""
+    """Hold the lock of self-tests in this database, which cleaning up also needs."""
     with connect(dsn) as connection, connection.transaction():
         connection.execute(WITHOUT_END)
         if connection.execute(f"select pg_try_advisory_xact_lock({SELF_TEST_LOCK})").fetchone() != (True,):
-            raise SelfTestRuns("a self-test is under way in this database", next="wait for its end, a minute or two")
+            raise SelfTestRuns("a self-test is running in this database", next="wait until it ends, a minute or two")
         yield
 
 
 def is_there(connection: Connection[Any], name: str) -> bool:
-    """Whether there is a schema of that name."""
+    """Return whether there is a schema of that name."""
     found = connection.execute("select from pg_catalog.pg_namespace n where n.nspname = %s", [name])
     return found.fetchone() is not None
 
 
 def make(connection: Connection[Any], name: str) -> None:
-    """Make the schema, and the roles that are missing; all or nothing."""
+    """Create the schema and the missing roles, all or nothing."""
     try:
         with connection.transaction():
             found = _look(connection, name)
@@ -137,13 +137,13 @@ def make(connection: Connection[Any], name: str) -> None:
     except (psycopg.errors.InsufficientPrivilege, PermissionMissing) as error:
         reason = error.diag.message_primary if isinstance(error, psycopg.Error) else error.what
         raise PermissionMissing(
-            f"the login may not make the schema of a self-test: {reason}",
+            f"the login may not create the schema of a self-test: {reason}",
             next="use the login that migrates: one that owns the database and is in hf_owner, or has CREATEROLE",
         ) from error
 
 
 def left_schemas(connection: Connection[Any]) -> list[str]:
-    """List the schemas of self-tests that were killed; none while one is under way."""
+    """List the schemas that killed self-tests left; none while a self-test is running."""
     with connection.transaction():
         if connection.execute(f"select pg_try_advisory_xact_lock({SELF_TEST_LOCK})").fetchone() != (True,):
             return []
@@ -151,7 +151,7 @@ def left_schemas(connection: Connection[Any]) -> list[str]:
 
 
 def sweep(connection: Connection[Any]) -> list[str]:
-    """Remove what self-tests left behind, and say which; the caller holds the lock."""
+    """Remove what killed self-tests left, and return their schemas; the caller holds the lock."""
     names = [name for (name,) in connection.execute(LEFT_SCHEMAS)]
     for name in names:
         _remove(connection, name)
@@ -195,7 +195,7 @@ def _owned(connection: Connection[Any]) -> list[str]:
 
 
 def _undo(connection: Connection[Any], before: Before) -> None:
-    """Take back what the schema needed, unless a schema that came meanwhile needs it too."""
+    """Revoke what the schema needed, unless a schema that was created meanwhile needs it too."""
     if not set(_owned(connection)) <= set(before.owned):
         return
     if not before.had_defaults:

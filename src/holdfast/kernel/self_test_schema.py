@@ -1,8 +1,8 @@
 """The schema that this process works in: `holdfast`, unless the process is part of a self-test.
 
-Every statement is written for `holdfast` and sent as it is written. A self-test installs the same kernel a second time,
-in a schema of its own, and each face in one beside it; only there do connections get a cursor that puts the other
-names into what they send.
+Every statement is written for `holdfast` and sent unchanged. A self-test installs the same kernel a second time, in its
+own schema, and each face in one beside it. Only there do connections use a cursor that replaces the schema names in
+each statement.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ _NAMED_SCHEMAS = re.compile(rb"\bschema (?:if not exists )?\w+(?:, \w+)*")
 
 
 def _checked(name: str) -> str:
-    """Refuse a name that no self-test gives: it goes into statements as it is."""
+    """Return the name, which is put into statements unquoted; raise BadInput if no self-test could have chosen it."""
     if not OF_A_SELF_TEST.fullmatch(name):
         raise BadInput(
-            f"{VARIABLE} is set by a self-test for its own workers, not to {name!r}", where=VARIABLE, next="unset it"
+            f"{VARIABLE} must be a name that a self-test sets for its workers, got {name!r}",
+            where=VARIABLE,
+            next="unset it",
         )
     return name
 
@@ -39,7 +41,7 @@ _renamed_to: list[str] = []  # the last one counts
 
 
 def name() -> str:
-    """Give the name; hints are sent under it, and connections bear it."""
+    """Return the schema's name, which hints and connections also use."""
     if _renamed_to:
         return _renamed_to[-1]
     return _checked(os.environ[VARIABLE]) if VARIABLE in os.environ else PLAIN
@@ -47,7 +49,7 @@ def name() -> str:
 
 @contextmanager
 def renamed(to: str) -> Iterator[None]:
-    """Work in the schema of a self-test, by the connections that are made meanwhile."""
+    """Let connections that are opened inside the block use the schema of a self-test."""
     _renamed_to.append(_checked(to))
     try:
         yield
@@ -56,17 +58,17 @@ def renamed(to: str) -> Iterator[None]:
 
 
 def connects() -> dict[str, Any]:
-    """Give what connections are made with."""
+    """Return the arguments for opening a connection."""
     return {"application_name": name(), **({} if name() == PLAIN else {"cursor_factory": Renaming})}
 
 
 def aconnects() -> dict[str, Any]:
-    """Give what async connections are made with."""
+    """Return the arguments for opening an async connection."""
     return {"application_name": name(), **({} if name() == PLAIN else {"cursor_factory": AsyncRenaming})}
 
 
 def reworded(query: Any, connection: Any = None) -> bytes:
-    """Put the name that counts now into a statement."""
+    """Replace the schema names in a statement by the current ones."""
     if isinstance(query, sql.Composable):
         query = query.as_bytes(connection)
     return _reworded(query.encode() if isinstance(query, str) else query, name().encode())
@@ -77,15 +79,15 @@ def _reworded(statement: bytes, to: bytes) -> bytes:
     names = "|".join(faces.names()).encode()
     moved = to + rb"_\g<1>"
     statement = _NAMED_SCHEMAS.sub(lambda named: re.sub(rb"\b(" + names + rb")\b", moved, named[0]), statement)
-    # The faces' own objects move along. Behind a quote such a word is the name of a machine ('work.task'): that stays.
+    # The faces' objects are renamed too. After a quote such a word is the name of a machine ('work.task'), which stays.
     return _KERNEL.sub(to, re.sub(rb"(?<!['\"\w.])(" + names + rb")(?=\.[a-z_])", moved, statement))
 
 
 class Renaming(Cursor[Any]):
-    """Sends each statement under the other name."""
+    """Sends each statement with the renamed schemas."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
-        """Execute it, renamed."""
+        """Execute a statement with the renamed schemas."""
         return super().execute(reworded(query, self.connection), params, **options)
 
     def copy(self, statement: Any, params: Any = None, **options: Any) -> Any:
@@ -97,5 +99,5 @@ class AsyncRenaming(AsyncCursor[Any]):
     """The async twin of `Renaming`."""
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
-        """Execute it, renamed."""
+        """Execute a statement with the renamed schemas."""
         return await super().execute(reworded(query, self.connection), params, **options)

@@ -1,4 +1,4 @@
-"""The SQL of the kernel and of the faces, as it is installed: which files there are, and in what order."""
+"""The SQL files of the kernel and of the faces, in the order of their installation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from importlib.resources.abc import Traversable
 from holdfast import faces
 from holdfast.faces import Face
 
-KERNEL = "code"  # what the kernel's part is called in holdfast.installed; a face's part has the face's name
-# Others need these when they are made; all else in plpgsql looks its names up when it runs.
+KERNEL = "code"  # the name of the kernel's part in holdfast.installed; a face's part has the face's name
+# Other objects need these when they are created; everything else in plpgsql resolves names when it runs.
 FIRST = (
     "clock", "chance", "refuse", "is_live", "is_due", "is_success", "is_live_worker", "step_policy", "policy_of",
     "allowed_tenants",
@@ -24,7 +24,7 @@ _MADE = re.compile(r"^create (?:or replace )?(?:table|view|function|type|sequenc
 
 @dataclass(frozen=True)
 class Migration:
-    """A numbered change of what a replacement cannot change: tables and types."""
+    """A numbered change of tables and types, which cannot simply be replaced."""
 
     number: int
     name: str
@@ -39,17 +39,17 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def roles() -> str:
-    """Read what makes the roles."""
+    """Read the SQL that creates the roles."""
     return (_kernel() / "roles.sql").read_text("utf-8")
 
 
 def schemas() -> list[str]:
-    """List the schemas that are ours: the kernel's and those of the faces."""
+    """List our schemas: the kernel's and those of the faces."""
     return ["holdfast", *(face.name for face in faces.all_faces() if face.has_schema)]
 
 
 def parts() -> dict[str, list[str]]:
-    """Read what is installed beside the migrations: the kernel first, then each face."""
+    """Read what is installed besides the migrations: the kernel first, then each face."""
     return {KERNEL: _kernel_part(), **{face.name: _face_part(face) for face in faces.all_faces()}}
 
 
@@ -60,7 +60,7 @@ def made() -> list[str]:
 
 
 def digest(texts: Sequence[str]) -> str:
-    """Fingerprint a part."""
+    """Return the digest of a part."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
@@ -95,14 +95,14 @@ grant usage on schema {face.name} to hf_producer, hf_worker, hf_reader, hf_opera
 
 
 def _functions(root: Traversable) -> dict[str, Traversable]:
-    """Find the files of functions by name: those of its folder `functions`, and of one folder per story in it."""
+    """Map function names to their files, in the folder `functions` and its subfolders."""
     folder = root / "functions"
     stories = [each for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
     return {file.name.removesuffix(".sql"): file for story in [folder, *stories] for file in _files(story)}
 
 
 def _texts(folder: Traversable, *names: str) -> list[str]:
-    """Read the SQL files of a folder: all by their names, or those that are named and there, in that order."""
+    """Read the SQL files of a folder: all of them by name, or the named ones that exist, in the given order."""
     found = {file.name.removesuffix(".sql"): file for file in _files(folder)}
     return [found[name].read_text("utf-8") for name in names or found if name in found]
 

@@ -15,20 +15,28 @@ _UNSTORABLE = frozenset({"22021", "22P05"})  # characters that the server's enco
 _NOT_MIGRATED = frozenset({"3F000", "42P01", _UNDEFINED_FUNCTION})  # no such schema, table or function
 _NO_RIGHT, _READ_ONLY, _DISK_FULL = "42501", "25006", "53100"
 DEADLOCKS = frozenset({"40P01", "40001"})  # deadlock, serialization failure
-# The database does not tell which row: under row-level security it keeps the detail to itself.
+# The database does not name the row: under row-level security it withholds the detail.
 _CONSTRAINTS: dict[str, tuple[type[errors.RefusedError], str, str]] = {
     "run_step_names": (errors.BadInput, "two steps of the run have the same name", "give each step its own name"),
-    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over", "wait for it, or use another key"),
+    "steps_open_key": (
+        errors.KeyConflict,
+        "a task with that unique_key has not ended",
+        "wait for it, or use another key",
+    ),
     "due_in_a_year_of_four_digits": (errors.BadInput, "the due time is out of range", "use a year from 1900 to 9998"),
-    "steps_pkey": (errors.BadInput, "a step has that id already", "take ids from holdfast.reserve_step_ids()"),
-    "known_worker_state": (errors.BadInput, "a worker has no such state", "leave it out, or name one such as polling"),
+    "steps_pkey": (errors.BadInput, "a step already has that id", "take ids from holdfast.reserve_step_ids()"),
+    "known_worker_state": (
+        errors.BadInput,
+        "the worker's state is unknown",
+        "leave it out, or name one such as polling",
+    ),
     "waits_for_another": (errors.CycleFound, "a step would wait for itself", "remove that edge"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ServerError:
-    """The fields of an error that every driver reports; `sqlstate` is empty where the driver itself refused."""
+    """The fields of an error that every driver reports; `sqlstate` is empty if the driver itself raised it."""
 
     sqlstate: str
     message: str
@@ -38,12 +46,12 @@ class ServerError:
 
     @property
     def may_be_a_misfit(self) -> bool:
-        """Whether an argument of the wrong type may be the cause: the server reports it as a missing function."""
+        """Return whether a wrongly typed argument may be the cause, which the server reports as a missing function."""
         return self.sqlstate in {"", _UNDEFINED_FUNCTION} or self.sqlstate.startswith(DATA)
 
 
 def translate(error: ServerError) -> errors.HoldfastError | None:
-    """Find our error; None where there is none and the driver's speaks for itself."""
+    """Find our error; None if there is none for this SQLSTATE."""
     state, message = error.sqlstate, error.message
     leaf = errors.BY_SQLSTATE.get(state)
     if leaf is not None:
@@ -64,7 +72,9 @@ def _trouble_of_the_server(state: str, message: str) -> errors.DatabaseError | N
     if state == _NO_RIGHT:
         return errors.PermissionMissing(message, next="grant the login one of the hf_ roles")
     if state == _READ_ONLY:
-        return errors.ReadOnly(message, next="name the writer, or all servers and target_session_attrs=read-write")
+        return errors.ReadOnly(
+            message, next="name the primary in the DSN, or list all servers with target_session_attrs=read-write"
+        )
     if state == _DISK_FULL:
-        return errors.DiskFull(message, next="nothing was changed: make room on the server, and try again")
+        return errors.DiskFull(message, next="nothing was changed: free disk space on the server, then retry")
     return None

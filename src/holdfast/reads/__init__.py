@@ -1,1 +1,1 @@
-"""What people look at: lists, one run or step with its why, the dead letter, queues, workers, the doctor."""
+"""Reads for people: lists, one run or step with its explanation, dead letters, queues, workers, the doctor."""

@@ -1,4 +1,4 @@
-"""The dead letter: steps that failed for good, listed, grouped by what went wrong, and dealt with in bulk."""
+"""The dead letter queue: steps that failed for good, listed, grouped by error, and retried or resolved in bulk."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holdfast.kernel import db
 from holdfast.kernel.query import Query, query
 from holdfast.reads.run_detail import parse_id
 
-CHUNK = 100  # dead steps that are dealt with in one transaction
-LOOK_AT = 100_000  # of the dead, newest first, for one report
+CHUNK = 100  # dead steps per transaction
+LOOK_AT = 100_000  # dead steps that one report reads, newest first
 Verb = Literal["retry", "resolve"]
 
 
@@ -43,7 +43,7 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Dead steps of one kind with one fault; `fingerprint` is the message without what differs from step to step."""
+    """Dead steps of one kind with the same error; `fingerprint` is the message without its variable parts."""
 
     kind: str
     error_type: str
@@ -56,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class DeadPage:
-    """Some dead steps; `next` is the id that the following page begins below."""
+    """One page of dead steps; the next page begins below the id `next`."""
 
     rows: list[Dead]
     next: str | None
@@ -64,7 +64,7 @@ class DeadPage:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The dead by fault; where there are more than one report looks at, these are the newest."""
+    """Dead steps by error; if there are more than one report reads, only the newest."""
 
     groups: list[Group]
     is_partial: bool
@@ -72,7 +72,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which of the dead are meant; None narrows nothing."""
+    """A filter of dead steps; None matches everything."""
 
     kind: str | None = None
     queue: str | None = None
@@ -86,7 +86,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A dead step that was dealt with, and its new state."""
+    """A dead step that was retried or resolved, and its new state."""
 
     id: str
     state: str
@@ -140,7 +140,7 @@ select d.id from holdfast.dead_steps d
    and (%(since)s::timestamptz is null or d.finished_at >= %(since)s)
  order by d.id
 """
-# Only those that are still dead: one that somebody has dealt with meanwhile is left alone.
+# Only those that are still dead: a step that somebody has moved meanwhile is left alone.
 RETRY: LiteralString = """
 select d.id::text, holdfast.retry(d.id::text, %(reason)s) as state
   from (select d.id from holdfast.dead_steps d
@@ -158,37 +158,41 @@ select d.id::text, holdfast.resolve(d.id::text, %(reason)s) as state
 
 
 def listed(scope: Scope, *, limit: int, below: int = 2**63 - 1) -> Query[Dead]:
-    """Ask for dead steps, newest first."""
+    """Return the query for dead steps, newest first."""
     return Query(LIST, Dead, {**asdict(scope), "limit": limit, "below": below})
 
 
 def page(connection: Connection[Any], scope: Scope, *, limit: int, below: str | None) -> DeadPage:
-    """Give one page of dead steps, newest first, below the id that the last page said."""
+    """Return one page of dead steps, newest first, below the last page's id."""
     begin = 2**63 - 1 if below is None else parse_id(below)
     if not isinstance(begin, int):
-        raise BadInput(f"{below} is a run", where=below, next="the dead letter has steps, and a step's id is a number")
+        raise BadInput(
+            f"the dead letter queue lists steps, got the run {below}",
+            where=below,
+            next="use a step's id, which is a number",
+        )
     rows = query(connection, listed(scope, limit=limit + 1, below=min(begin, 2**63 - 1)))
     return DeadPage(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
 
 
 def by_fault(scope: Scope) -> Query[Group]:
-    """Ask what the dead died of, the most frequent first."""
+    """Return the query for the errors of dead steps, the most frequent first."""
     return Query(REPORT, Group, {**asdict(scope), "limit": LOOK_AT})
 
 
 def report(connection: Connection[Any], scope: Scope) -> Report:
-    """Group the dead by kind and fault."""
+    """Group dead steps by kind and error."""
     groups = query(connection, by_fault(scope))
     return Report(groups, sum(group.count for group in groups) == LOOK_AT)
 
 
 def snapshot(scope: Scope) -> Query[int]:
-    """Ask for the ids of all that are dead now, in order."""
+    """Return the query for the ids of all dead steps, in order."""
     return Query(SNAPSHOT, int, asdict(scope))
 
 
 def deal_with(connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None) -> list[Moved]:
-    """Retry or resolve those of some steps that are still dead, in one transaction; refused for one, none is moved."""
+    """Retry or resolve the steps that are still dead, in one transaction; if one is refused, none is moved."""
     if verb == "resolve":
         return query(connection, Query(RESOLVE, Moved, {"ids": list(ids), "reason": reason}))
     retries = faces.retries()
@@ -205,17 +209,17 @@ def deal_with(connection: Connection[Any], verb: Verb, ids: Sequence[int], reaso
 
 @dataclass
 class Tally:
-    """What became of the snapshot so far."""
+    """The progress of a bulk action."""
 
     done: int = 0
-    left_alone: int = 0  # no longer dead: somebody else dealt with it
+    left_alone: int = 0  # no longer dead: somebody else moved it
     refusals: list[RefusedError] = field(default_factory=list)
 
 
 def deal_with_all(
     connection: Connection[Any], verb: Verb, ids: Sequence[int], reason: str | None
 ) -> Iterator[tuple[int, Tally]]:
-    """Retry or resolve those of many steps that are still dead, in chunks; give how far it is after each."""
+    """Retry or resolve the steps that are still dead, in chunks; yield the progress after each."""
     tally = Tally()
     for begin in range(0, len(ids), CHUNK):
         _deal_with_chunk(connection, verb, ids[begin : begin + CHUNK], reason, tally)
@@ -228,7 +232,7 @@ def _deal_with_chunk(
     try:
         moved = deal_with(connection, verb, ids, reason)
     except (RefusedError, psycopg.errors.DeadlockDetected) as error:
-        if len(ids) > 1:  # one of them spoiled it for all: each by itself
+        if len(ids) > 1:  # one of them failed the whole chunk, so try each alone
             for one in ids:
                 _deal_with_chunk(connection, verb, [one], reason, tally)
             return

@@ -1,4 +1,4 @@
-"""What the demo reads of its tasks and their effects, and the table that it keeps the effects in."""
+"""The demo's reads of its tasks and their effects, and the table of the effects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, namedtuple_row
 
-# Without a key over step_id: the table must be able to hold what the demo says does not happen.
+# No key over step_id: the table must be able to hold duplicates, which the demo claims do not happen.
 EFFECTS: LiteralString = """
 create schema if not exists holdfast_demo;
 create table if not exists holdfast_demo.effects (
@@ -22,7 +22,7 @@ create table if not exists holdfast_demo.effects (
 );
 create index if not exists effects_of_step on holdfast_demo.effects (step_id);
 """
-# `taken`: the leases that the killed worker was granted. A rescue is the end of one of them by the system.
+# `taken`: the leases of the killed worker. A rescue is when the system ends one of them.
 EVIDENCE: LiteralString = """
 with taken as materialized (
   select j.lease_id
@@ -103,7 +103,7 @@ WORKER: LiteralString = "select w.worker from holdfast.workers w where w.queue =
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What was started: so many tasks in a queue, the numbers of their steps after `after` and up to `until`."""
+    """The started tasks of a queue, whose step ids are after `after` and up to `until`."""
 
     queue: str
     asked: int
@@ -112,13 +112,13 @@ class Load:
     until: int
 
     def scope(self) -> dict[str, Any]:
-        """Give the parameters of statements about its steps."""
+        """Return the parameters of statements about its steps."""
         return {"queue": self.queue, "after": self.after, "until": self.until}
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """What the journal and the effects say of one step."""
+    """The evidence about one step, from the journal and the effects."""
 
     step_id: int
     kind: str
@@ -131,7 +131,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the tasks of a kind, or all of them, stand."""
+    """The counts of the tasks of one kind, or of all."""
 
     kind: str
     total: int
@@ -142,17 +142,17 @@ class Standing:
 
     @property
     def queued(self) -> int:
-        """How many wait to be claimed, for the first time or again."""
+        """How many wait for a claim, for the first time or again."""
         return self.total - self.running - self.over
 
     @property
     def over(self) -> int:
-        """How many are over."""
+        """How many have ended."""
         return self.done + self.failed
 
 
 class Move(NamedTuple):
-    """A move, as the story needs it."""
+    """A move in the story."""
 
     at: datetime
     event: str
@@ -164,7 +164,7 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OrderFacts:
-    """What the journal says of the order."""
+    """The journal's evidence about the order."""
 
     parcels: int
     retried: int
@@ -174,12 +174,12 @@ class OrderFacts:
 
 
 def make_effects(connection: Connection[Any]) -> None:
-    """Make the table of effects; one that is there keeps what it has."""
+    """Create the table of effects; an existing one keeps its rows."""
     connection.execute(EFFECTS)
 
 
 def last_step(connection: Connection[Any]) -> int:
-    """Give the highest number of a step."""
+    """Return the highest step id."""
     (number,) = connection.execute(LAST_STEP).fetchone() or (0,)
     return int(number)
 
@@ -191,7 +191,7 @@ def evidence(connection: Connection[Any], load: Load, killed: str | None) -> lis
 
 
 def standings(connection: Connection[Any], load: Load) -> list[Standing]:
-    """Read how each kind stands."""
+    """Read the counts per kind."""
     with connection.cursor(row_factory=class_row(Standing)) as cursor:
         return sorted(cursor.execute(STANDING, load.scope()).fetchall(), key=lambda kind: (-kind.total, kind.kind))
 
@@ -203,12 +203,12 @@ def added(standings: Sequence[Standing]) -> Standing:
 
 
 def held_by(connection: Connection[Any], load: Load, worker: str) -> set[int]:
-    """Tell which steps a worker holds."""
+    """Return the steps that a worker holds."""
     return {row[0] for row in connection.execute(HELD, {**load.scope(), "worker": worker})}
 
 
 def worker_named(connection: Connection[Any], load: Load, name: str) -> str | None:
-    """Find what a worker calls itself by the name that it was given; None before it has enlisted."""
+    """Return a worker's full name by the name it was given; None before it has registered."""
     row = connection.execute(WORKER, [load.queue, f"{name}/"]).fetchone()
     return None if row is None else str(row[0])
 
@@ -226,7 +226,7 @@ def stuck_step(connection: Connection[Any], run_id: UUID) -> int | None:
 
 
 def order_facts(connection: Connection[Any], run_id: UUID, reason: str) -> OrderFacts:
-    """Read what the journal says of the order; `reason` is that of the person who resolved a step."""
+    """Read the journal's evidence about the order; `reason` is the one given with the resolve."""
     with connection.cursor(row_factory=class_row(OrderFacts)) as cursor:
         (facts,) = cursor.execute(ORDER, {"run": run_id, "reason": reason}).fetchall()
     return facts

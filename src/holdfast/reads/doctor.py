@@ -1,4 +1,4 @@
-"""The doctor: examines server, schema, settings and every invariant, and gives each finding as a value."""
+"""The doctor: checks server, schema, settings and every invariant, and returns each finding as a value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Subject = TypeVar("Subject")
 
 
 def examine(config: Config) -> Iterator[Check]:
-    """Make one check after the other; without a server there is only the first."""
+    """Run the checks in order; without a server only the first."""
     try:
         address = embedded.address(config)
         status = migrate.status(address)
@@ -39,10 +39,10 @@ def examine(config: Config) -> Iterator[Check]:
 
 
 def attempt(name: str, check: Callable[[Subject], Check], subject: Subject) -> Check:
-    """Make a check; one that the server refuses, or whose answer the driver cannot read, has failed."""
+    """Run a check; it fails if the server rejects it or the driver cannot read the answer."""
     try:
         return check(subject)
     except psycopg.Error as error:
-        return Check(name, "fail", str(error).splitlines()[0], "log in as a role that may look, such as hf_operator")
+        return Check(name, "fail", str(error).splitlines()[0], "log in as a role that may read it, such as hf_operator")
     except NotImplementedError as error:
-        return Check(name, "fail", str(error).splitlines()[0], "set intervalstyle and datestyle back: see `session`")
+        return Check(name, "fail", str(error).splitlines()[0], "reset intervalstyle and datestyle: see `session`")

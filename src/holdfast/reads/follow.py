@@ -1,4 +1,4 @@
-"""Following a run or a step until it is over: what a follower is told, at once and then with each change."""
+"""Follows a run or a step until it ends: its state at once, and again with each change."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from holdfast.kernel.query import Query, query
 from holdfast.reads import run_detail
 from holdfast.reads.run_detail import RunDetail, StepDetail
 
-SOONEST, LATEST = 0.2, 2.0  # seconds between two reads: the longer nothing happens, the longer
-MOST_STEPS = 200  # of a run whose steps are followed one by one
+SOONEST, LATEST = 0.2, 2.0  # seconds between two reads, growing while nothing happens
+MOST_STEPS = 200  # the most steps of a run that are followed one by one
 
-# What the handler of the current attempt said last. A note is anybody's text: only numbers count.
+# The last progress of the current attempt. Anybody may write a note, so only numbers count.
 STEPS: LiteralString = """
 select s.id::text, coalesce(m.name, s.kind) as name, s.state, s.phase, s.outcome, s.standing, s.attempt,
        left(holdfast.error_text(s.error), 300) as error, p.done, p.total
@@ -42,7 +42,7 @@ select m.step_id from holdfast.run_steps m where m.run_id = %(run)s order by m.s
 
 @dataclass(frozen=True, slots=True)
 class StepGlance:
-    """How one step of a run stands; `done` of `total` is what its handler said last by ctx.progress."""
+    """The state of one step of a run; `done` of `total` is its handler's last ctx.progress."""
 
     id: str
     name: str
@@ -58,7 +58,7 @@ class StepGlance:
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """How a run or a step stands, as far as a follower is told."""
+    """The state of a run or a step, as a follower sees it."""
 
     id: str
     what: str
@@ -73,19 +73,19 @@ class Glance:
     succeeded: int | None = None
     failed: int | None = None
     cancelled: int | None = None
-    done: float | None = None  # what the handler of a step said by ctx.progress, of how much
+    done: float | None = None  # the step's last ctx.progress
     done_of: float | None = None
-    steps: tuple[StepGlance, ...] = ()  # of a run, where they are asked for and not too many
+    steps: tuple[StepGlance, ...] = ()  # of a run, if requested and not too many
 
     @property
     def is_partial(self) -> bool:
-        """Whether it ended with both: steps that succeeded and steps that failed."""
+        """Whether it ended with both succeeded and failed steps."""
         has_both = bool(self.succeeded and self.failed) and self.outcome != "succeeded"
         return self.is_over and (self.outcome == "partial" or has_both)
 
 
 def glance(connection: Connection[Any], id: int | UUID, *, with_steps: bool = False) -> Glance:  # noqa: A002
-    """Read once how it stands; of a run with each of its steps, if they are asked for and not too many."""
+    """Read the state once; for a run also its steps, if requested and not too many."""
     if isinstance(id, int):
         seen = of_step(run_detail.step(connection, id))
         said = steps(connection, [id])
@@ -98,18 +98,18 @@ def glance(connection: Connection[Any], id: int | UUID, *, with_steps: bool = Fa
 
 
 def steps(connection: Connection[Any], ids: Sequence[int]) -> list[StepGlance]:
-    """Read how some steps stand."""
+    """Read the state of some steps."""
     return query(connection, Query(STEPS, StepGlance, {"ids": list(ids)}))
 
 
 def of_step(step: StepDetail) -> Glance:
-    """Take from a step what a follower is told."""
+    """Return a step as a follower sees it."""
     is_over = step.finished_at is not None
     return Glance(step.id, step.what, step.kind, step.state, step.phase, step.outcome, is_over, step.attempt)
 
 
 def of_run(run: RunDetail) -> Glance:
-    """Take from a run what a follower is told; one whose steps are still being moved is not over."""
+    """Return a run as a follower sees it; a run whose steps are still being moved has not ended."""
     is_over = run.finished_at is not None and run.moving is None
     outcome = run.outcome if is_over else None
     counts = (run.total, run.live, run.succeeded, run.failed, run.cancelled)
@@ -123,7 +123,7 @@ def changes(
     *,
     with_steps: bool = False,
 ) -> Iterator[Glance]:
-    """Give how it stands, and again with each change until it is over."""
+    """Yield the state, and again with each change until it ends."""
     end = None if timeout is None else time.monotonic() + timeout.total_seconds()
     last = glance(connection, id, with_steps=with_steps)
     yield last
@@ -132,9 +132,9 @@ def changes(
         left = None if end is None else end - time.monotonic()
         if left is not None and left <= 0:
             raise WaitTimedOut(
-                f"{last.what} {last.id} is {last.state} and not over yet",
+                f"{last.what} {last.id} has not ended, it is {last.state}",
                 where=last.id,
-                next=(f"it goes on: watch it longer, or stop it by `holdfast runs cancel {last.id}`"),
+                next=(f"it continues: watch it longer, or stop it with `holdfast runs cancel {last.id}`"),
             )
         time.sleep(pause if left is None else min(pause, left))
         now = glance(connection, id, with_steps=with_steps)

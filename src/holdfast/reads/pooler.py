@@ -1,4 +1,4 @@
-"""What a pooler between us and the server may take away, tried out on two connections: hints, prepared statements."""
+"""Tests, with two connections, whether a pooler in between breaks hints or prepared statements."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ BROKEN = (psycopg.errors.DuplicatePreparedStatement, psycopg.errors.InvalidSqlSt
 
 
 def hints(address: str) -> Check:
-    """What one connection notifies of another hears."""
+    """Check that one connection receives another's notifications."""
     with connect(address) as listening, connect(address) as other:
         listening.execute(kernel_hints.listen(CHANNEL), prepare=False)
         other.execute(kernel_hints.notify(CHANNEL), prepare=False)
         heard = list(listening.notifies(timeout=HINT_WAIT, stop_after=1))
     if heard:
-        return Check("hints", "ok", "a hint sent on one connection was heard on another")
+        return Check("hints", "ok", "a hint sent on one connection arrived on another")
     return Check(
         "hints",
         "warn",
-        "hints do not pass this address, as through a pooler in transaction mode: workers poll, and start later",
-        "give workers the server's own address, or set HOLDFAST_LISTEN=false and a short HOLDFAST_POLL_MAX",
+        "hints do not arrive through this address, as with a pooler in transaction mode: tasks start only when polled",
+        "give workers the server's direct address, or set HOLDFAST_LISTEN=false and a short HOLDFAST_POLL_MAX",
     )
 
 
 def statements(address: str, *, prepares: bool) -> Check:
-    """What was prepared on a connection is there when it is used again, and nobody else's is."""
+    """Check that a connection keeps its own prepared statements, and no others."""
     with ExitStack() as stack:
         both = [stack.enter_context(psycopg.connect(address, **options() | {"prepare_threshold": 0})) for _ in range(2)]
         try:
@@ -44,15 +44,15 @@ def statements(address: str, *, prepares: bool) -> Check:
 
 
 def judge_statements(broken: str | None, *, prepares: bool) -> Check:
-    """Judge by what broke, if anything, and whether we prepare statements at all."""
+    """Judge by the error, if any, and by whether we prepare statements at all."""
     if not prepares:
-        needs = "as this address needs" if broken else "as HOLDFAST_PREPARE_STATEMENTS says"
-        return Check("statements", "ok", f"none is prepared, {needs}")
+        needs = "as this address requires" if broken else "as HOLDFAST_PREPARE_STATEMENTS says"
+        return Check("statements", "ok", f"no statement is prepared, {needs}")
     if broken is None:
-        return Check("statements", "ok", "prepared ones are kept")
+        return Check("statements", "ok", "prepared statements are kept")
     return Check(
         "statements",
         "fail",
-        f"prepared ones break, as through a pooler in transaction mode: {broken}",
-        "set HOLDFAST_PREPARE_STATEMENTS=false, for workers and for what starts tasks",
+        f"prepared statements break, as with a pooler in transaction mode: {broken}",
+        "set HOLDFAST_PREPARE_STATEMENTS=false for workers and for apps that start tasks",
     )

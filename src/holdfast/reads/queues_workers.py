@@ -1,4 +1,4 @@
-"""Queues and workers as people look at them; counts stop at a cap, so that a long queue costs what a short one does."""
+"""Queues and workers for people; counts stop at a cap, so that a long queue costs no more than a short one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CAP = 10_000
 
 @dataclass(frozen=True, slots=True)
 class QueueDetail:
-    """A queue; of `due`, `later` and `parked` one more than the cap means: or more."""
+    """A queue. If `due`, `later` or `parked` is one above the cap, there may be more."""
 
     queue: str
     paused_at: datetime | None
@@ -26,7 +26,7 @@ class QueueDetail:
     live_workers: int
 
 
-# Priority by priority: only so is the index of what is due in the order of time.
+# Priority by priority, because only then is the index of due steps ordered by time.
 QUEUES: LiteralString = """
 select q.queue, q.paused_at, q.paused_by, q.pause_reason, least(d.due, %(cap)s + 1)::int as due,
        least(d.later, %(cap)s + 1)::int as later, p.parked::int, d.oldest_due_at,
@@ -55,18 +55,18 @@ NAMES: LiteralString = "select queue from holdfast.queues order by queue limit 2
 
 
 def queues() -> Query[QueueDetail]:
-    """Ask for all queues."""
+    """Return the query for all queues."""
     return Query(QUEUES, QueueDetail, {"cap": CAP})
 
 
 def queue_names() -> Query[str]:
-    """Ask for some names of queues, for completion."""
+    """Return the query for some names of queues, for completion."""
     return Query(NAMES, str, {})
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerDetail:
-    """A worker; `about` is JSON with what it says of itself."""
+    """A worker; `about` is its own description as JSON."""
 
     worker: str
     queues: list[str]
@@ -99,5 +99,5 @@ select w.worker, w.queues, w.kinds, w.tenants, w.state, w.standing, w.is_asleep,
 
 
 def workers(*, is_all: bool) -> Query[WorkerDetail]:
-    """Ask for the workers that are there; for all, also for those that are gone."""
+    """Return the query for the live workers or, with `is_all`, also those that are gone."""
     return Query(WORKERS, WorkerDetail, {"is_all": is_all})

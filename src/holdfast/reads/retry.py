@@ -1,4 +1,4 @@
-"""Retries steps and runs: by the kernel's `retry`, or in the way of the face whose machine they follow."""
+"""Retries steps and runs, with the kernel's `retry` or that of the face whose machine they follow."""
 
 from __future__ import annotations
 

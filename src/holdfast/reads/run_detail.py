@@ -1,4 +1,4 @@
-"""One run or step, looked at closely: how it stands, why it waits, what happened to it, what may be done."""
+"""One run or step in detail: its state, why it waits, its history, and the possible actions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from psycopg import Connection
 from holdfast.errors import BadInput, NotFound
 from holdfast.kernel.query import Query, query, query_one
 
-STEPS_LOOKED_AT = 10_000  # of one run, for its groups; the run's own counts are exact
+STEPS_LOOKED_AT = 10_000  # steps of one run that are read for its groups; the run's own counts are exact
 
 
 @dataclass(frozen=True, slots=True)
 class StepDetail:
-    """A step with all that explains it; `queue_paused_at`, `live_workers` and `tries` are of what it depends on."""
+    """A step with everything that explains its state, including its queue, its workers and its retry policy."""
 
     what: str  # the label of its machine: "task", "step"
     id: str
@@ -85,7 +85,7 @@ class RunDetail:
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """A step as it is shown under its run; `in_group` is how many are in its state, as far as was looked."""
+    """A step as shown under its run; `in_group` is how many of the steps read are in its state."""
 
     id: str
     name: str | None
@@ -154,7 +154,7 @@ select l.label as what, r.id::text, r.name, r.machine, r.state, l.phase, l.outco
   join holdfast.run_list l on l.id = r.id
  where r.id = %(id)s
 """
-# The failed first, then what is not over, then the rest; some of each state.
+# Failed steps first, then those that have not ended, then the rest; some of each state.
 RUN_STEPS: LiteralString = """
 select g.id, g.name, g.kind, g.state, g.phase, g.outcome, g.standing, g.attempt, g.finished_at, g.error, g.in_group
   from (
@@ -205,61 +205,61 @@ union all
 
 
 def parse_id(text: str) -> int | UUID:
-    """Tell a step's number from a run's UUID."""
+    """Parse an id: a step's number or a run's UUID."""
     if re.fullmatch(r"[0-9]{1,19}", text):
         return int(text)
     if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text):
         return UUID(text)
     raise BadInput(
-        f"{text!r} is no id", where=text, next="a step's is a number, a run's a UUID: `holdfast runs list` shows them"
+        f"id must be a number or a UUID, got {text!r}", where=text, next="find the id with `holdfast runs list`"
     )
 
 
 def step(connection: Connection[Any], id: int) -> StepDetail:  # noqa: A002 - the word is the same in SQL
-    """Look at a step, or say that there is none."""
+    """Read a step, or raise NotFound."""
     found = query_one(connection, Query(STEP, StepDetail, {"id": id})) if id < 2**63 else None
     if found is None:
-        raise NotFound(f"there is no step {id}", where=str(id), next="`holdfast runs list` shows what there is")
+        raise NotFound(f"there is no step {id}", where=str(id), next="find the id with `holdfast runs list`")
     return found
 
 
 def run(connection: Connection[Any], id: UUID) -> RunDetail:  # noqa: A002 - the word is the same in SQL
-    """Look at a run, or say that there is none."""
+    """Read a run, or raise NotFound."""
     found = query_one(connection, Query(RUN, RunDetail, {"id": id}))
     if found is None:
-        raise NotFound(f"there is no run {id}", where=str(id), next="`holdfast runs list` shows what there is")
+        raise NotFound(f"there is no run {id}", where=str(id), next="find the id with `holdfast runs list`")
     return found
 
 
 def run_steps(connection: Connection[Any], id: UUID, *, each: int) -> list[RunStep]:  # noqa: A002
-    """Give some steps of each state of a run, the failed first."""
+    """Return some steps of a run in each state, the failed first."""
     return query(connection, Query(RUN_STEPS, RunStep, {"run": id, "each": each, "looked_at": STEPS_LOOKED_AT}))
 
 
 def story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[StoryEntry]:  # noqa: A002
-    """Tell the last that happened to a step or to a run itself, in the order it happened."""
+    """Return the latest history of a step or of a run itself, oldest first."""
     text = STEP_STORY if isinstance(id, int) else RUN_STORY
     return query(connection, Query(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
 
 
 def ended_by(connection: Connection[Any], id: int | UUID) -> StoryEntry | None:  # noqa: A002
-    """Give the last move of a step or of a run itself: who ended it, and the reason given."""
+    """Return the last move of a step or of a run itself: who ended it, and the reason given."""
     text = LAST_STEP_MOVE if isinstance(id, int) else RUN_STORY
     return query_one(connection, Query(text, StoryEntry, {"id": id, "limit": 1}))
 
 
 def parents(connection: Connection[Any], id: int, *, limit: int = 5) -> list[Parent]:  # noqa: A002
-    """Name those that a step still waits for."""
+    """Return the steps that a step still waits for."""
     return query(connection, Query(PARENTS, Parent, {"id": id, "limit": limit}))
 
 
 def manual_events(connection: Connection[Any], subject: StepDetail | RunDetail) -> list[str]:
-    """List the events that a person may cause now, as the machine has them."""
+    """List the events that a person may cause now, according to the machine."""
     is_retryable = subject.finished_at is not None and (isinstance(subject, StepDetail) or subject.failed > 0)
     arguments = {"machine": subject.machine, "state": subject.state, "is_retryable": is_retryable}
     return query(connection, Query(MANUAL_EVENTS, str, arguments))
 
 
 def recent_ids() -> Query[str]:
-    """Ask for ids of late, for completion."""
+    """Return the query for recent ids, for completion."""
     return Query(RECENT, str, {})

@@ -1,7 +1,7 @@
-"""What was asked for, newest first: runs and plain tasks in one list, page by page.
+"""Runs and plain tasks in one list, newest first, page by page.
 
-Ids are in the order of time, so a page walks both primary keys down from where the last one ended, and merges. It looks
-at a bounded number of rows: where a filter leaves too few of them, the page ends early and says how far it got.
+Ids are ordered by time, so a page walks both primary keys down from where the last one ended, and merges them. It reads
+a bounded number of rows: if a filter leaves too few of them, the page ends early and reports how far it got.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from holdfast.errors import BadInput
 from holdfast.kernel.query import Query, query, query_one
 from holdfast.reads.run_detail import parse_id
 
-LOOK_AT = 50_000  # rows of each table that one page may look at
-WIDEST = 5_000  # of them at once; more would make the planner read the table from end to end
-FEW = 10_000  # what is held or parked is found by its own index while it is no more than this
+LOOK_AT = 50_000  # rows of each table that one page may read
+WIDEST = 5_000  # of them at once; with more the planner would read the whole table
+FEW = 10_000  # up to this many held or parked steps are found by their own index
 LAST_STEP = 2**63 - 1
 LAST_RUN = UUID(int=2**128 - 1)
 STANDINGS = (
@@ -31,7 +31,7 @@ STANDINGS = (
 
 
 class Dated(Protocol):
-    """What a list can hold."""
+    """The kinds of rows that a list can hold."""
 
     @property
     def id(self) -> str:
@@ -39,7 +39,7 @@ class Dated(Protocol):
 
     @property
     def created_at(self) -> datetime:
-        """When it was asked for."""
+        """When it was started."""
 
 
 Row = TypeVar("Row")
@@ -70,7 +70,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a list is narrowed to; None and False narrow nothing."""
+    """The filter of a list; None and False match everything."""
 
     states: list[str] | None = None
     name: str | None = None
@@ -82,7 +82,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a page begins: below this step and this run."""
+    """The start of a page: below this step and this run."""
 
     step: int = LAST_STEP
     run: UUID = LAST_RUN
@@ -97,7 +97,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows; `next` is where the following page begins, `looked_until` how far a page that ended early got."""
+    """One page; `next` is where the following page begins, `looked_until` how far a page that ended early got."""
 
     rows: list[Asked]
     next: Position | None
@@ -106,7 +106,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A row that may be in the list."""
+    """A candidate row of the list."""
 
     id: Any
     at: datetime
@@ -114,7 +114,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[Row]):
-    """A row that a walk came by; without one the walk gave up here."""
+    """A row that a walk found; without one the walk stopped here."""
 
     at: datetime
     id: Any
@@ -131,7 +131,7 @@ select s.id, s.created_at as at from holdfast.dead_steps d join holdfast.steps s
 RUN_IDS: LiteralString = """
 select r.id, r.created_at as at from holdfast.runs r where r.id < %(below)s order by r.id desc limit %(size)s
 """
-# By the indexes of what is held and of what is parked, in their order: not in that of ids.
+# By the indexes of held and of parked steps, in their order, not by id.
 HELD_IDS: LiteralString = """
 select s.id, s.created_at as at from holdfast.steps s
  where s.lease_until is not null and s.id < %(below)s order by s.lease_until limit %(size)s
@@ -174,7 +174,7 @@ KNOWN_STATES: LiteralString = "select distinct state from holdfast.machine_state
 STEP_AT: LiteralString = """
 select s.id, s.created_at as at from holdfast.steps s where s.id <= %(step)s order by s.id desc limit 1
 """
-# The last step that is no younger than a moment, by halves: ids are in the order of time, created_at has no index.
+# The last step up to a point in time, by bisection: ids are ordered by time, and created_at has no index.
 STEP_BY_TIME: LiteralString = """
 with recursive halves (low, high) as (
   select coalesce((select min(id) from holdfast.steps), 0), coalesce((select max(id) from holdfast.steps), 0) + 1
@@ -189,14 +189,14 @@ select high from halves order by high - low limit 1
 
 
 def newest(connection: Connection[Any], wanted: Wanted, begin: Position, *, limit: int) -> Page:
-    """Give one page of what was asked for."""
+    """Return one page of the list."""
 
     def rows_of(text: LiteralString) -> Callable[[list[Any]], list[Asked]]:
         return lambda ids: query(connection, Query(text, Asked, {"ids": ids, **asdict(wanted)}))
 
     source = _steps_source(connection, wanted, begin.step)
     streams = [walk(connection, source, rows_of(TASKS), begin.step, first=limit, since=wanted.since)]
-    if wanted.queue is None:  # a run is in no queue: its steps are
+    if wanted.queue is None:  # a run has no queue, only its steps have
         streams.append(walk(connection, RUN_IDS, rows_of(RUNS), begin.run, first=limit, since=wanted.since))
     rows: list[Asked] = []
     step, run = begin.step, begin.run
@@ -211,18 +211,22 @@ def newest(connection: Connection[Any], wanted: Wanted, begin: Position, *, limi
 
 
 def position_of(connection: Connection[Any], text: str | None) -> Position:
-    """Find where a page begins from what the last page said, or from one id; None is the beginning."""
+    """Find where a page begins, from the last page's `next` or from one id; None is the beginning."""
     if text is None:
         return Position()
     ids = [parse_id(part) for part in text.split(",", 1)]
     steps, runs = [i for i in ids if isinstance(i, int)], [i for i in ids if isinstance(i, UUID)]
     if len(steps) > 1 or len(runs) > 1:
-        raise BadInput(f"{text!r} is no place in the list", where=text, next="take one id, or what the last page said")
+        raise BadInput(
+            f"the page must begin at an id or a `next`, got {text!r}",
+            where=text,
+            next="use one id, or the last page's `next`",
+        )
     return position(connection, step=next(iter(steps), None), run=next(iter(runs), None))
 
 
 def position(connection: Connection[Any], *, step: int | None, run: UUID | None) -> Position:
-    """Find where a page begins from one id, or from both; of one the other is found by time."""
+    """Find where a page begins from one id or from both; if one is missing, it is found by time."""
     if step is not None and run is not None:
         return Position(step, run)
     if step is not None:
@@ -236,12 +240,12 @@ def position(connection: Connection[Any], *, step: int | None, run: UUID | None)
 
 
 def check_states(connection: Connection[Any], states: Sequence[str] | None) -> list[str] | None:
-    """Give the words that `Wanted.states` can hold, the machines' own and standings; refuse others."""
+    """Return the words that `Wanted.states` can hold, which are states and standings; raise for others."""
     if not states:
         return None
     known = [*query(connection, Query(KNOWN_STATES, str, {})), *STANDINGS]
     if odd := [state for state in states if state not in known]:
-        raise BadInput(f"there is no state {odd[0]!r}", where="state", next=f"take one of: {', '.join(known)}")
+        raise BadInput(f"there is no state {odd[0]!r}", where="state", next=f"use one of: {', '.join(known)}")
     return list(states)
 
 
@@ -267,7 +271,7 @@ def walk(
     first: int,
     since: datetime | None,
 ) -> Iterator[Seen[Listed]]:
-    """Go down the ids in wider and wider windows, and give the rows among them that are wanted."""
+    """Walk down the ids in growing windows, and yield the matching rows."""
     in_order = source not in {HELD_IDS, PARKED_IDS}
     size, left = (min(2 * first, WIDEST), LOOK_AT) if in_order else (FEW, FEW)
     as_id: Callable[[str], Any] = UUID if source == RUN_IDS else int
@@ -285,5 +289,5 @@ def walk(
 
 
 def _after(moment: datetime) -> UUID:
-    """The least run id of the millisecond after a moment."""
+    """Return the lowest run id of the millisecond after `moment`."""
     return UUID(int=(int((moment + timedelta(milliseconds=1)).timestamp() * 1000) << 80))

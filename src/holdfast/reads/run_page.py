@@ -1,6 +1,6 @@
-"""The page of one run or step: how it stands and why, what happened to it, and what can be done about it now.
+"""The page of one run or step: its state and why, its history, and the possible actions.
 
-A face with a page of its own returns the same shape, so that the command line, the API and the console render one.
+A face with its own page returns the same shape, so that the command line, the API and the console render only one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SHOWN_OF_EACH = 5  # steps of a run, of each state
 Subject = TypeVar("Subject")
 Step = TypeVar("Step")
 OVER = {"succeeded": "succeeded", "failed": "failed", "partial": "some steps failed", "cancelled": "cancelled"}
-ACTIONS = {  # the event that a person may cause, the action that causes it, and what that does
-    "cancelled": ("cancel", "stop it, with all steps that are not over"),
+ACTIONS = {  # the event that a person may cause, the action that causes it, and its effect
+    "cancelled": ("cancel", "stop it, with all steps that have not ended"),
     "reopened": ("retry", "retry what failed, with a fresh budget of tries"),
     "resolved": ("resolve", "mark it as resolved by hand"),
 }
@@ -33,7 +33,7 @@ ACTIONS = {  # the event that a person may cause, the action that causes it, and
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What can be done now: `target` is the id or the queue that it takes, `step` a step of the target by its name."""
+    """A possible action: `target` is the id or queue that it applies to, `step` the name of a step of the target."""
 
     name: str
     target: str
@@ -43,7 +43,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class StepGroup:
-    """The steps of a run in one state: how many, and the first of them."""
+    """The steps of a run in one state: their number, and the first of them."""
 
     state: str
     phase: str | None
@@ -54,7 +54,7 @@ class StepGroup:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Subject, Step]):
-    """All that a page shows of its subject."""
+    """Everything that a page shows."""
 
     subject: Subject
     why: str
@@ -67,7 +67,7 @@ RunPage = Page[StepDetail | RunDetail, StepGroup]
 
 
 def read(connection: Connection[Any], id: int | UUID, *, story: int) -> RunPage:  # noqa: A002 - the word is SQL's
-    """Read the page of a run or a step, with so much of its story."""
+    """Read the page of a run or a step, with up to `story` entries of its history."""
     subject: StepDetail | RunDetail
     steps: list[StepGroup] = []
     if isinstance(id, int):
@@ -83,7 +83,7 @@ def read(connection: Connection[Any], id: int | UUID, *, story: int) -> RunPage:
 
 
 def as_document(page: RunPage) -> dict[str, Any]:
-    """Give the page as a mapping that becomes JSON."""
+    """Return the page as a mapping for JSON output."""
     subject = page.subject
     return {
         **as_mapping(subject),
@@ -100,20 +100,20 @@ def _group(group: StepGroup) -> dict[str, Any]:
 
 
 def actions(subject: StepDetail | RunDetail, events: Sequence[str]) -> list[Action]:
-    """List what can be done about a run or a step whose machine lets people cause these events."""
+    """List the actions for a run or a step whose machine lets people cause these events."""
     possible = [Action(name, subject.id, effect) for name, effect in (ACTIONS[event] for event in events)]
     return possible + resuming(subject) if isinstance(subject, StepDetail) else possible
 
 
 def resuming(step: StepDetail) -> list[Action]:
-    """Offer to resume the queue where a pause is what holds up a step."""
+    """Offer to resume the queue if a pause blocks a step."""
     if step.standing != "due" or step.queue_paused_at is None:
         return []
-    return [Action("resume_queue", step.queue, f"let claims from queue {step.queue} go on")]
+    return [Action("resume_queue", step.queue, f"resume claims from queue {step.queue}")]
 
 
 def why(step: StepDetail, waits_for: Sequence[Parent], ended_by: StoryEntry | None = None) -> str:
-    """Say in a sentence what a step waits for, or why it ended as it did; `ended_by` is the move that ended it."""
+    """Return a sentence on what a step waits for, or why it ended; `ended_by` is the move that ended it."""
     match step.standing:
         case "due":
             return _why_due(step)
@@ -124,8 +124,8 @@ def why(step: StepDetail, waits_for: Sequence[Parent], ended_by: StoryEntry | No
             more = step.lease_until - step.looked_at
             owner = f"{step.lease_owner}{_last_seen(step)}"
             if more < timedelta():
-                return f"{owner} fell silent: its lease ran out {span_text(more)} ago"
-            return f"{owner} has it, under a lease for {span_text(more)} more"
+                return f"{owner} stopped responding: its lease ran out {span_text(more)} ago"
+            return f"{owner} holds it, under a lease for {span_text(more)} more"
         case "waiting":
             names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
             return f"waits for {step.waits} other {'step' if step.waits == 1 else 'steps'}: {names}"
@@ -147,7 +147,7 @@ def _why_over(step: StepDetail, ended_by: StoryEntry | None) -> str:
 
 
 def _final(step: StepDetail) -> str:
-    """Say why there is no further try."""
+    """Return why there is no further try."""
     if step.tries is not None and 1 < step.tries <= step.failures:
         return f"failed on the last of its {step.tries} tries"
     return "failed for good, without a retry"
@@ -164,7 +164,7 @@ def _last_seen(step: StepDetail) -> str:
 
 
 def _fault(error: str | None) -> str:
-    """Write a stored error in one line: its class and its message."""
+    """Format a stored error as one line: its class and its message."""
     try:
         parts = json.loads(error or "null")
     except (RecursionError, ValueError):
@@ -178,7 +178,7 @@ def _why_parked(step: StepDetail) -> str:
         return f"no live worker serves {step.kind} on queue {step.queue}: start one that does"
     if step.standing == "parked":
         return f"parked for {step.parked_for}"
-    return f"its machine {step.machine} lacks a move; the story's last note says which"
+    return f"its machine {step.machine} lacks a move; the last note of its history says which"
 
 
 def _why_due(step: StepDetail) -> str:
@@ -192,7 +192,7 @@ def _why_due(step: StepDetail) -> str:
 
 
 def why_run(run: RunDetail, steps: Sequence[StepGroup], ended_by: StoryEntry | None) -> str:
-    """Say in a sentence how a run stands, and why it ended as it did."""
+    """Return a sentence on the state of a run, or why it ended."""
     if run.moving is not None:
         return f"being {run.moving}: its steps follow in chunks"
     if run.finished_at is None:
@@ -208,13 +208,13 @@ def why_run(run: RunDetail, steps: Sequence[StepGroup], ended_by: StoryEntry | N
 
 
 def grouped(steps: Sequence[RunStep]) -> list[StepGroup]:
-    """Put the steps of a run together by state, in the order given: the failed come first."""
+    """Group the steps of a run by state, in the given order: the failed come first."""
     groups = [list(group) for _, group in groupby(steps, key=lambda step: (step.state, step.finished_at is None))]
     return [StepGroup(some[0].state, some[0].phase, some[0].outcome, some[0].in_group, some) for some in groups]
 
 
 def span_text(length: timedelta) -> str:
-    """Write a span for people, to three figures or so."""
+    """Format a span for people, to about three digits."""
     seconds = abs(length.total_seconds())
     for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit:

@@ -33,17 +33,20 @@ class Check:
 
 
 def server_version(status: SchemaStatus) -> Check:
-    """The server is one that we run on."""
+    """Check that we support the server's version."""
     major = re.match(r"\d+", status.server_version)
     if major is not None and int(major[0]) in SUPPORTED:
         return Check("server", "ok", f"PostgreSQL {status.server_version} answers")
     return Check(
-        "server", "warn", f"PostgreSQL {status.server_version} is newer than what we test on", "use PostgreSQL 15 to 18"
+        "server",
+        "warn",
+        f"PostgreSQL {status.server_version} is newer than the versions we test on",
+        "use PostgreSQL 15 to 18",
     )
 
 
 def schema_version(status: SchemaStatus) -> Check:
-    """The schema is the one that this release brings."""
+    """Check that the schema is that of this release."""
     if not status.pending:
         return Check("schema", "ok", f"version {status.schema_version}, up to date")
     if status.schema_version is None:
@@ -53,7 +56,7 @@ def schema_version(status: SchemaStatus) -> Check:
 
 
 def violations(connection: Connection) -> Check:
-    """Nothing that must hold is broken."""
+    """Check that every invariant holds."""
     broken = connection.execute("select invariant, subject, detail from holdfast.violations()").fetchall()
     if not broken:
         return Check("invariants", "ok", "all hold")
@@ -62,7 +65,7 @@ def violations(connection: Connection) -> Check:
 
 
 def roles(connection: Connection) -> Check:
-    """Our roles are there, and the one that owns the schema can neither log in nor do everything."""
+    """Check that our roles exist, and that the schema's owner is not a superuser and cannot log in."""
     rows = connection.execute(
         "select rolname, rolsuper, rolcanlogin from pg_catalog.pg_roles where rolname = any(%s)", [sorted(ROLES)]
     ).fetchall()
@@ -78,21 +81,23 @@ def judge_roles(found: dict[str, tuple[bool, bool]]) -> Check:
         return Check("roles", "fail", "hf_owner is a superuser", "alter role hf_owner nosuperuser")
     if can_login:
         return Check("roles", "warn", "hf_owner can log in", "alter role hf_owner nologin")
-    return Check("roles", "ok", f"{len(ROLES)} present; hf_owner is no superuser and has no login")
+    return Check("roles", "ok", f"{len(ROLES)} present; hf_owner is not a superuser and cannot log in")
 
 
 def login(connection: Connection) -> Check:
-    """We are logged in as a role that the rules hold for."""
+    """Check that row-level security applies to our login."""
     [name, is_super] = one(
         connection, "select current_user::text, rolsuper from pg_catalog.pg_roles where rolname = current_user"
     )
     if not is_super:
-        return Check("login", "ok", f"{name} is no superuser")
-    return Check("login", "warn", f"{name} is a superuser: no row-level security", "log in as a role of its own")
+        return Check("login", "ok", f"{name} is not a superuser")
+    return Check(
+        "login", "warn", f"{name} is a superuser, so row-level security does not apply", "log in as an ordinary role"
+    )
 
 
 def settings(connection: Connection) -> Check:
-    """The server keeps what it committed, and lets go of what clients forgot."""
+    """Check that commits are durable and that forgotten transactions end."""
     rows = connection.execute(
         "select name, setting from pg_catalog.pg_settings where name in ('client_connection_check_interval', "
         "'idle_in_transaction_session_timeout', 'synchronous_commit', 'fsync', 'full_page_writes')"
@@ -101,38 +106,38 @@ def settings(connection: Connection) -> Check:
 
 
 def judge_settings(found: dict[str, str]) -> Check:
-    """Judge settings: what can lose a commit is a failure, what can hold up others a warning."""
+    """Judge settings: one that can lose a commit is a failure, one that can block others a warning."""
     unsafe = [name for name in ("fsync", "full_page_writes", "synchronous_commit") if found[name] == "off"]
     if unsafe:
         then = "; ".join(f"alter system set {name} = on" for name in unsafe)
-        return Check("settings", "fail", f"a crash can lose what was settled: {', '.join(unsafe)} off", then)
+        return Check("settings", "fail", f"a crash can lose settled outcomes: {', '.join(unsafe)} off", then)
     zero = [n for n in ("client_connection_check_interval", "idle_in_transaction_session_timeout") if found[n] == "0"]
     if zero:
         then = (
             "alter system set client_connection_check_interval = '10s'; … idle_in_transaction_session_timeout = '15min'"
         )
-        return Check("settings", "warn", f"a client that is gone can hold locks: {', '.join(zero)} is 0", then)
+        return Check("settings", "warn", f"a lost client can keep locks: {', '.join(zero)} is 0", then)
     return Check("settings", "ok", "commits are safe, forgotten transactions end")
 
 
 def partitions(connection: Connection) -> Check:
-    """The journal has room ahead."""
+    """Check that the journal has partitions for the days ahead."""
     [ahead] = one(connection, "select holdfast.partitions_ahead()")
     return judge_partitions(ahead)
 
 
 def judge_partitions(ahead: timedelta | None) -> Check:
-    """Judge how far ahead of the clock there are partitions."""
+    """Judge how far ahead of the clock the partitions reach."""
     if ahead is not None and ahead >= ENOUGH_PARTITIONS:
-        return Check("partitions", "ok", f"made {ahead.days} days ahead")
+        return Check("partitions", "ok", f"created {ahead.days} days ahead")
     days = 0 if ahead is None else ahead.days
     return Check(
-        "partitions", "fail", f"made only {days} days ahead", "holdfast db migrate, and see that a worker runs"
+        "partitions", "fail", f"created only {days} days ahead", "holdfast db migrate, and check that a worker runs"
     )
 
 
 def snapshots(connection: Connection) -> Check:
-    """No transaction is so old that dead rows cannot be cleared."""
+    """Check that no old transaction keeps dead rows from being vacuumed."""
     rows = connection.execute(
         "select 'pid ' || pid || coalesce(' (' || nullif(application_name, '') || ')', ''), now() - xact_start"
         "  from pg_catalog.pg_stat_activity"
@@ -147,17 +152,19 @@ def snapshots(connection: Connection) -> Check:
 def judge_snapshots(oldest: tuple[str, timedelta] | None) -> Check:
     """Judge the holder of the oldest snapshot by its age."""
     if oldest is None or oldest[1] < LONG_SNAPSHOT:
-        return Check("snapshots", "ok", "none is held for long")
+        return Check("snapshots", "ok", "no snapshot is held for long")
     holder, age = oldest
     minutes = int(age.total_seconds() // 60)
-    return Check("snapshots", "warn", f"{holder} holds one for {minutes} minutes", "end it: pg_terminate_backend(pid)")
+    return Check(
+        "snapshots", "warn", f"{holder} has held a snapshot for {minutes} minutes", "end it: pg_terminate_backend(pid)"
+    )
 
 
 def self_tests(connection: Connection) -> Check:
-    """No self-test that was killed has left its schema."""
+    """Check that no killed self-test has left its schema."""
     found = left_schemas(connection)
     if not found:
-        return Check("self-tests", "ok", "none was left behind")
+        return Check("self-tests", "ok", "no schema was left behind")
     return Check("self-tests", "warn", f"{', '.join(found)} left behind", "holdfast doctor --self-test removes it")
 
 
@@ -174,7 +181,7 @@ NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles"})
 
 
 def one(connection: Connection, statement: LiteralString) -> tuple[Any, ...]:
-    """Ask for exactly one row."""
+    """Return exactly one row."""
     row = connection.execute(statement).fetchone()
     if row is None:
         raise LookupError(f"no row: {statement}")

@@ -1,4 +1,4 @@
-"""What a self-test reads of its tasks: how far they are, who holds them, and what there is to judge them by."""
+"""A self-test's reads of its tasks: their progress, their holders, and the evidence to judge them by."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ END: LiteralString = "select pg_catalog.pg_terminate_backend(%s)"
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """So many tasks were acknowledged; their numbers are those after `after` and up to `until`."""
+    """The acknowledged tasks; their ids are after `after` and up to `until`."""
 
     started: int
     after: int
@@ -54,58 +54,58 @@ class Load:
 
 
 def last_step(connection: Connection[Any]) -> int:
-    """Give the highest number of a step."""
+    """Return the highest step id."""
     return _number(connection, LAST, [])
 
 
 def over(connection: Connection[Any], load: Load) -> int:
-    """Count those that are over."""
+    """Count the tasks that have ended."""
     return _number(connection, OVER, load.scope)
 
 
 def kept(connection: Connection[Any], load: Load) -> int:
-    """Count those that are there at all."""
+    """Count the tasks that exist."""
     return _number(connection, KEPT, load.scope)
 
 
 def held(connection: Connection[Any], load: Load) -> dict[str, set[int]]:
-    """Tell which worker, by the name that we gave it, holds which leases."""
+    """Return the leases of each worker, by the name that we gave it."""
     return {name: set(leases) for name, leases in connection.execute(HELD, load.scope)}
 
 
 def leases(connection: Connection[Any], load: Load) -> dict[int, int]:
-    """Tell which steps are held, and under which lease."""
+    """Return the held steps, with their leases."""
     return dict(connection.execute(LEASES, load.scope).fetchall())
 
 
 def story(connection: Connection[Any], load: Load) -> list[JournalEntry]:
-    """Read what the journal says of its steps, in order."""
+    """Read the journal of its steps, in order."""
     with connection.cursor(row_factory=class_row(JournalEntry)) as cursor:
         return cursor.execute(STORY, load.scope).fetchall()
 
 
 def effects(connection: Connection[Any], load: Load) -> list[tuple[int, int]]:
-    """Read the effects of its steps: of which step, under which lease."""
+    """Read the effects of its steps, with step and lease."""
     return connection.execute(EFFECTS, load.scope).fetchall()
 
 
 def results(connection: Connection[Any], load: Load) -> list[tuple[int, int]]:
-    """Read what its steps gave: the lease that each succeeded under."""
+    """Read the results of its steps: the lease that each succeeded under."""
     return connection.execute(RESULTS, load.scope).fetchall()
 
 
 def of_kinds(connection: Connection[Any], load: Load, kinds: Sequence[str]) -> set[int]:
-    """List those of its steps that are of some kinds."""
+    """List its steps of the given kinds."""
     return {number for (number,) in connection.execute(OF_KINDS, [*load.scope, list(kinds)])}
 
 
 def other_connections(connection: Connection[Any], name: str) -> list[int]:
-    """List the server's processes for the connections of that name, but for this one."""
+    """List the server processes of the connections of that name, except this one."""
     return [pid for (pid,) in connection.execute(OTHERS, [name])]
 
 
 def end_connection(connection: Connection[Any], pid: int) -> None:
-    """End a connection by the server's process for it."""
+    """Terminate a connection by its server process."""
     connection.execute(END, [pid])
 
 

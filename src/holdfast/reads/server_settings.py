@@ -1,4 +1,4 @@
-"""Settings of the server that hurt, wherever they were made: for the server, the database, a login or in the DSN."""
+"""Checks for harmful server settings, wherever they are set: for the server, the database, a login or in the DSN."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from functools import partial
 from holdfast.models import DEFAULT_LEASE
 from holdfast.reads.schema_checks import Check, Connection, one
 
-ROOM = 10  # connections that should be free: a worker of the usual size has up to that many
+ROOM = 10  # connections that should be free: a default worker uses up to that many
 TIMEOUTS = ("statement_timeout", "lock_timeout", "transaction_timeout", "idle_session_timeout")
 IN_TRANSACTION = "idle_in_transaction_session_timeout"
-# What a session must begin with, and what happens where it does not.
+# What a session must begin with, and what happens if it does not.
 NEEDED = {
-    "default_transaction_isolation": ("read committed", "calls that meet are refused with serialization failures"),
-    "default_transaction_read_only": ("off", "every start, claim and settle is refused"),
-    "session_replication_role": ("origin", "triggers do not fire: nothing is checked and nothing journaled"),
-    "row_security": ("on", "reads are refused to every login but a superuser"),
+    "default_transaction_isolation": ("read committed", "concurrent calls fail with serialization failures"),
+    "default_transaction_read_only": ("off", "every start, claim and settle is rejected"),
+    "session_replication_role": ("origin", "triggers do not fire, so nothing is checked or journaled"),
+    "row_security": ("on", "reads fail for every login but a superuser"),
     "intervalstyle": ("postgres", "the driver cannot read intervals"),
     "datestyle": ("ISO", "the driver cannot read times"),
 }
@@ -43,7 +43,7 @@ PLANNER = """
 select s.name from pg_catalog.pg_settings s
  where s.name like 'enable\\_%' and s.setting <> s.boot_val and s.setting = 'off' order by 1
 """
-# Limits that hold for this login, with what is used of each; a superuser is held by none but the first.
+# The limits for this login, with the use of each; only the first applies to a superuser.
 CONNECTIONS = """
 select 'max_connections',
        (select pg_catalog.sum(s.setting::int * case s.name when 'max_connections' then 1 else -1 end)::int
@@ -63,29 +63,29 @@ select 'the limit of login ' || r.rolname, r.rolconnlimit,
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as sessions get it: those of this login, or of another that the engine serves."""
+    """A setting as sessions of this login get it, or those of another login that the engine serves."""
 
     name: str
     value: str
     login: str = ""
 
     def __str__(self) -> str:
-        """Name it with its value, and with its login where that is not ours."""
+        """Return the name, the value and, if it is not ours, the login."""
         return f"{self.name} = {self.value}{f' for login {self.login}' if self.login else ''}"
 
 
 def session(connection: Connection) -> Check:
-    """Sessions begin as our calls need them."""
+    """Check that sessions begin as our calls need them."""
     found = [s for s in in_force(connection) if s.name in NEEDED]
     wrong = [s for s in found if _plain(s.value) != _plain(NEEDED[s.name][0])]
     if not wrong:
         return Check("session", "ok", "sessions begin as our calls need them")
     detail = "; ".join(f"{setting}: {NEEDED[setting.name][1]}" for setting in wrong)
-    return Check("session", "fail", detail, "; ".join(f"set {s.name} back to {NEEDED[s.name][0]}" for s in wrong))
+    return Check("session", "fail", detail, "; ".join(f"reset {s.name} to {NEEDED[s.name][0]}" for s in wrong))
 
 
 def timeouts(connection: Connection, *, call_deadline: timedelta) -> Check:
-    """The server waits as long as we do."""
+    """Check that the server waits as long as we do."""
     least = dict.fromkeys((*TIMEOUTS, IN_TRANSACTION), call_deadline) | {"idle_session_timeout": DEFAULT_LEASE}
     with connection.transaction(force_rollback=True):
         found = [
@@ -94,40 +94,40 @@ def timeouts(connection: Connection, *, call_deadline: timedelta) -> Check:
             if s.name in least and timedelta(0) < (span := _span(connection, s)) < least[s.name]
         ]
     if not found:
-        return Check("timeouts", "ok", "none ends what we would wait for")
+        return Check("timeouts", "ok", "no timeout ends a call that we still wait for")
     wanted = "; ".join(f"{s.name} = 0, or {least[s.name].total_seconds():g} s or more" for s in found)
     detail = "; ".join(map(str, found)) + ": the server ends calls or connections that workers and apps wait for"
     return Check("timeouts", "warn", detail, wanted)
 
 
 def vacuum(connection: Connection) -> Check:
-    """Dead rows are cleared away."""
+    """Check that autovacuum removes dead rows."""
     [settings, tables] = one(connection, VACUUM)
     if settings:
         then = "; ".join(f"alter system set {name} = on" for name in settings)
-        return Check("vacuum", "warn", f"{', '.join(settings)} off: claims get slower as dead rows pile up", then)
+        return Check("vacuum", "warn", f"{', '.join(settings)} off: claims slow down as dead rows accumulate", then)
     if tables:
         then = "; ".join(f"alter table holdfast.{name} reset (autovacuum_enabled)" for name in tables)
-        return Check("vacuum", "warn", f"autovacuum is off for {', '.join(tables)}: claims get slower", then)
-    return Check("vacuum", "ok", "autovacuum clears dead rows")
+        return Check("vacuum", "warn", f"autovacuum is off for {', '.join(tables)}: claims slow down", then)
+    return Check("vacuum", "ok", "autovacuum removes dead rows")
 
 
 def planner(connection: Connection) -> Check:
-    """No plan type is switched off that our functions rely on."""
+    """Check that no plan type is switched off that our functions rely on."""
     names = [name for (name,) in connection.execute(PLANNER).fetchall()]
     if not names:
         return Check("planner", "ok", "no plan type is switched off")
-    then = "; ".join(f"set {name} back to on" for name in names)
+    then = "; ".join(f"reset {name} to on" for name in names)
     return Check("planner", "warn", f"{', '.join(names)} off: calls may read whole tables", then)
 
 
 def connections(connection: Connection) -> Check:
-    """There is room for one more worker."""
+    """Check that there is room for one more worker."""
     return judge_connections(connection.execute(CONNECTIONS).fetchall())
 
 
 def judge_connections(limits: Iterable[tuple[str, int, int]]) -> Check:
-    """Judge limits, each with what is used of it, by what is left."""
+    """Judge limits by how much of each is left."""
     name, most, used = min(limits, key=lambda limit: limit[1] - limit[2])
     detail = f"{used} of {most} in use ({name})"
     if most - used >= ROOM:
@@ -136,7 +136,7 @@ def judge_connections(limits: Iterable[tuple[str, int, int]]) -> Check:
 
 
 def in_force(connection: Connection) -> list[Setting]:
-    """Give the settings that sessions of this login have, and what was set for other logins that the engine serves."""
+    """Return the settings of this login's sessions, and those set for other logins that the engine serves."""
     names = [*NEEDED, *TIMEOUTS, IN_TRANSACTION]
     own = connection.execute(
         "select lower(name), setting from pg_catalog.pg_settings where lower(name) = any(%s)", [names]
@@ -148,13 +148,13 @@ def in_force(connection: Connection) -> list[Setting]:
 
 
 def _plain(value: str) -> str:
-    """Write the many spellings of a value in one way: `no` as `off`, `ISO, MDY` as `iso`."""
+    """Normalise the spelling of a value: `no` to `off`, `ISO, MDY` to `iso`."""
     word = value.split(",", maxsplit=1)[0].strip().lower()
     return {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}.get(word, word)
 
 
 def _span(connection: Connection, setting: Setting) -> timedelta:
-    """Read a timeout. One set for a login may have any unit: the server reads it, and the caller rolls that back."""
+    """Parse a timeout of any unit: the server parses it, and the caller rolls that back."""
     if not setting.login:
         return timedelta(milliseconds=int(setting.value))
     connection.execute("select pg_catalog.set_config(%s, %s, true)", [setting.name, setting.value])

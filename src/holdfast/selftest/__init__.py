@@ -1,1 +1,1 @@
-"""The self-test: the engine installed once more in a schema of its own, made to suffer for a minute, and judged."""
+"""The self-test: installs the engine a second time in its own schema, injects faults for a minute, and judges it."""

@@ -1,4 +1,4 @@
-"""The faults of a self-test. Each starts tasks, makes something fail while they run, and gives what was started."""
+"""The faults of a self-test. Each starts tasks, makes something fail while they run, and returns what was started."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from holdfast.selftest.stage import PATIENCE, QUEUE, Made, Sizes, Stage
 LEASE = timedelta(seconds=1)
 POINTS = ("after_claim_steps", "after_handler", "before_settle_batch", "after_settle_batch")
 STARTERS = 8
-LATE = "late/self-test"  # a worker that comes back when its leases are another's
+LATE = "late/self-test"  # a worker that returns when others have its leases
 
 
 def kills(stage: Stage, sizes: Sizes) -> Made:
-    """Kill workers that hold tasks, one after the other; another is hired for each."""
+    """Kill workers that hold tasks, one after the other, and replace each."""
     load = stage.start(sizes.tasks, sizes.seconds)
     killed = 0
     while killed < sizes.kills and stage.until_over(load, (killed + 1) / (sizes.kills + 2)):
@@ -43,7 +43,7 @@ def kills(stage: Stage, sizes: Sizes) -> Made:
 
 
 def points(stage: Stage, sizes: Sizes) -> Made:
-    """Let workers die at chosen steps of their work, each with a queue of its own; then one takes over all of it."""
+    """Let workers die at chosen points, each with its own queue; then one worker takes over everything."""
     queues = [f"{QUEUE}-{point}" for point in POINTS]
     load = stage.start(3 * len(tasks.KINDS) * len(POINTS), sizes.seconds, *queues)
     doomed = [stage.group.start(queue, failpoint=f"{point}:kill9") for queue, point in zip(queues, POINTS, strict=True)]
@@ -55,7 +55,7 @@ def points(stage: Stage, sizes: Sizes) -> Made:
 
 
 def freezes(stage: Stage, sizes: Sizes) -> Made:
-    """Freeze a worker until others have begun what it holds, then let it go on: its outcomes come too late."""
+    """Freeze a worker until others have begun its steps, then resume it: its outcomes arrive too late."""
     load = stage.start(30 * sizes.freezes, 4 * sizes.seconds)
     frozen = 0
     while frozen < sizes.freezes and (caught := stage.catch_one(load)) is not None:
@@ -69,7 +69,7 @@ def freezes(stage: Stage, sizes: Sizes) -> Made:
 
 
 def latecomers(stage: Stage, sizes: Sizes) -> Made:
-    """Claim tasks, say nothing until others have them, and then go on as if nothing had been: all of it is refused."""
+    """Claim tasks, stay silent until others have them, and then report outcomes, all of which must be rejected."""
     with stage.connection.transaction():  # nobody sees the tasks before they are claimed
         load = stage.start(8 * sizes.freezes, 4 * sizes.seconds)
         claim = calls.claim_steps(LATE, QUEUE, batch=load.started, lease=LEASE)
@@ -88,7 +88,7 @@ def latecomers(stage: Stage, sizes: Sizes) -> Made:
 
 
 def _is_accepted(connection: Connection[Any], step: ClaimedStep) -> bool:
-    """Whether anything that an old lease says still counts: a renewal, a note, an outcome."""
+    """Return whether anything under an old lease still counts: a renewal, a note, an outcome."""
     renewal = calls.renew_leases(LATE, [step.lease_id], step_ids=[step.step_id], lease=LEASE)
     is_renewed = bool(db.run(connection, renewal))
     try:
@@ -101,7 +101,7 @@ def _is_accepted(connection: Connection[Any], step: ClaimedStep) -> bool:
 
 
 def cuts(stage: Stage, sizes: Sizes) -> Made:
-    """Cut connections of the workers while they use them."""
+    """Terminate connections of the workers while they use them."""
     load = stage.start(sizes.tasks // 2, sizes.seconds)
     cut = 0
     while cut < sizes.cuts and stage.until_over(load, (cut + 1) / (sizes.cuts + 2)):
@@ -114,7 +114,7 @@ def cuts(stage: Stage, sizes: Sizes) -> Made:
 
 
 def keys(stage: Stage, sizes: Sizes) -> Made:
-    """Start one task from many threads with one key, again and again; then ask with another input."""
+    """Start one task from many threads with one key, repeatedly; then with a different input."""
     after = self_test.last_step(stage.connection)
     kind, given = tasks.PAID[0], {"number": 1, "seconds": 0.0}
     wrong = 0
@@ -149,7 +149,7 @@ def _is_refused(connection: Connection[Any], kind: str, key: str) -> bool:
 
 
 def _is_taken_over(stage: Stage, load: Load, leases: set[int]) -> bool:
-    """Whether some step of these leases has been claimed by another, or all that were held are over."""
+    """Return whether another worker has claimed a step of these leases, or all of the steps have ended."""
     entries = self_test.story(stage.connection, load)
     steps = {entry.step_id for entry in entries if entry.lease_id in leases}
     newest = {entry.step_id: entry.lease_id for entry in entries if entry.event == "claimed"}
@@ -157,9 +157,9 @@ def _is_taken_over(stage: Stage, load: Load, leases: set[int]) -> bool:
 
 
 def _has_ended(stage: Stage, load: Load, leases: set[int]) -> bool:
-    """Whether each handler that had begun under these leases has written how it ended, or there is nothing left to do.
+    """Return whether each handler that began under these leases has recorded its end, or nothing is left to do.
 
-    One that is interrupted while it writes that very line leaves none.
+    A handler that is interrupted while it writes that line leaves none.
     """
     written = [line for line in lines(stage.folder) if line.lease in leases]
     begun = {line.lease for line in written if line.what == "begin"}

@@ -1,6 +1,6 @@
-"""The judge: what handlers wrote down, what the journal says and what effects there are must tell one story.
+"""The judge: the handlers' records, the journal and the effects must agree.
 
-The file knows what the database cannot: an attempt that was never accepted.
+The handlers' file has what the database cannot have: attempts that were never accepted.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from holdfast.handlers.context import Ctx
 from holdfast.models import JournalEntry
 
 ACCEPTED = {"succeeded", "retried", "failed", "snoozed", "continued"}
-KEPT = {"succeeded", "continued"}  # what the attempt did in its transaction is committed with these
+KEPT = {"succeeded", "continued"}  # events that commit the attempt's own transaction
 OVER = ACCEPTED | {"released", "expired", "cancelled"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """What a handler wrote; `at` is the machine's monotonic clock, the same in all its processes."""
+    """A handler's record; `at` is the machine's monotonic clock, the same in all its processes."""
 
     what: str
     kind: str
@@ -41,7 +41,7 @@ class Line:
 
 
 def write(folder: Path, ctx: Ctx, what: str, **more: object) -> None:
-    """Add a line; by one write to a file that is only appended to, so that lines of many processes do not mix."""
+    """Append a line with one write, so that lines of many processes do not mix."""
     line = {"what": what, "kind": ctx.kind, "step": ctx.step_id, "lease": ctx.lease_id, "attempt": ctx.attempt}
     line |= {"worker": ctx.worker, "pid": os.getpid(), "at": time.monotonic(), **more}
     with (folder / "history").open("ab", buffering=0) as history:
@@ -49,7 +49,7 @@ def write(folder: Path, ctx: Ctx, what: str, **more: object) -> None:
 
 
 def lines(folder: Path, what: str | None = None) -> list[Line]:
-    """Read what handlers wrote, in order; a line that its writer was killed in does not count."""
+    """Read the handlers' records in order; an incomplete line of a killed process does not count."""
     file = folder / "history"
     whole = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
     written = [Line(**json.loads(line)) for line in whole]
@@ -58,11 +58,11 @@ def lines(folder: Path, what: str | None = None) -> list[Line]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What there is to judge by.
+    """The evidence.
 
-    The journal in its order, how many tasks are there, which of them have an effect with each attempt that is kept,
-    which attempts had an effect or gave the result that is kept (each as step and lease), what handlers wrote, and
-    which invariants do not hold.
+    The journal in order, how many tasks exist, which of them have an effect per accepted attempt, which attempts had
+    an effect or produced the stored result (each as step and lease), the handlers' records, and the broken
+    invariants.
     """
 
     story: Sequence[JournalEntry]
@@ -76,7 +76,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a history comes to; sound when there is nothing in it but what was started."""
+    """The verdict on a history; it is sound if it contains only what was started."""
 
     lost: int
     twice: int
@@ -85,16 +85,16 @@ class Verdict:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Return whether nothing was found."""
         return self == Verdict(0, 0)
 
 
 def judge(found: Evidence, *, started: int, failed: int = 0) -> Verdict:
-    """Find what was lost or accepted twice; `failed` of those that were acknowledged were meant to fail.
+    """Find what was lost or accepted twice; `failed` of the acknowledged tasks were meant to fail.
 
-    Lost is an acknowledged task that is not there or did not succeed, and an accepted attempt without its effect. Twice
-    is a second success of a task, an accepted attempt that overlaps another, and what an attempt left behind that was
-    not accepted: a second effect, or the result.
+    Lost: an acknowledged task that does not exist or did not succeed, or an accepted attempt without its effect.
+    Twice: a second success of a task, an accepted attempt that overlaps another, or an effect or result of an attempt
+    that was not accepted.
     """
     successes = [(entry.step_id, entry.lease_id) for entry in found.story if entry.event == "succeeded"]
     done = {step for step, _ in successes}
@@ -114,7 +114,7 @@ def judge(found: Evidence, *, started: int, failed: int = 0) -> Verdict:
 
 
 def leases_overlap(story: Sequence[JournalEntry]) -> list[JournalEntry]:
-    """Find claims of a step that was still held: its lease before had not come to an end in the journal."""
+    """Find claims of a step that was still held, because its previous lease had not ended in the journal."""
     held: dict[int | None, int | None] = {}
     found = []
     for entry in story:
@@ -128,7 +128,7 @@ def leases_overlap(story: Sequence[JournalEntry]) -> list[JournalEntry]:
 
 
 def attempts_overlap(story: Sequence[JournalEntry], written: Sequence[Line]) -> list[tuple[Line, Line]]:
-    """Find attempts that were accepted although another accepted one of the same step was under way."""
+    """Find accepted attempts that overlap another accepted attempt of the same step."""
     accepted = {entry.lease_id for entry in story if entry.event in ACCEPTED}
     spans: dict[int, dict[int, list[Line]]] = {}
     for line in written:
@@ -144,7 +144,7 @@ def attempts_overlap(story: Sequence[JournalEntry], written: Sequence[Line]) -> 
 def taken_early(story: Sequence[JournalEntry], lease: timedelta) -> list[JournalEntry]:
     """Find leases that were taken from their holder in the first quarter of their length; times are the database's.
 
-    Not all of it: a lease counts from the beginning of its claim, and the journal has the claim's end.
+    Only a quarter, because a lease counts from the start of its claim, and the journal has the claim's end.
     """
     granted = {entry.lease_id: entry.at for entry in story if entry.event == "claimed"}
     return [entry for entry in story if entry.event == "expired" and entry.at - granted[entry.lease_id] < lease / 4]

@@ -1,4 +1,4 @@
-"""How a self-test goes: a schema is made, faults happen in it one after the other, each is judged, all is removed."""
+"""Plays a self-test: creates a schema, injects one fault after the other, judges each, and removes everything."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from holdfast.worker_processes import GroupOptions, worker_group
 APP = "holdfast.selftest.tasks:hf"
 CONCURRENCY = 4
 SETTINGS = {"LEASE": f"{LEASE.total_seconds()}s", "RECOVERY_INTERVAL": "300ms", "ERROR_WAIT": "300ms"}
-Show = Callable[[str, str], None]  # which fault, and how far it is
+Show = Callable[[str, str], None]  # the fault, and its progress
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault, what must hold under it, and what makes it happen."""
+    """A fault, what must hold under it, and the function that injects it."""
 
     name: str
     holds: str
@@ -39,7 +39,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of a fault; `broken` are invariants, and what else must not be."""
+    """The result of a fault; `broken` lists broken invariants and other violations."""
 
     fault: str
     holds: str
@@ -52,18 +52,18 @@ class Row:
 
     @property
     def is_sound(self) -> bool:
-        """Whether what must hold did."""
+        """Return whether everything held."""
         return not (self.lost or self.twice or self.broken)
 
 
 FAULTS = (
-    Fault("one key from many at once", "one task, its number to all; another input is refused", faults.keys),
-    Fault("killed at chosen steps of their work", "each task ends, its effect is there once", faults.points),
-    Fault("a worker frozen past its leases", "others end its tasks, and its own attempts do not count", faults.freezes),
+    Fault("one key from many callers at once", "one task, the same id for all; another input is rejected", faults.keys),
+    Fault("killed at chosen points of their work", "each task ends, with one effect", faults.points),
     Fault(
-        "outcomes under leases that are another's by now", "outcome, note and renewal are refused", faults.latecomers
+        "a worker frozen past its leases", "others finish its tasks, and its own attempts do not count", faults.freezes
     ),
-    Fault("workers killed with -9 under load", "each task ends, one success and one effect each", faults.kills),
+    Fault("outcomes under leases that others hold now", "outcome, note and renewal are rejected", faults.latecomers),
+    Fault("workers killed with -9 under load", "each task ends, with one success and one effect", faults.kills),
     Fault("connections cut under load", "nothing acknowledged is lost, nothing counts twice", faults.cuts),
 )
 
@@ -84,7 +84,7 @@ def run(dsn: str, sizes: Sizes, seed: int, show: Show) -> list[Row]:
 
 @contextmanager
 def staged(dsn: str, name: str, sizes: Sizes, seed: int) -> Iterator[Stage]:
-    """Set the stage: a folder and a group of workers."""
+    """Create the stage: a folder and a group of workers."""
     folder = place.folder_of(name)
     folder.mkdir(mode=0o700)
     settings = {**SETTINGS, self_test_schema.VARIABLE.removeprefix("HOLDFAST_"): name}
@@ -97,7 +97,7 @@ def staged(dsn: str, name: str, sizes: Sizes, seed: int) -> Iterator[Stage]:
 
 
 def _rows(stage: Stage, sizes: Sizes, show: Show) -> Iterator[Row]:
-    """Make one fault after the other, up to the first under which something did not hold."""
+    """Inject one fault after the other, up to the first under which something did not hold."""
     for fault in FAULTS:
         row = _row(stage, fault, sizes, show)
         yield row
@@ -115,7 +115,7 @@ def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
     except (psycopg.Error, HoldfastError) as error:
         if stage.connection.closed:
             raise Unreachable(
-                f"the database went away: {error}", next="see that the server runs, and try again"
+                f"the connection to the database was lost: {error}", next="check that the server runs, then retry"
             ) from error
         reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         return Row(fault.name, fault.holds, 0, 0, 0, 0, _since(began_at), (reason,))
@@ -124,7 +124,7 @@ def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
     amiss = {
         f"{verdict.strangers} tasks that nobody started": verdict.strangers > 0,
         f"{early} leases taken long before they ran out": early > 0,
-        "the fault could not be made": made.rounds == 0,
+        "the fault could not be injected": made.rounds == 0,
     }
     return Row(
         fault=fault.name,

@@ -1,6 +1,6 @@
-"""Removes what a self-test made: its processes, schema and files; also when the self-test is killed with -9.
+"""Removes a self-test's processes, schema and files, even if the self-test is killed with SIGKILL.
 
-A process of its own waits for the end of a pipe, which closes with the self-test, for whatever reason.
+A separate process waits for the end of a pipe, which closes with the self-test, for whatever reason.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from holdfast.kernel import self_test_place as place
 from holdfast.kernel import self_test_schema
 from holdfast.worker_processes import inherited
 
-WAIT = 120  # seconds: longer than it may take
-LOCK_WAIT = 20.0  # who gets the lock removes all that is left: at the latest the next self-test
+WAIT = 120  # seconds: longer than the cleanup may take
+LOCK_WAIT = 20.0  # whoever gets the lock removes all leftovers: at the latest the next self-test
 LOOK_EACH = 0.1
 
 
 @contextmanager
 def reaped(dsn: str, name: str) -> Iterator[None]:
-    """Have all that bears this name removed after the block."""
+    """Remove everything with this name after the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast.selftest.reaper", name],
         env=inherited() | {"HOLDFAST_DSN": dsn},
@@ -41,15 +41,15 @@ def reaped(dsn: str, name: str) -> Iterator[None]:
         _, output = process.communicate(timeout=WAIT)
     if process.returncode != 0:
         error = DatabaseError(
-            "what the self-test made may still be there",
-            next="remove it by running it again: holdfast doctor --self-test",
+            "the self-test's schema or processes may still exist",
+            next="run it again to remove them: holdfast doctor --self-test",
         )
         error.add_note(output[-2000:].decode(errors="replace").strip())
         raise error
 
 
 def end_processes(name: str) -> None:
-    """End the workers of a self-test, also those that are frozen."""
+    """End the workers of a self-test, including frozen ones."""
     ended = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -60,7 +60,7 @@ def end_processes(name: str) -> None:
 
 
 def remove(dsn: str, name: str) -> None:
-    """Remove the schema and what came with it, as soon as nobody holds the lock: the self-test itself let go of it."""
+    """Remove the schema and what came with it, as soon as the self-test has released the lock."""
     until = time.monotonic() + LOCK_WAIT
     with connect(dsn) as connection:
         while place.is_there(connection, name) and time.monotonic() < until:
@@ -68,7 +68,7 @@ def remove(dsn: str, name: str) -> None:
                 place.sweep(connection)
             time.sleep(LOOK_EACH)
         if place.is_there(connection, name):
-            sys.exit(f"{name} is still there")
+            sys.exit(f"{name} still exists")
 
 
 def _main(name: str) -> None:

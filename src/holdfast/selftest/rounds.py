@@ -1,4 +1,4 @@
-"""What one round of a self-test starts, how far it is, and what there is to judge it by."""
+"""One round of a self-test: its tasks and its evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.selftest.history import Evidence, lines
 
 
 def start(connection: Connection[Any], count: int, seconds: float, queues: Sequence[str]) -> Load:
-    """Start tasks of all kinds, in these queues by turns; some take half as long, some half as long again."""
+    """Start tasks of all kinds, in these queues by turns; they take from half to one and a half times as long."""
     after = self_test.last_step(connection)
     kinds = len(tasks.KINDS)
     wanted = [
@@ -32,7 +32,7 @@ def start(connection: Connection[Any], count: int, seconds: float, queues: Seque
 
 
 def gather(connection: Connection[Any], load: Load, folder: Path) -> Evidence:
-    """Put together what there is to judge by."""
+    """Collect the evidence."""
     return Evidence(
         story=self_test.story(connection, load),
         kept=self_test.kept(connection, load),

@@ -1,4 +1,4 @@
-"""The stage of a self-test: a group of workers on tasks, and what a fault needs to make it suffer."""
+"""The stage of a self-test: a group of workers on tasks, and what a fault needs to disturb it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from holdfast.worker_processes import WorkerGroup, WorkerProcess
 QUEUE = "selftest"
 LOOK_EACH = 0.05  # seconds
 STILL = 0.05  # after which a paused worker's last statement has reached the database
-PATIENCE = 30.0  # seconds without any change: what is not over then is lost
+PATIENCE = 30.0  # seconds without any change: a task that has not ended by then is lost
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of everything; `seconds` is how long a task takes, about."""
+    """The amounts of a self-test; a task takes about `seconds`."""
 
     tasks: int = 1500
     kills: int = 8
@@ -37,7 +37,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was started, and how often it was made to fail; `twice` is what the start itself got wrong."""
+    """What was started, and how often the fault was injected; `twice` counts what the start itself got wrong."""
 
     load: Load
     rounds: int
@@ -59,29 +59,29 @@ class Stage:
         self.report: Callable[[str], None] = lambda _: None
 
     def start(self, count: int, seconds: float, *queues: str) -> Load:
-        """Start so many tasks, for the group unless other queues are named."""
+        """Start tasks, for the group unless other queues are named."""
         return rounds.start(self.connection, count, seconds, queues or (QUEUE,))
 
     def until(self, happened: Callable[[], bool], load: Load) -> bool:
-        """Wait for something, as long as tasks of the load come to their end; say whether it happened."""
+        """Wait for a condition while tasks of the load keep ending; return whether it was met."""
         changed_at, last = time.monotonic(), -1
         while not happened():
             self.group.check()
             done = self_test.over(self.connection, load)
             if done != last:
                 changed_at, last = time.monotonic(), done
-            self.report(f"{done:,} of {load.started:,} tasks over")
+            self.report(f"{done:,} of {load.started:,} tasks ended")
             if time.monotonic() - changed_at > PATIENCE:
                 return False
             time.sleep(LOOK_EACH)
         return True
 
     def until_over(self, load: Load, share: float = 1.0) -> bool:
-        """Wait until a share of the tasks is over."""
+        """Wait until a share of the tasks has ended."""
         return self.until(lambda: self_test.over(self.connection, load) >= share * load.started, load)
 
     def catch_one(self, load: Load) -> tuple[WorkerProcess, set[int]] | None:
-        """Pause a worker while it holds steps, and tell their leases; None when nothing is left to hold."""
+        """Pause a worker while it holds steps, and return it with their leases; None when nothing is left to hold."""
         until = time.monotonic() + PATIENCE
         while self_test.over(self.connection, load) < load.started and time.monotonic() < until:
             self.group.check()
@@ -92,7 +92,7 @@ class Stage:
         return None
 
     def _caught(self, worker: WorkerProcess, load: Load) -> set[int]:
-        """Pause it if it holds steps; it is looked at again when it can settle no more."""
+        """Pause it if it holds steps, and check again when it can no longer settle."""
         if worker.name not in self_test.held(self.connection, load):
             return set()
         self.group.pause(worker)

@@ -1,6 +1,6 @@
-"""The tasks of a self-test: each writes down, in a plain file, when it begins and how it ends, and gives its lease.
+"""The tasks of a self-test: each records in a plain file when it begins and how it ends, and returns its lease.
 
-Two of them have an effect in the transaction that completes their step, and now and then fail at first.
+Two of them have an effect in the transaction that completes their step, and sometimes fail at first.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from holdfast.selftest import history
 
 FOLDER_VARIABLE = "HOLDFAST_SELF_TEST_FOLDER"
 PATIENT = RetryPolicy(limit=100, base=timedelta(milliseconds=20), growth=1)
-FAILS_EACH = 9  # of so many tasks one fails at its first attempt
+FAILS_EACH = 9  # one task in this many fails at its first attempt
 
 hf = Holdfast()
 
 
 class Declined(Exception):
-    """It fails now, and will not the next time."""
+    """A failure that does not repeat at the next attempt."""
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def plain(ctx: Ctx, number: int, seconds: float) -> int:
 
 @hf.task(name="selftest.paid", retry=PATIENT)
 def paid(ctx: Ctx, number: int, seconds: float) -> int:
-    """Have an effect, in a thread."""
+    """Write an effect, in a thread."""
     with _written(ctx), ctx.transaction() as tx:
         tx.execute(EFFECT, [ctx.step_id, ctx.lease_id])
         time.sleep(seconds)
@@ -68,7 +68,7 @@ def paid(ctx: Ctx, number: int, seconds: float) -> int:
 
 @hf.task(name="selftest.paid_async", retry=PATIENT)
 async def paid_async(ctx: Ctx, number: int, seconds: float) -> int:
-    """Have an effect, on the loop."""
+    """Write an effect, on the loop."""
     with _written(ctx):
         async with ctx.transaction() as tx:
             await tx.execute(EFFECT, [ctx.step_id, ctx.lease_id])

@@ -1,13 +1,13 @@
-"""For tests, ours and users': a database cloned for each test, a clock to set, tasks and flows run inline, logs read.
+"""For tests, ours and users': a database cloned per test, a clock to set, and tasks and flows run inline.
 
-    with embedded_template() as template:      # a server of the tests' own, or Template(admin_dsn) on one of yours
-        with template.clone() as dsn: ...      # a migrated database of its own, dropped at the end
-    with on_database(hf, dsn): ...             # an app works there for as long as the block lasts
-    drain(hf)                                  # runs all that is due, here and now
+    with embedded_template() as template:      # on a server for these tests, or Template(admin_dsn) on your own
+        with template.clone() as dsn: ...      # a separate migrated database, dropped at the end
+    with on_database(hf, dsn): ...             # an app uses that database during the block
+    drain(hf)                                  # runs everything that is due, in this process
     played = run_flow(hf, order, order_id=1)   # runs a flow to its end, moving the clock instead of waiting
     clock = Clock(connection); clock.advance(timedelta(minutes=5))
 
-There is no in-memory twin: what is tested is the real SQL on a real PostgreSQL. pytest finds fixtures for all of it.
+There is no in-memory substitute: tests run the real SQL on a real PostgreSQL. pytest finds the fixtures on its own.
 """
 
 from __future__ import annotations

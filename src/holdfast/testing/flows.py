@@ -1,7 +1,7 @@
-"""For tests of flows: a run run to its end in one call, steps that fail on demand, and what was told and decided.
+"""For tests of flows: runs a flow to its end in one call, lets steps fail on demand, and records events and decisions.
 
-Nothing here takes another way than production does: a real worker claims and settles, the real coordinator decides.
-Only the strategy differs: by it the test's clock is moved by the delay that was decided, where a worker would wait.
+Everything works as in production: a real worker claims and settles, and the real coordinator decides. Only the strategy
+differs: it moves the test's clock by the decided delay, where a worker would wait.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from holdfast.testing.kit import Clock, drain
 
 R = TypeVar("R")
 Function = TypeVar("Function", bound=Callable[..., Any])
-MOST_IDLE = 100  # passes in which nothing is settled, before a run is said to be stuck
-PATIENCE = 5.0  # seconds for what is yet to be told
+MOST_IDLE = 100  # passes without a settle before a run counts as stuck
+PATIENCE = 5.0  # seconds to wait for the remaining events
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A run that was run to its end, and what was told and decided on the way."""
+    """A run that was run to its end, with its events and decisions."""
 
     run: FlowRun
     events: list[Event]
@@ -49,17 +49,17 @@ class Played:
     @overload
     def result_of(self, step: str) -> Any: ...
     def result_of(self, step: Step[Any] | str) -> Any:
-        """Give what a step gave."""
+        """Return the result of a step."""
         return self.run.result_of(step)
 
     def told(self, *names: str) -> list[str]:
-        """List the names of the events, or of those with these names, in order."""
+        """List the names of the events in order, or only those among `names`."""
         return [event.name for event in self.events if not names or event.name in names]
 
 
 @dataclass(slots=True)
 class Collecting:
-    """The strategy of tests: takes down when the next pass is due; who plays the run moves the clock there."""
+    """The strategy of tests: records when the next pass is due, so that the test can move the clock there."""
 
     decisions: list[Decision] = field(default_factory=list)
 
@@ -69,14 +69,14 @@ class Collecting:
 
 
 def run_flow(hf: Holdfast, flow: Flow, /, **context: Any) -> Played:
-    """Start a run of a flow and run it to its end, here and now."""
+    """Start a run of a flow and run it to its end, in this process."""
     with recorded(hf) as events:
         run = flow.start(**context)
         return play(hf, run, events)
 
 
 def play(hf: Holdfast, run: FlowRun, events: list[Event] | None = None) -> Played:
-    """Work a started run to its end, here and now."""
+    """Run a started run to its end, in this process."""
     coordinator = hf.coordinator()
     usual, collecting = coordinator.strategy, Collecting()
     coordinator.strategy = collecting
@@ -99,9 +99,9 @@ def _run_to_end(hf: Holdfast, run: FlowRun, clock: Clock, collecting: Collecting
         mine = [decision for decision in collecting.decisions if decision.run_id == run.id]
         if idle > MOST_IDLE or not mine:
             raise WaitTimedOut(
-                f"run {run.id} does not go on: {_standing(run)}",
+                f"run {run.id} does not continue: {_standing(run)}",
                 where=str(run.id),
-                next="is a queue paused, or a kind unserved?",
+                next="check for a paused queue, or for a step that no worker serves",
             )
         clock.advance(mine[-1].delay or timedelta(0))
 
@@ -112,7 +112,7 @@ def _standing(run: FlowRun) -> str:
 
 @contextmanager
 def recorded(hf: Holdfast) -> Iterator[list[Event]]:
-    """Record every event of this process while the block runs."""
+    """Record every event of this process during the block."""
     events: list[Event] = []
     hf.on("*")(events.append)
     try:
@@ -123,7 +123,7 @@ def recorded(hf: Holdfast) -> Iterator[list[Event]]:
 
 
 def failing(times: int, error: BaseException | type[BaseException] = RuntimeError) -> Callable[[Function], Function]:
-    """Let a step's function fail the first times that it is called, with an error or outcome of your choice.
+    """Let a step's function fail on its first calls, with an error or outcome of your choice.
 
     `@order.step`, and below it `@failing(times=2, error=ConnectionError("away"))`. It counts the calls of this process.
     """
@@ -154,5 +154,5 @@ def failing(times: int, error: BaseException | type[BaseException] = RuntimeErro
 
 
 def fail_with(error: BaseException | type[BaseException]) -> Callable[[Function], Function]:
-    """Let a step's function fail each time that it is called."""
+    """Let a step's function fail on every call."""
     return failing(2**62, error)

@@ -1,4 +1,4 @@
-"""A database cloned for each test, a clock to set, tasks run inline, and the journal read."""
+"""A database cloned per test, a clock to set, tasks run inline, and reads of the journal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from holdfast.worker.lanes.loop import new_loop
 from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options, new_identity
 
-# Only here are clock and chance replaced: in production no setting and no session can move them.
+# Clock and chance are replaced only here: in production no setting and no session can change them.
 TEST_CLOCK = """
 create schema holdfast_test;
 create table holdfast_test.dials (
@@ -58,7 +58,7 @@ select count(*) from holdfast.journal j
 
 
 class Template:
-    """A migrated database with the test clock, to be cloned; one for each process and server."""
+    """A migrated database with the test clock, to be cloned; one per process and server."""
 
     def __init__(self, admin_dsn: str) -> None:
         self._admin_dsn = admin_dsn
@@ -68,9 +68,9 @@ class Template:
 
     @contextmanager
     def clone(self) -> Iterator[str]:
-        """Give the DSN of a database of its own, and drop it at the end."""
+        """Yield the DSN of a new clone, and drop it at the end."""
         name = f"holdfast_test_{os.getpid()}_{next(self._numbers)}"
-        # By files: a template is small and at rest, and its blocks need not go through the log.
+        # By file copy: a template is small and idle, and its blocks need not pass through the log.
         self._admin("create database {} template {} strategy file_copy", name, self._name)
         try:
             yield make_conninfo(self._admin_dsn, dbname=name)
@@ -96,10 +96,10 @@ class Template:
 
 @contextmanager
 def embedded_template() -> Iterator[Template]:
-    """Give a template on an embedded server in a folder of its own; both are gone afterwards, also after a kill -9."""
+    """Yield a template on an embedded server in its own folder; both are removed afterwards, even after a kill -9."""
     embedded.check("HOLDFAST_TEST_DSN")
     folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
-    folder.chmod(0o755)  # where root starts it, the server runs as another user
+    folder.chmod(0o755)  # if root starts it, the server runs as another user
     with owned_server(folder / "home", remove=folder):
         admin = embedded.admin_dsn(folder / "home")
         with psycopg.connect(admin, autocommit=True) as connection:
@@ -111,7 +111,7 @@ def embedded_template() -> Iterator[Template]:
 
 @contextmanager
 def on_database(hf: Holdfast, dsn: str) -> Iterator[None]:
-    """Let an app work on a database for as long as the block lasts, and on that of its settings afterwards."""
+    """Let an app use a database during the block, and the configured one afterwards."""
     hf.use(dsn)
     try:
         yield
@@ -127,11 +127,11 @@ def drain(
     bypass_backoff: bool = False,
     log_level: log.Level | None = None,
 ) -> int:
-    """Run what is due in the app's queues, here and now, until nothing is; tell how many outcomes were accepted.
+    """Run what is due in the app's queues, in this process, until nothing is; return how many outcomes were accepted.
 
-    What is due later stays (a retry that waits, a snooze): advance the clock and drain again, or let retries wait for
-    nothing with `bypass_backoff`. Handlers run in threads of this process and on a loop of their own, as they do in any
-    worker. What a worker logs is left out unless you give a `log_level`.
+    Steps that are due later stay (a retry, a snooze): advance the clock and drain again, or skip the delays of retries
+    with `bypass_backoff`. Handlers run in threads and on their own loop, as in any worker. The worker logs nothing
+    unless you pass a `log_level`.
     """
     registry = hf._engine.registry.changed(_without_waits) if bypass_backoff else hf._engine.registry
     served = queues or sorted({handler.queue for handler in hf._engine.registry})
@@ -146,7 +146,7 @@ def drain(
     )
     if not served:
         return 0
-    with log.only(log_level), ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
+    with log.only(log_level), ThreadPoolExecutor(1) as apart:  # the caller may have a running loop
         apart.submit(_work, hf, registry, options).result()
     with hf._engine.connection() as connection:
         row = connection.execute(SETTLED, [options.identity]).fetchone()
@@ -174,27 +174,27 @@ class Clock:
         self._connection = connection
 
     def now(self) -> datetime:
-        """Read it, as the kernel does."""
+        """Read the clock, as the kernel does."""
         row = self._connection.execute("select holdfast.clock()").fetchone()
         assert row is not None
         moment: datetime = row[0]
         return moment
 
     def freeze(self) -> datetime:
-        """Stop it where it is."""
+        """Freeze the clock at its current time."""
         return self.set(self.now())
 
     def set(self, moment: datetime) -> datetime:
-        """Stop it at a moment."""
+        """Freeze the clock at a time."""
         self._connection.execute("update holdfast_test.dials set stands_at = %s, ahead = '0'", [moment])
         return moment
 
     def advance(self, by: Duration) -> None:
-        """Move it forward, running or not."""
+        """Move the clock forward, whether it runs or is frozen."""
         self._connection.execute("update holdfast_test.dials set ahead = ahead + %s", [duration(by, "by")])
 
     def fix_chance(self, chance: float) -> None:
-        """Let every jitter draw this number, from 0 up to 1."""
+        """Make every jitter draw this number, from 0 up to 1."""
         self._connection.execute("update holdfast_test.dials set chance = %s", [chance])
 
 

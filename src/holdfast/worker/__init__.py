@@ -1,1 +1,1 @@
-"""The worker: claims steps, runs their handlers, settles what became of them, and keeps house."""
+"""The worker: claims steps, runs their handlers, settles the outcomes, and does upkeep."""

@@ -1,4 +1,4 @@
-"""One try of one step, from its claim until its outcome is settled; and all of them that the worker holds."""
+"""One attempt at a step, from its claim until its outcome is settled, and the set of those that a worker holds."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from holdfast.models import SettledStep
 
 
-# Leases go by a clock that also counts while the machine sleeps: the database's does.
+# Leases use a clock that also counts while the machine sleeps, as the database's does.
 lease_clock: Callable[[], float] = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class LeaseRanOut(Exception):
-    """The lease was over before the handler began: the process was frozen, or the step waited for too long."""
+    """The lease ran out before the handler began: the process was frozen, or the step waited too long."""
 
 
 class Batch:
-    """Steps that one claim brought: how many of them are not through."""
+    """The steps of one claim, and how many of them are unfinished."""
 
     __slots__ = ("begun", "claimed_at", "is_traced", "left", "pid", "size")
 
     def __init__(self, size: int, claimed_at: float, begun: Callable[[ClaimedStep], None] | None = None) -> None:
         self.size = self.left = size
-        self.begun = begun  # told of each before its handler is called, where somebody listens
+        self.begun = begun  # called before each handler, if somebody listens
         self.claimed_at = claimed_at  # by lease_clock
         self.is_traced = tracing.is_on()
-        self.pid = os.getpid()  # of the process that runs them: a handler may return in a fork of it too
+        self.pid = os.getpid()  # of the process that runs them; a handler may also return in a fork of it
 
 
 class Attempt:
-    """What the worker knows of a step that it holds. Threads share it; each field has one writer."""
+    """What the worker knows about a step that it holds. Threads share it; each field has one writer."""
 
     __slots__ = (
         "batch", "began_at", "ctx", "ended_at", "handler", "interrupt", "is_lost", "is_timed_out", "lease", "outcome",
@@ -60,7 +60,7 @@ class Attempt:
         self.ctx = Ctx(self.step, executor)
         self.batch = batch
         self.lease = lease
-        self.renewed_at = batch.claimed_at  # when the request was sent that was granted: the lease began no earlier
+        self.renewed_at = batch.claimed_at  # when the granted request was sent; the lease began no earlier
         self.began_at: float | None = None
         self.ended_at = 0.0
         self.is_lost = False
@@ -71,7 +71,7 @@ class Attempt:
 
     @property
     def trace_id(self) -> str | None:
-        """The id of the trace that its start was part of, also where its handler runs in another process."""
+        """The id of the trace that its start belongs to, even if its handler runs in another process."""
         text = self.step.input
         if self.ctx.trace is None and isinstance(text, str) and f'"{TRACE}"' in text:
             fields = _read(text)
@@ -80,19 +80,19 @@ class Attempt:
         return self.ctx.trace_id
 
     def named(self) -> dict[str, Any]:
-        """Name it in a log line; with its trace, if it has one."""
+        """Return its fields for a log line, with its trace if it has one."""
         step = self.step
         fields = {"step_id": step.step_id, "kind": step.kind, "attempt": step.attempt}
         return fields if (trace_id := self.trace_id) is None else {**fields, "trace_id": trace_id}
 
     def check_lease(self) -> None:
-        """Refuse to begin what is another's by now, or may be."""
+        """Raise if another worker may hold the step by now."""
         if self.is_lost or lease_clock() - self.renewed_at >= self.lease:
-            self.ctx.tell_to_stop("its lease ran out before its handler began")
+            self.ctx.tell_to_stop("its lease ran out before the handler began")
             raise LeaseRanOut
 
     def begin(self) -> None:
-        """Start the clock of its timeout: time that it waited for a free slot is not its own."""
+        """Start its timeout, which excludes the wait for a free slot."""
         self.check_lease()
         if self.batch.begun is not None:
             self.batch.begun(self.step)
@@ -101,18 +101,18 @@ class Attempt:
             self.ctx.deadline_at = self.began_at + self.handler.timeout.total_seconds()
 
     def stop(self, reason: str) -> None:
-        """Tell the handler to stop, and interrupt it where that can be done."""
+        """Ask the handler to stop, and interrupt it where possible."""
         self.ctx.tell_to_stop(reason)
         if self.interrupt is not None:
             self.interrupt(self)
 
     def conclude(self, outcome: Outcome | None) -> None:
-        """Note what came of it. None takes nothing back: a worker that goes down may have handed it back already."""
+        """Record the outcome. None keeps an earlier one: a stopping worker may already have released the step."""
         if outcome is not None:
             self.outcome = outcome
 
     def settlement(self, outcome: Outcome) -> Settlement:
-        """Say what became of it, fenced by its lease."""
+        """Return its settlement, fenced by its lease."""
         step = self.step
         return Settlement(step.step_id, step.lease_id, outcome)
 
@@ -120,7 +120,7 @@ class Attempt:
 def _read(cursor: str | bytes) -> Any:
     try:
         return json.loads(cursor)
-    except (RecursionError, ValueError) as error:  # it fails its own step, not the batch that it came with
+    except (RecursionError, ValueError) as error:  # fails this step, not its whole batch
         return Unreadable(str(error))
 
 
@@ -129,16 +129,16 @@ Ended = Callable[[Attempt], None]
 
 
 class Waiting(deque[Attempt]):
-    """Attempts that wait in a lane; threads take them from the front without a lock."""
+    """Attempts that wait in a lane; threads pop them from the front without a lock."""
 
     def taken(self) -> Iterator[Attempt]:
-        """Take one after the other."""
+        """Take all attempts, one after the other."""
         with suppress(IndexError):
             while True:
                 yield self.popleft()
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
-        """Take those that were claimed before a time; they stand in front."""
+        """Take the attempts that were claimed before a time, which are at the front."""
         withdrawn: list[Attempt] = []
         for attempt in self.taken():
             if attempt.batch.claimed_at >= claimed_before:

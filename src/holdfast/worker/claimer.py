@@ -1,4 +1,4 @@
-"""Claims steps, as many as there is room for, and hands each to the lane of its handler."""
+"""Claims as many steps as there is room for, and passes each to the lane of its handler."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from holdfast.worker.lanes import Lane, Lanes
 from holdfast.worker.options import Options
 from holdfast.worker.settler import Settler, released
 
-MOST_UNSETTLED = 4  # batches that may be through and not settled: beyond that a claim waits
-SURPLUS_AFTER = 1.0  # seconds that a step may wait for a slot before it is given back to others
-SOON = 0.1  # seconds: a batch that is through before may be larger
+MOST_UNSETTLED = 4  # finished batches that may be unsettled; beyond that a claim waits
+SURPLUS_AFTER = 1.0  # seconds that a step may wait for a slot before it is released to other workers
+SOON = 0.1  # seconds: if a batch finishes earlier, the next may be larger
 LATE = 0.3
-AT_ONCE = 0.02  # a batch that was through before is waited for where only its steps' children are left to do
+AT_ONCE = 0.02  # seconds: a batch that finishes earlier is awaited if only its steps' children are left
 
 
 class BatchSize:
-    """How many steps to claim at a time: as many as handlers get through in a moment; more is left to other workers.
+    """How many steps to claim at a time: as many as handlers finish in a moment; the rest is left to other workers.
 
-    Begins with what can run at once. Doubles while batches are through soon, halves when they are late. Where handlers
-    are quick, one batch is fetched while another is worked on, so that neither side waits for the other.
+    Begins with what can run at once. Doubles while batches finish soon, halves when they are late. If handlers are
+    quick, one batch is fetched while another runs, so that neither side waits for the other.
     """
 
     def __init__(self, concurrency: int, largest: int) -> None:
@@ -39,13 +39,13 @@ class BatchSize:
         self.is_at_once = True  # until a batch proves otherwise
 
     def room(self, unfinished: int) -> int:
-        """How many to claim now: what can run at once, or a batch while no more than one is waiting to be run."""
+        """Return how many to claim now: what can run at once, or a batch while at most one is waiting."""
         if self.size == self._least:
             return max(0, self.size - unfinished)
         return self.size if unfinished <= self.size else 0
 
     def batch_ended(self, size: int, took: float) -> None:
-        """Learn from a batch."""
+        """Adjust the size to how long a batch took."""
         self.is_at_once = took <= AT_ONCE
         if took <= SOON and size >= self.size // 2:
             self.size = min(self._largest, self.size * 2)
@@ -53,7 +53,7 @@ class BatchSize:
             self.size = max(self._least, self.size // 2)
 
     def overfull(self) -> None:
-        """Begin again with what can run at once: what was taken beyond that had to be given back."""
+        """Start again with what can run at once, because further steps had to be released."""
         self.size = self._least
 
 
@@ -73,23 +73,25 @@ class Claimer:
         self._handlers = {h.kind: h for h in registry}
         self._versions = {kind: registry.versions(kind) for kind in registry.kinds()}
         served = [h for versions in self._versions.values() for h in versions]
-        self._served = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}  # by identity: hashing one is slow
+        self._served = {
+            id(h): (self._lease(h), self.lanes.of(h)) for h in served
+        }  # by identity: hashing a handler is slow
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = Texts(registry.kinds())
-        self.awaits_children = False  # nothing else is due, and what the last claim brought will soon free more
+        self.awaits_children = False  # nothing else is due, and the last claim's steps will soon free their children
 
     @property
     def unfinished(self) -> int:
-        """How many steps are claimed and not through."""
+        """Return how many steps are claimed and unfinished."""
         return len(self._held) - self._settler.waiting
 
     @property
     def is_backed_up(self) -> bool:
-        """Whether some of them wait for a slot: soon they may have to be given back."""
+        """Return whether steps wait for a slot; they may soon have to be released."""
         return self.unfinished > self.lanes.capacity
 
     def room(self) -> int:
-        """How many steps to claim now."""
+        """Return how many steps to claim now."""
         if self._settler.waiting > MOST_UNSETTLED * self._options.largest_batch:
             return 0
         return self._batch_size.room(self.unfinished)
@@ -125,7 +127,7 @@ class Claimer:
         return counts
 
     def ended(self, attempts: list[Attempt]) -> None:
-        """Learn from attempts that are settled how many to take at a time."""
+        """Adjust the batch size to the settled attempts."""
         for attempt in attempts:
             batch = attempt.batch
             batch.left -= 1
@@ -133,7 +135,7 @@ class Claimer:
                 self._batch_size.batch_ended(batch.size, lease_clock() - batch.claimed_at)
 
     def give_back_surplus(self) -> None:
-        """Hand back what waits for a slot behind long handlers: another worker may have one."""
+        """Release steps that wait behind long handlers, because another worker may have a free slot."""
         surplus = self.lanes.withdraw(claimed_before=lease_clock() - SURPLUS_AFTER)
         if surplus:
             self._batch_size.overfull()
@@ -141,12 +143,12 @@ class Claimer:
                 self._settler.ended(attempt)
 
     def close(self) -> None:
-        """Let the lanes end, and what handlers used."""
+        """Close the lanes and the handlers' connections."""
         self.lanes.close()
         self._executor.close()
 
     async def _taken(self, steps: list[ClaimedStep], sent_at: float, connection: WorkerConnection) -> list[Attempt]:
-        """Begin an attempt for each step, its input completed where its handler wants more than that."""
+        """Create an attempt per step, with the extra input that its handler asks for."""
         batch = Batch(len(steps), sent_at, self._hooks.begun if self._hooks.is_watched else None)
         queries = []
         if self._is_completed:

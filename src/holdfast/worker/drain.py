@@ -1,6 +1,6 @@
-"""An orderly stop: no new claims; what was not begun is handed back, and so is what does not end within the grace.
+"""An orderly stop: claims end, and steps that were not begun or do not end within the grace period are released.
 
-Nothing of that is charged to a step. Told twice, a worker hands back what it holds without waiting.
+A release does not count as a failure. After a second signal a worker releases what it holds without waiting.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from holdfast.worker.settler import released
 if TYPE_CHECKING:
     from holdfast.worker.loop import Worker
 
-LAST_CALLS = 5.0  # seconds for what is to be said to the database at the very end
+LAST_CALLS = 5.0  # seconds for the last calls to the database
 
 
 async def drain(worker: Worker) -> int:
-    """Stop the worker, and give the exit code."""
+    """Stop the worker, and return the exit code."""
     failpoint("before_drain")
     worker.states.enter("draining")
     worker.is_ready = False
@@ -51,7 +51,7 @@ async def _hand_back(worker: Worker) -> int:
     was_told_twice = worker.stop_signals > 1
     left = list(worker.held.values())
     for attempt in left:
-        attempt.stop("its worker goes down")
+        attempt.stop("its worker is stopping")
     try:
         async with asyncio.timeout(LAST_CALLS):
             await worker.end_beside()
@@ -61,7 +61,7 @@ async def _hand_back(worker: Worker) -> int:
             await worker.retire()
     except (TimeoutError, psycopg.Error, HoldfastError) as error:
         worker.log.warning(
-            "worker.not_told", steps=len(left), error=str(error), then="their leases run out by themselves"
+            "worker.not_told", steps=len(left), error=str(error), then="their leases run out on their own"
         )
         return NOT_TOLD if left else DRAINED
     return STOPPED_NOW if was_told_twice else DRAINED

@@ -1,4 +1,4 @@
-"""One attempt, from claimed to outcome: checks the input, calls the handler and returns the outcome as a value."""
+"""Runs one attempt: checks the input, calls the handler and returns the outcome as a value."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooz
 from holdfast.worker.attempt import Attempt, LeaseRanOut
 from holdfast.worker.forks import leave_if_forked
 
-TRACE_LINES = 50  # of a traceback; what matters stands at its end
+TRACE_LINES = 50  # the last lines of a traceback, which matter most
 LONGEST_TEXT = 8000
-_ESCAPES = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")  # what PostgreSQL and UTF-8 cannot keep
+_ESCAPES = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")  # characters that PostgreSQL or UTF-8 cannot store
 
 
 class Interrupted(BaseException):
-    """Raised inside a handler that has to stop; no `except Exception` holds it up."""
+    """Raised inside a handler that has to stop; `except Exception` does not catch it."""
 
 
 class Unfit(Exception):
-    """The step's own input or cursor is not what its handler takes; a person has to decide what to do about it."""
+    """The step's input or cursor does not fit its handler; a person has to decide what to do."""
 
 
 def run_handler(attempt: Attempt) -> Outcome | None:
-    """Run the handler once, in this thread, and return its outcome; None if it is settled, or not ours to settle."""
+    """Run the handler once, in this thread, and return its outcome; None if it is settled or the lease is lost."""
     try:
         arguments = _arguments(attempt)
         attempt.begin()
@@ -63,7 +63,7 @@ def run_handler(attempt: Attempt) -> Outcome | None:
         transaction = attempt.ctx.transaction_open
         if transaction is None or not transaction.is_open:
             return outcome
-        if not isinstance(outcome, (Done, Continue)):  # no progress: what it wrote would be written again
+        if not isinstance(outcome, (Done, Continue)):  # no progress, so its writes would be repeated
             transaction.abandon()
             return outcome
         attempt.settled = transaction.settle(attempt.settlement(outcome))
@@ -103,7 +103,7 @@ async def arun_handler(attempt: Attempt) -> Outcome | None:
 
 
 def _called(attempt: Attempt, arguments: dict[str, Any]) -> Any:
-    mark = working_on.set(attempt.step)  # for what the handler logs
+    mark = working_on.set(attempt.step)  # for the handler's log lines
     try:
         return attempt.handler.function(**arguments)
     finally:
@@ -112,7 +112,7 @@ def _called(attempt: Attempt, arguments: dict[str, Any]) -> Any:
 
 
 async def _acalled(attempt: Attempt, arguments: dict[str, Any]) -> Any:
-    working_on.set(attempt.step)  # each async handler has a context of its own
+    working_on.set(attempt.step)  # each async handler has its own context
     try:
         return await attempt.handler.function(**arguments)
     finally:
@@ -126,7 +126,7 @@ def _arguments(attempt: Attempt) -> dict[str, Any]:
     try:
         arguments = cast("dict[str, Any]", signature.read(attempt.step.input))
     except ValidationError as error:
-        raise Unfit(f"the input is not what {attempt.step.kind} takes: {validation_text(error)}") from None
+        raise Unfit(f"the input does not fit {attempt.step.kind}: {validation_text(error)}") from None
     if TRACE in arguments:
         carrier = arguments.pop(TRACE)
         attempt.ctx.trace = carrier if isinstance(carrier, dict) else None
@@ -147,20 +147,24 @@ def _outcome(attempt: Attempt, result: Any) -> Outcome:
 
 
 def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
-    """Turn what a handler raised into an outcome; the step's policy, in SQL, decides whether and when it is retried."""
+    """Turn a handler's exception into an outcome; the step's policy, in SQL, decides whether and when it retries."""
     match error:
         case Retry() | Fail() | Snooze() | Continue():
             return _checked(attempt, error)
         case LeaseLost() | Interrupted() | asyncio.CancelledError() if attempt.is_timed_out and not attempt.is_lost:
-            return _failure(attempt, TimeoutError(f"it took longer than {attempt.handler.timeout}"))
-        case LeaseLost() | LeaseRanOut():  # not begun, it is given back, if nobody has it by now: the database knows
+            return _failure(
+                attempt, TimeoutError(f"the handler ran longer than its timeout of {attempt.handler.timeout}")
+            )
+        case (
+            LeaseLost() | LeaseRanOut()
+        ):  # not begun, so it is released, unless another worker has it: the database decides
             return None if attempt.is_lost or isinstance(error, LeaseLost) else Release()
         case Interrupted() | asyncio.CancelledError() if attempt.ctx.cancelled:
-            return None  # its lease is lost, or the worker goes down and releases what it held
+            return None  # its lease is lost, or the worker is stopping and releases it
         case _ if _is_of_the_database(attempt, error):
             return Retry(described(error))
         case Unfit():
-            then = f"mend the input or the handler's types, then: holdfast dlq retry {attempt.step.step_id}"
+            then = f"fix the input or the handler's types, then: holdfast dlq retry {attempt.step.step_id}"
             return Fail({"type": "InputRefused", "message": clean(str(error)), "next": then})
         case ResultRefused() | ResultTooLarge():
             kind = "ResultRefused" if isinstance(error, ResultRefused) else "TooLarge"
@@ -170,9 +174,9 @@ def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
 
 
 def _is_of_the_database(attempt: Attempt, error: BaseException) -> bool:
-    """Whether it is the database that failed and not the handler: it costs a try, as a lost worker does, and no more.
+    """Return whether the database failed, not the handler. That uses one try, as a lost worker does, and nothing more.
 
-    After a commit whose answer was lost it is refused by its lease, if the commit did happen.
+    If a commit's answer was lost and the commit did happen, the lease fences the retry.
     """
     match error:
         case CommitUnknown() | Unreachable() | TooManyConnections() | ReadOnly() | ReadOnlySqlTransaction():
@@ -183,7 +187,7 @@ def _is_of_the_database(attempt: Attempt, error: BaseException) -> bool:
 
 
 def _failure(attempt: Attempt, error: BaseException) -> Outcome:
-    """An exception is final unless the task has a policy of its own, or an outside system's answer says what to do."""
+    """Return Retry if the task has its own policy or the error asks for one, else Fail: most exceptions are bugs."""
     match error:
         case RateLimited():
             return _rate_limited(error)
@@ -225,7 +229,7 @@ def _outcome_refused(outcome: Exception, error: Exception) -> Fail:
 def _error(given: Any, kind: str) -> Any:
     match given:
         case None:
-            return {"type": kind, "message": "the handler gave no reason"}
+            return {"type": kind, "message": "the handler named no reason"}
         case BaseException():
             return described(given)
         case str():
@@ -235,7 +239,7 @@ def _error(given: Any, kind: str) -> Any:
 
 
 def _checked_json(given: Any) -> Any:
-    """Refuse a value that is not JSON here, where it fails its own step and no other."""
+    """Raise for a value that is not JSON here, where it fails only its own step."""
     try:
         json.dumps(given, allow_nan=False).encode()
     except ValueError as error:
@@ -245,7 +249,7 @@ def _checked_json(given: Any) -> Any:
 
 
 def described(error: BaseException) -> dict[str, Any]:
-    """Write an exception down: type, message and trace, without the values of variables, which may be secrets."""
+    """Return an exception as type, message and trace, without the values of variables, which may be secrets."""
     lines = "".join(traceback.format_exception(error)).splitlines()
     kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
     return {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
@@ -255,9 +259,9 @@ def _message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as other:  # noqa: BLE001 - an exception of a handler's own may have no words
-        return f"it cannot be put into words: {type(other).__name__}"
+        return f"its text cannot be read: {type(other).__name__}"
 
 
 def clean(text: str) -> str:
-    """Leave out what cannot be stored, and what is too long to read."""
+    """Remove characters that cannot be stored, and shorten long text."""
     return text.translate(_ESCAPES)[:LONGEST_TEXT]

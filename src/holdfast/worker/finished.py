@@ -1,6 +1,6 @@
-"""What a worker logs of steps that succeeded: a line each, or one line per second where there are too many to read.
+"""Decides how a worker logs successful steps: one line per step, or one line per second if there are too many.
 
-No clock is read here: whoever calls says what time it is.
+It reads no clock: the caller passes the time.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-MOST_LINES = 50  # a second
+MOST_LINES = 50  # per second
 WINDOW = 1.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How many steps of each kind succeeded in a while, in place of a line for each."""
+    """How many steps of each kind succeeded in a period, instead of one line per step."""
 
     count: int
     kinds: Mapping[str, int]
@@ -23,10 +23,10 @@ class Summary:
 
 
 class Finished:
-    """Decides between lines and summaries, a second at a time.
+    """Decides between lines and summaries, second by second.
 
-    A second with more than `MOST_LINES` ends in a summary of those that got no line, and the seconds after it have
-    summaries alone, until one of them is quiet again.
+    A second with more than `MOST_LINES` ends with a summary of those without a line. The seconds after it have only
+    summaries, until one of them is quiet again.
     """
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class Finished:
 
     @property
     def flush_at(self) -> float | None:
-        """When a summary has to be written at the latest; None while there is nothing to sum up."""
+        """Return when the next summary is due; None if there is nothing to summarise."""
         return None if self._since is None or not self._counted else self._since + WINDOW
 
     def takes_lines(self, now: float, count: int) -> bool:
-        """Whether so many more steps get a line each; if so, they are counted as lines."""
+        """Return whether `count` more steps get a line each; if so, count them as lines."""
         if self._since is None or now - self._since >= WINDOW:
             self._since, self._lines, self._is_busy = now, 0, False
         if self._is_busy or self._lines + count > MOST_LINES:
@@ -51,17 +51,17 @@ class Finished:
         return True
 
     def add(self, counts: Mapping[str, int]) -> None:
-        """Count steps by kind that get no line."""
+        """Count steps without a line, by kind."""
         self._counted.update(counts)
 
     def flush(self, now: float) -> Summary | None:
-        """Sum up a second that is over; None while it is not, or where there is nothing to sum up."""
+        """Return the summary of a second that has passed; None before that, or if there is nothing to summarise."""
         if self.flush_at is None or now < self.flush_at:
             return None
         return self.close(now)
 
     def close(self, now: float) -> Summary | None:
-        """Sum up what is left."""
+        """Return the summary of the rest."""
         if self._since is None or not self._counted:
             return None
         summary = Summary(self._counted.total(), dict(self._counted.most_common()), round(now - self._since, 3))

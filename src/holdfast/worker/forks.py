@@ -1,7 +1,7 @@
-"""Forks of a worker's process. A handler may fork: by os.fork, by multiprocessing, or inside a library.
+"""Forks of a worker's process. A handler may fork: with os.fork, with multiprocessing, or inside a library.
 
 A fork is a copy of the worker. It must not hold the worker's connections, or the server would not notice when the
-worker is gone. It must not use them either, nor go on as a second worker when its handler returns.
+worker is gone. It must not use them either, or continue as a second worker when its handler returns.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ STDERR = 2
 
 
 class File(Protocol):
-    """Anything with a descriptor."""
+    """Anything with a file descriptor."""
 
     def fileno(self) -> int:
-        """Give its number."""
+        """Return the descriptor."""
 
 
-_workers = 0  # that run in this process
-_files: WeakSet[File] = WeakSet()  # theirs, besides their connections
-_signals: set[signal.Signals] = set()  # that they handle
+_workers = 0  # running in this process
+_files: WeakSet[File] = WeakSet()  # of the workers, besides their connections
+_signals: set[signal.Signals] = set()  # that the workers handle
 _thread = threading.local()
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Let every fork that is made during the block drop what is the worker's."""
+    """Make every fork during the block drop the worker's resources."""
     global _workers  # noqa: PLW0603 - a fork is the whole process's, and so is this count
     _hook()
     _workers += 1
@@ -54,17 +54,17 @@ def own(file: File) -> None:
 
 
 def own_signals(*numbers: signal.Signals) -> None:
-    """Let forks handle these signals as any other process does."""
+    """Restore the default handling of these signals in forks."""
     _signals.update(numbers)
 
 
 def own_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """End a fork that is made in this thread and returns to this loop."""
+    """End a fork that was made in this thread and returns to this loop."""
     _thread.loop = loop
 
 
 def leave_if_forked(pid: int) -> None:
-    """End this process at once unless its id is `pid`; to be called where a handler has returned or raised."""
+    """End this process at once unless its id is `pid`; called after a handler returned or raised."""
     if os.getpid() == pid:
         return
     match sys.exc_info()[1]:
@@ -83,7 +83,7 @@ def _hook() -> None:
 
 
 def _hold_signals() -> None:
-    """Keep signals from a fork until it has handlers of its own: until then the worker's would take them."""
+    """Block signals in a fork until it has its own handlers, because until then the worker's would run."""
     _thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _signals)
 
 
@@ -92,7 +92,7 @@ def _release_signals() -> None:
 
 
 def _let_go() -> None:
-    """In a fork: drop what is the worker's."""
+    """Drop the worker's resources in a fork."""
     try:
         if _workers:
             _drop_files()
@@ -104,20 +104,20 @@ def _let_go() -> None:
 
 
 def _drop_files() -> None:
-    """Put /dev/null in the place of each.
+    """Replace each descriptor by /dev/null.
 
-    A connection is not closed by the driver, which would tell the server; and its number stays taken, so that nothing
-    of it can reach a file that the fork opens later.
+    The driver must not close a connection, because that would tell the server. The descriptor stays taken, so that
+    nothing meant for it can reach a file that the fork opens later.
     """
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for file in [*open_connections, *_files]:
-        with suppress(Exception):  # closed already
+        with suppress(Exception):  # already closed
             os.dup2(nothing, file.fileno(), inheritable=False)
     os.close(nothing)
 
 
 def _drop_signals() -> None:
     if _signals:
-        signal.set_wakeup_fd(-1)  # it is shared: a signal to the fork would be handled by the worker
+        signal.set_wakeup_fd(-1)  # it is shared: the worker would handle a signal to the fork
     for number in _signals:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

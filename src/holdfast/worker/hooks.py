@@ -1,6 +1,6 @@
-"""Calls watchers with what a worker does: best effort, beside the worker, never in its way.
+"""Reports a worker's actions to watchers: best effort, and without delaying the worker.
 
-An outbox will carry these one day; until then a notification that fails is counted and logged, and changes nothing.
+A notification that fails is counted and logged, and changes nothing.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from holdfast.worker.metrics import Meters
 
 
 class Watcher(Protocol):
-    """Follows what workers do with the steps of one face. Each of these returns at once, and raises nothing."""
+    """Follows the steps of one face in workers. Every method returns at once and never raises."""
 
     @property
     def face(self) -> str:
         """The face whose steps it follows."""
 
     def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
-        """Return the query to run in the transaction of a settle; None where there is nothing to ask."""
+        """Return the query to run in the transaction of a settle, or None."""
 
     def claimed(self, worker: str, steps: list[ClaimedStep], count: Count) -> None:
-        """Take note of steps that were claimed."""
+        """Receive claimed steps."""
 
     def begun(self, step: ClaimedStep, count: Count) -> None:
-        """Take note of a handler that is about to be called."""
+        """Receive a step whose handler is about to be called."""
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
-        """Take note of what became of steps; `answers` are the rows of its query, None if the database refused it."""
+        """Receive the outcomes of steps; `answers` are the rows of its query, None if the database rejected it."""
 
     def flush(self, seconds: float) -> None:
-        """Wait until what was noted is delivered, but no longer than that."""
+        """Wait until all events are delivered, up to the timeout."""
 
 
 class Hooks:
@@ -46,12 +46,12 @@ class Hooks:
         self.watchers: dict[str, Watcher] = {}
 
     def watch(self, watcher: Watcher) -> None:
-        """Let a watcher follow the steps of its face, instead of the one that did so far."""
+        """Let a watcher follow the steps of its face, in place of the previous one."""
         self.watchers[watcher.face] = watcher
 
 
 class WorkerHooks:
-    """The watchers of an app, as one worker calls them. Where there are none, it does nothing for them."""
+    """The watchers of an app, as one worker calls them. Without watchers it does nothing."""
 
     def __init__(self, hooks: Hooks, worker: str, registry: Registry, meters: Meters) -> None:
         self._watchers = hooks.watchers
@@ -61,11 +61,11 @@ class WorkerHooks:
 
     @property
     def is_watched(self) -> bool:
-        """Whether a watcher follows some of the steps."""
+        """Return whether a watcher follows some of the steps."""
         return bool(self._watchers)
 
     def queries(self, attempts: list[Attempt]) -> dict[str, Call[Any]]:
-        """Return by face the query of its watcher about its own steps."""
+        """Return the query of each face's watcher about its own steps."""
         queries = {}
         for face, watcher in self._watchers.items():
             step_ids = [attempt.step.step_id for attempt in attempts if attempt.handler.face == face]
@@ -74,24 +74,24 @@ class WorkerHooks:
         return queries
 
     def claimed(self, steps: list[ClaimedStep]) -> None:
-        """Pass on to each watcher the steps of its face that were claimed."""
+        """Pass the claimed steps of each face to its watcher."""
         for face, watcher in self._watchers.items():
             if own := [step for step in steps if self._faces[step.kind] == face]:
                 watcher.claimed(self._worker, own, self._count)
 
     def begun(self, step: ClaimedStep) -> None:
-        """Pass on a step whose handler is about to be called."""
+        """Pass on a step before its handler is called."""
         if (watcher := self._watchers.get(self._faces[step.kind])) is not None:
             watcher.begun(step, self._count)
 
     def ended(self, endings: list[Ending], answers: Answers) -> None:
-        """Pass on what became of steps, with the rows of each watcher's query."""
+        """Pass on the outcomes of steps, with the rows of each watcher's query."""
         for face, watcher in self._watchers.items():
             if own := [ending for ending in endings if ending.face == face]:
                 watcher.ended(self._worker, own, answers.get(face, []), self._count)
 
     def flush(self, seconds: float) -> None:
-        """Wait for deliveries under way, but no longer than that: a subscriber may hang."""
+        """Wait for open deliveries up to a limit, because a subscriber may hang."""
         flush_all(self._watchers.values(), seconds)
 
     def _count(self, ok: bool, /) -> None:

@@ -1,8 +1,8 @@
-"""Keeps leases: renews them at a third of their length, and stops a handler whose lease is lost or whose time is up.
+"""Renews leases at a third of their length, and stops a handler whose lease is lost or whose time is up.
 
-It has a thread, a loop and a connection of its own: no handler that burns CPU, no pool that is used up and no slow
-settle holds up a renewal. A renewal that fails in transit is unknown, not lost: the handler goes on until the lease,
-counted from when the last granted request was sent, has run out.
+It has its own thread, loop and connection, so that no CPU-bound handler, exhausted pool or slow settle delays a
+renewal. A renewal that fails in transit is unknown, not lost: the handler continues until the lease has run out,
+counted from when the last granted request was sent.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
 
 RENEW_AT = 1 / 3
-CHECK_EACH = 2.0  # seconds between looks for steps that were cancelled or taken away
+CHECK_EACH = 2.0  # seconds between checks for steps that were cancelled or taken over
 LONGEST_CALL = timedelta(seconds=10)
 FASTEST = 0.05
 SLOWEST = 0.5
 
 
 class Leases:
-    """The thread that keeps the leases of one worker."""
+    """The thread that renews the leases of one worker."""
 
     def __init__(self, dsn: str, options: Options, held: Held, meters: Meters) -> None:
         self._worker = options.identity
@@ -48,7 +48,7 @@ class Leases:
             self._thread.start()
 
     def stop(self) -> None:
-        """End, and wait for it."""
+        """Stop the thread, and wait for it."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join(timeout=5)
@@ -69,7 +69,7 @@ class Leases:
         await self._connection.close()
 
     async def _watch_all(self) -> None:
-        """Beside the renewals: one that nobody answers may take longer than the lease has left."""
+        """Check deadlines alongside the renewals, because a renewal without an answer may outlast the lease."""
         while not self._closing.is_set():
             for attempt in list(self._held.values()):
                 self._watch(attempt)
@@ -98,13 +98,13 @@ class Leases:
             await self._find_lost([attempt for attempt in held if now - attempt.renewed_at >= CHECK_EACH])
 
     def _watch(self, attempt: Attempt) -> None:
-        if attempt.began_at is None:  # and will not begin under a lease that has run out: see Attempt.begin
+        if attempt.began_at is None:  # it will not begin under a lease that has run out: see Attempt.begin
             return
         if not attempt.is_lost and lease_clock() - attempt.renewed_at >= attempt.lease:
             self._lose(attempt, "its lease ran out: the database could not be reached, or the worker was frozen")
         deadline = attempt.ctx.deadline_at
         if deadline is not None and time.monotonic() >= deadline and not attempt.is_timed_out:
-            # Its lease is not renewed from here on: should the handler not stop, another worker gets the step.
+            # From here on its lease is not renewed: if the handler does not stop, another worker gets the step.
             attempt.is_timed_out = True
             self._meters.timed_out.labels(attempt.step.kind).inc()
             self._log.warning("step.timed_out", timeout=str(attempt.handler.timeout), **attempt.named())
@@ -132,10 +132,10 @@ class Leases:
                 if attempt.step.lease_id in granted:
                     attempt.renewed_at = sent_at
                 elif attempt.step.lease_id in self._held:
-                    self._lose(attempt, "another worker has it, or it is over")
+                    self._lose(attempt, "another worker has the step, or it has ended")
 
     async def _find_lost(self, held: list[Attempt]) -> None:
-        """Learn of cancels and takeovers long before the next renewal would."""
+        """Detect cancels and takeovers long before the next renewal would."""
         if not held:
             return
         rows = await self._connection.make(
@@ -144,7 +144,7 @@ class Leases:
         states = {lost.lease_id: lost.state for lost in rows}
         for attempt in held:
             if attempt.step.lease_id in states and attempt.step.lease_id in self._held:
-                self._lose(attempt, f"it is {states[attempt.step.lease_id]} by now")
+                self._lose(attempt, f"the step is now {states[attempt.step.lease_id]}")
 
     def _lose(self, attempt: Attempt, why: str) -> None:
         if attempt.is_lost:

@@ -1,8 +1,8 @@
-"""Listens for hints that something is due. A hint saves waiting, nothing more: polling finds it all without one.
+"""Listens for hints that something is due. A hint only saves waiting: polling finds everything without one.
 
-The connection proves itself: it waits for a hint from another connection, and then now and then for one that it sends
-to itself. One that is silent (a pooler that does not pass notifications, a proxy that keeps dead connections open) is
-made anew, and meanwhile not relied upon.
+The connection is tested: it waits for a hint from another connection, and then now and then for one that it sends to
+itself. A silent connection (a pooler that does not pass notifications, a proxy that keeps dead connections open) is
+reopened, and until then not relied upon.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Listener:
             await self._execute(connection, hints.listen(channel))
         async with asyncio.timeout(PROBE_WAIT):
             other = await aconnect(self._dsn)
-        try:  # its own would come back through a pooler too, with the answer to the very statement that sends it
+        try:  # its own hint would also return through a pooler, with the answer to the statement that sends it
             await self._probe(connection, other)
         finally:
             other.pgconn.finish()
         failpoint("after_listen")
         self.hears = True
-        self._wake()  # what was started while nobody listened sent its hint in vain
+        self._wake()  # hints for starts while nobody listened were lost
         while True:
             until = time.monotonic() + PROBE_EACH
             while (left := until - time.monotonic()) > 0:
@@ -84,7 +84,7 @@ class Listener:
                 if hint.channel == self._probe_channel:
                     return
                 self._take(hint.channel, hint.payload)
-        raise TimeoutError("a hint of its own did not come back; polling goes on, and so does listening anew")
+        raise TimeoutError("the listener did not receive its own hint; polling continues, and the listener reconnects")
 
     def _take(self, channel: str, payload: str) -> None:
         if channel == self._channel and payload in self._queues:

@@ -1,4 +1,4 @@
-"""The worker's loop: connect, recover, poll, claim, hand to a lane, and again; outcomes are settled beside it.
+"""The worker's loop: connect, recover, poll, claim, pass to a lane, repeat; outcomes are settled alongside.
 
 startup ▸ connecting ▸ recovery ▸ polling ▸ backoff ▸ idle ▸ connecting …
                                      ╰▸ claiming ▸ processing ▸ reporting ▸ polling
@@ -32,7 +32,7 @@ from holdfast.worker.settler import Settler
 from holdfast.worker.states import State, States
 from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, register
 
-FULL_LOOK = 0.25  # seconds between looks while steps wait for a slot: some may have to be given back
+FULL_LOOK = 0.25  # seconds between checks while steps wait for a slot: some may have to be released
 
 
 class Worker:
@@ -42,11 +42,13 @@ class Worker:
         self.options = options
         self.meters = Meters()
         self.states = States(self._moved)
-        self.is_ready = False  # connected, and schema and database as they must be
-        self.is_probed = False  # somebody may read its metrics
+        self.is_ready = False  # connected to a database with the right schema
+        self.is_probed = False  # its metrics may be read
         self.stop_signals = 0
         self._registry = registry
-        self._definitions = list(registry.definitions())  # here, so that a bad one raises before the worker begins
+        self._definitions = list(
+            registry.definitions()
+        )  # here, so that an invalid definition raises before the worker begins
         self.hooks = WorkerHooks(hooks or Hooks(), options.identity, registry, self.meters)
         self.held: Held = {}
         self._wake = asyncio.Event()
@@ -68,7 +70,7 @@ class Worker:
         self.log = log.get("worker").bind(worker=options.identity)
 
     def wake(self) -> None:
-        """Let it look for work now."""
+        """Make it poll now."""
         self._is_hinted = True
         self._wake.set()
 
@@ -79,18 +81,18 @@ class Worker:
 
     @property
     def in_flight(self) -> int:
-        """How many steps it holds."""
+        """Return how many steps it holds."""
         return len(self.held)
 
     @property
     def state(self) -> State:
-        """Where it stands, in one word."""
+        """The worker's state."""
         return self.states.shown(is_full=self.claimer.room() == 0)
 
     async def run(self) -> int:
         """Work until it is stopped (or, in a burst, until nothing is due), and return the exit code.
 
-        It waits after every error, except a definition that the database refuses: that is raised.
+        It pauses after every error, except for a definition that the database rejects, which it raises.
         """
         with forks.guarded():
             return await self._run()
@@ -113,28 +115,28 @@ class Worker:
         return code
 
     async def wait_for_change(self, seconds: float) -> None:
-        """For the drain: wait until something is settled, or a signal comes."""
+        """Wait, during a drain, until something is settled or a signal comes."""
         self._wake.clear()
         await self._sleep(min(0.2, seconds))
 
     async def end_beside(self) -> None:
-        """For the drain: end what runs beside the loop, and wait for it: it may be using the settler's connection."""
+        """Stop, during a drain, the background tasks and wait for them: they may use the settler's connection."""
         for task in self._beside:
             task.cancel()
         if self._beside:
             await asyncio.wait(self._beside, timeout=1)
 
     def show_draining(self) -> None:
-        """For the drain: write into the worker's row that it waits for its handlers, beside that wait."""
+        """Record, during a drain, in the worker's row that it waits for its handlers."""
         if self._claims.is_open:
             self._beside.append(asyncio.create_task(self._show()))
 
     async def _show(self) -> None:
-        with suppress(HoldfastError, psycopg.Error):  # only people would miss it
+        with suppress(HoldfastError, psycopg.Error):  # only people read it
             await self._claims.make(calls.upkeep(worker=self.options.identity, about=self._about()))
 
     async def retire(self) -> None:
-        """For the drain: take the worker off the list, and close its connections."""
+        """Remove, after a drain, the worker's row and close its connections."""
         try:
             await self._claims.make(calls.retire_worker(self.options.identity))
         finally:
@@ -142,7 +144,7 @@ class Worker:
             await self.settler.close()
 
     def _start_up(self) -> None:
-        """Begin what runs beside the loop, once; what failed is begun again in the next round."""
+        """Start the background tasks once; a failed one restarts in the next round."""
         if self._beside:
             return
         self.settler.begin()
@@ -154,7 +156,7 @@ class Worker:
         self.log.info("worker.started", queues=self.options.queues, kinds=self._registry.kinds())
 
     async def _round(self) -> bool:
-        """Go round once, from connecting to the end of a sleep; True when a burst has nothing left to do."""
+        """Run one round, from connecting to the end of a sleep; return True when a burst has nothing left to do."""
         self._start_up()
         self.states.enter("connecting")
         await self._connect()
@@ -163,7 +165,7 @@ class Worker:
         self.states.enter("polling")
         while not self.stop_signals and (await self._poll() or not self._recovery.is_through):
             self._raise_trouble()
-            # A worker under load is never idle, so no other round would recover.
+            # A busy worker is never idle, so no other round would recover.
             await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
         if self.stop_signals:
             return False
@@ -184,13 +186,13 @@ class Worker:
         if others := await register(
             self._claims, self._definitions, self.options, self._registry.kinds(), self._about()
         ):
-            self.log.warning("worker.name_taken", others=others, then="both work; give each a name of its own")
+            self.log.warning("worker.name_taken", others=others, then="both work; give each its own name")
         self._is_asleep = False
         self.is_ready = True
         self.log.info("worker.connected")
 
     async def _poll(self) -> bool:
-        """Look for work once; False when there was none."""
+        """Poll once; return False when nothing was due."""
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         self._wake.clear()
         self.claimer.give_back_surplus()
@@ -198,7 +200,7 @@ class Worker:
             await self._sleep(FULL_LOOK)
             return True
         hinted, self._is_hinted = self._is_hinted, False
-        self._polled_alone = not self.held  # else what it holds may be due again by now
+        self._polled_alone = not self.held  # else a step that it holds may be due again by now
         if claimed := await self.claimer.claim(self._claims):
             self.meters.claimed(claimed)
             self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
@@ -207,28 +209,28 @@ class Worker:
             if self.claimer.awaits_children:
                 await self._sleep(AT_ONCE)
             return True
-        if hinted:  # somebody else was faster
+        if hinted:  # another worker was faster
             self.states.pass_tasks(1, "polling", "claiming", "polling")
-        if self._wake.is_set():  # what was settled meanwhile may have made something due
+        if self._wake.is_set():  # a settle may have made something due meanwhile
             return True
         if self._listener.hears and not self._is_asleep:
             await self._fall_asleep()
-            return True  # once more: what was started before the mark sent no hint
+            return True  # poll once more: starts before the mark sent no hint
         self._empty_polls += 1
         return False
 
     async def _settle(self) -> None:
-        """Beside the loop: settle what ends. A database that fails is the loop's to wait for."""
+        """Settle ended attempts alongside the loop, which handles a failing database."""
         while True:
             try:
                 await self.settler.take()
-                if not self.claimer.awaits_children:  # else the next claim is for steps that this settle makes due
+                if not self.claimer.awaits_children:  # else the next claim is for the steps that this settle makes due
                     self._wake_for_room()
                 self.claimer.ended(await self.settler.settle_taken())
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - it is raised again in the loop
-                self._trouble = error  # not closed from here: the loop may be waiting on that connection
+                self._trouble = error  # not closed here, because the loop may be waiting on that connection
                 self._wake.set()
                 await asyncio.sleep(self.options.error_wait.total_seconds())
             else:
@@ -276,7 +278,7 @@ class Worker:
         if left is None or left > interval:
             return interval
         self._next_due = None
-        self._is_asleep = False  # so that the one after is asked for
+        self._is_asleep = False  # so that the next hint is requested
         return max(0.001, left)
 
     async def _sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What a worker counts and times, in Prometheus' form; one set for each worker, so that two in a process do not mix."""
+"""A worker's metrics in Prometheus' form; one set per worker, so that two in a process do not mix."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from prometheus_client.registry import Collector
 
 from holdfast.worker.states import STATES, State
 
-MOST_COUNTED = 10_000  # due steps of a queue: beyond that the backlog is "so many or more"
+MOST_COUNTED = 10_000  # due steps of a queue; a larger backlog is reported as this number
 DURATIONS = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
 class Durations(Collector):
-    """How long handlers took, by kind. A histogram that takes a batch at a time: the library's locks for each value."""
+    """How long handlers took, by kind: a histogram that records a batch at once, as the library locks per value."""
 
     def __init__(self) -> None:
         self._counts: dict[str, list[int]] = {}
@@ -30,7 +30,7 @@ class Durations(Collector):
         self._sums[kind] = self._sums.get(kind, 0.0) + sum(seconds)
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        """Give the counts as Prometheus reads them."""
+        """Yield the counts in Prometheus' form."""
         family = HistogramMetricFamily("holdfast_handler_seconds", "How long handlers took.", labels=["kind"])
         for kind, counts in self._counts.items():
             until = [str(float(bound)) for bound in DURATIONS] + ["+Inf"]
@@ -47,10 +47,12 @@ class Meters:
         self.registry = own = CollectorRegistry()
         self._claimed = Counter("holdfast_claimed", "Steps claimed.", ["kind"], registry=own)
         self.settled = Counter("holdfast_settled", "Steps settled, by event.", ["kind", "event"], registry=own)
-        self.refused = Counter("holdfast_settle_refused", "Outcomes that came after the lease was lost.", registry=own)
+        self.refused = Counter(
+            "holdfast_settle_refused", "Outcomes that arrived after the lease was lost.", registry=own
+        )
         self.durations = Durations()
         own.register(self.durations)
-        self.rescued = Counter("holdfast_rescued", "Steps taken back from silent workers.", registry=own)
+        self.rescued = Counter("holdfast_rescued", "Steps recovered from silent workers.", registry=own)
         self.exhausted = Counter(
             "holdfast_exhausted", "Steps that failed for good because their tries were used up.", ["kind"], registry=own
         )
@@ -62,19 +64,19 @@ class Meters:
         )
         self.renewed = Counter("holdfast_leases_renewed", "Leases renewed.", registry=own)
         self.lost = Counter("holdfast_leases_lost", "Leases lost while a handler ran.", registry=own)
-        self.timed_out = Counter("holdfast_timed_out", "Handlers whose time was up.", ["kind"], registry=own)
-        self.blocked = Counter("holdfast_loop_blocked", "Times an async handler blocked its loop.", registry=own)
+        self.timed_out = Counter("holdfast_timed_out", "Handlers that exceeded their timeout.", ["kind"], registry=own)
+        self.blocked = Counter("holdfast_loop_blocked", "How often an async handler blocked its loop.", registry=own)
         self._hooks = Counter("holdfast_notifications", "Notifications of outcomes.", ["result"], registry=own)
         self.errors = Counter("holdfast_worker_errors", "Errors that led to error_wait.", registry=own)
         self.moves = Counter(
-            "holdfast_worker_transitions", "The worker's own moves.", ["from_state", "to_state"], registry=own
+            "holdfast_worker_transitions", "State changes of the worker.", ["from_state", "to_state"], registry=own
         )
-        self._state = Gauge("holdfast_worker_state", "1 for the state the worker is in.", ["state"], registry=own)
+        self._state = Gauge("holdfast_worker_state", "1 for the worker's current state.", ["state"], registry=own)
         self._in_flight = Gauge("holdfast_in_flight", "Steps that the worker holds.", registry=own)
-        self.poll_interval = Gauge(
-            "holdfast_poll_interval_seconds", "How long an idle worker sleeps now.", registry=own
+        self.poll_interval = Gauge("holdfast_poll_interval_seconds", "Current sleep of an idle worker.", registry=own)
+        self._beat = Gauge(
+            "holdfast_heartbeat_timestamp_seconds", "When the loop last completed a round.", registry=own
         )
-        self._beat = Gauge("holdfast_heartbeat_timestamp_seconds", "When the loop last went round.", registry=own)
         for state in STATES:
             self._state.labels(state).set(0)
 
@@ -93,7 +95,7 @@ class Meters:
         self._hooks.labels("delivered" if ok else "failed").inc()
 
     def stands(self, state: State, *, in_flight: int, beat: float | None = None) -> None:
-        """Say where the worker stands; with `beat`, that its loop went round."""
+        """Set the worker's state; with `beat`, also the time of its loop's last round."""
         for each in STATES:
             self._state.labels(each).set(1 if each == state else 0)
         self._in_flight.set(in_flight)

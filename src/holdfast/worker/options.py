@@ -1,4 +1,4 @@
-"""How a worker works: the options of its command line and of HOLDFAST_*, checked once."""
+"""The options of a worker, from its command line and HOLDFAST_*, checked once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from datetime import timedelta
 
 
 def new_identity(name: str | None = None, *, group: str | None = None) -> str:
-    """Name a worker, once for each start: a process that comes again under an old name holds none of its leases.
+    """Return a worker's name, which is new for each start: a restarted process holds none of its old leases.
 
-    Processes of one supervisor have a `group` in common, so that they do not take each other for strangers.
+    Processes of one supervisor share a `group`, so that they do not report each other as a name conflict.
     """
     start = uuid.uuid4().hex[:8]
     return f"{name or f'{socket.gethostname()}:{os.getpid()}'}/{start if group is None else f'{group}.{start}'}"
 
 
 def strangers(identity: str, others: list[str]) -> list[str]:
-    """Return those of the others that are not of the same group."""
+    """Return the other workers that are not of the same group."""
     name, _, start = identity.rpartition("/")
     group, dot, _ = start.rpartition(".")
     return [other for other in others if not dot or not other.startswith(f"{name}/{group}.")]
@@ -46,7 +46,7 @@ class Options:
     grace: timedelta = timedelta(seconds=25)
 
     def poll_interval(self, empty_polls: int) -> timedelta:
-        """How long to sleep after so many polls in a row that found nothing: longer each time, up to a maximum."""
+        """Return how long to sleep after this many empty polls in a row: longer each time, up to a maximum."""
         doublings = min(empty_polls - 1, 64)
         longest, wait = self.poll_max.total_seconds(), self.poll_min.total_seconds() * self.poll_factor**doublings
         return timedelta(seconds=min(longest, wait))

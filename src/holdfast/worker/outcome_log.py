@@ -1,4 +1,4 @@
-"""Logs what became of steps: every failure, and successes as long as people could read them one by one."""
+"""Logs the outcomes of steps: every failure, and successes one by one while people can read them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holdfast.worker.attempt import Attempt
 from holdfast.worker.finished import Finished, Summary
 
 DONE = "succeeded"
-LONGEST_MESSAGE = 500  # of an error, in a line
+LONGEST_MESSAGE = 500  # characters of an error in a log line
 
 
 class OutcomeLog:
-    """The lines of one worker's settler, all from the thread of its loop."""
+    """The log lines of one worker's settler, all from its loop's thread."""
 
     def __init__(self, logger: log.Logger) -> None:
         self._log = logger
@@ -25,9 +25,9 @@ class OutcomeLog:
         self._flushing: asyncio.TimerHandle | None = None
 
     def succeeded(self, accepted: Iterable[tuple[Attempt, SettledStep]], counts: Mapping[str, int]) -> None:
-        """Log what succeeded: a line each, or by kind once a second where they are many, which costs a step nothing.
+        """Log successes: one line each or, if there are many, counts by kind once per second, at no cost per step.
 
-        `accepted` is all that was settled, `counts` how many of each kind succeeded.
+        `accepted` holds everything that was settled, `counts` the successes per kind.
         """
         if not log.is_on(self._log, "info"):
             return
@@ -55,7 +55,7 @@ class OutcomeLog:
                 self._log.info(f"step.{event}", **fields)
 
     def close(self) -> None:
-        """Log what was counted and not yet summed up."""
+        """Log the summary of what was counted so far."""
         if self._flushing is not None:
             self._flushing.cancel()
         self._sum_up(self._finished.close(time.monotonic()))
@@ -69,7 +69,7 @@ class OutcomeLog:
         self._flushing = None
         now = time.monotonic()
         self._sum_up(self._finished.flush(now))
-        self._flush_later(now)  # a settle may have begun another second meanwhile
+        self._flush_later(now)  # a settle may have begun a new second meanwhile
 
     def _sum_up(self, summary: Summary | None) -> None:
         if summary is not None:
@@ -77,12 +77,12 @@ class OutcomeLog:
 
 
 def duration(attempt: Attempt) -> float | None:
-    """How long its handler took, in seconds; None where it was not called."""
+    """Return how long its handler took, in seconds; None if it was not called."""
     return None if attempt.began_at is None else round(attempt.ended_at - attempt.began_at, 4)
 
 
 def fault(outcome: Outcome | None) -> dict[str, str]:
-    """Name the class and the message of a failure, and nothing else that the handler gave: it may be a payload."""
+    """Return the class and the message of a failure, and nothing else, because it may be a payload."""
     error = outcome.error if isinstance(outcome, (Fail, Retry)) else None
     parts = error if isinstance(error, dict) else {"message": error if isinstance(error, str) else ""}
     kind, message = (str(parts.get(name) or "") for name in ("type", "message"))

@@ -1,4 +1,4 @@
-"""What a supervisor asks a worker over HTTP: does it live, is it ready, what has it counted."""
+"""Answers a supervisor over HTTP: whether the worker is alive and ready, and its metrics."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class Probe:
-    """A small server beside the worker: /healthz, /readyz and /metrics. It answers before there is a worker."""
+    """A small server alongside the worker: /healthz, /readyz and /metrics. It answers before the worker exists."""
 
     def __init__(self, host: str, port: int) -> None:
-        # A class of its own: two probes answer for two workers.
+        # A class per probe, because two probes answer for two workers.
         self._answers: type[_Answers] = type("Answers", (_Answers,), {})
         try:
             self._server = ThreadingHTTPServer((host, port), self._answers)
@@ -32,7 +32,7 @@ class Probe:
             raise BadInput(
                 f"the probe cannot listen on {host}:{port}: {error}",
                 where="--probe-port",
-                next="name another --probe-port",
+                next="choose another --probe-port",
             ) from error
         forks.own(self._server)
         self._server.daemon_threads = True
@@ -41,7 +41,7 @@ class Probe:
 
     @property
     def port(self) -> int:
-        """Where it listens; port 0 was any."""
+        """The address it listens on, with the real port if 0 was requested."""
         port: int = self._server.server_address[1]
         return port
 
@@ -73,7 +73,7 @@ class _Answers(BaseHTTPRequestHandler):
             case "/metrics":
                 self._answer(HTTPStatus.OK, _measured(worker), CONTENT_TYPE_LATEST)
             case _:
-                self._answer(HTTPStatus.NOT_FOUND, "there is /healthz, /readyz and /metrics\n")
+                self._answer(HTTPStatus.NOT_FOUND, "use /healthz, /readyz or /metrics\n")
 
     def _answer(self, status: HTTPStatus, body: str, kind: str = TEXT) -> None:
         content = body.encode()
@@ -84,7 +84,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_args: object) -> None:
-        """Say nothing: each look would be a line."""
+        """Log nothing, because every probe would add a line."""
 
 
 def _measured(worker: Worker | None) -> str:

@@ -1,4 +1,4 @@
-"""A worker as a process: signals, the probe, exit codes; and several of them under one supervisor."""
+"""A worker as a process, with signals, probe and exit codes, and a supervisor for several of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from holdfast.worker.loop import Worker
 from holdfast.worker.options import Options
 from holdfast.worker.probe import Probe
 
-GARBAGE_EACH = 10_000  # objects between collections: a batch makes some thousands, and drops them by itself
-SWITCH_EACH = 0.001  # seconds: handlers in threads must not keep an answer of the database waiting for 5 ms
+GARBAGE_EACH = 10_000  # objects between collections: a batch creates some thousands, and frees them on its own
+SWITCH_EACH = 0.001  # seconds: threads of handlers must not delay the database's answer by the default 5 ms
 STDIN = 0
 AGAIN_AFTER = 1.0
 AGAIN_AT_MOST = 30.0
@@ -64,7 +64,7 @@ def run_worker(
 
 
 def _suit_interpreter() -> None:
-    """Suit a process that makes and drops thousands of small objects a second beside modules that stay."""
+    """Tune the interpreter for thousands of short-lived objects per second."""
     sys.setswitchinterval(SWITCH_EACH)
     gc.collect()
     gc.freeze()
@@ -72,25 +72,25 @@ def _suit_interpreter() -> None:
 
 
 def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-    """Drain when the supervisor is gone: it holds the other end of stdin.
+    """Drain when the supervisor is gone, which holds the other end of stdin.
 
-    By the descriptor: a thread that waits inside sys.stdin holds its lock, and an interpreter that ends then aborts.
+    Read the descriptor: a thread that waits inside sys.stdin holds its lock, so the interpreter would abort at exit.
     """
 
     def watch() -> None:
         while os.read(STDIN, 1024):
             pass
-        with suppress(RuntimeError):  # it has stopped by itself
+        with suppress(RuntimeError):  # it has already stopped
             loop.call_soon_threadsafe(worker.stop)
 
     threading.Thread(target=watch, name="holdfast-supervised", daemon=True).start()
 
 
 class Supervisor:
-    """Keeps a number of worker processes alive: one that ends is started again, soon at first, then less so.
+    """Keeps a number of worker processes alive: it restarts one that ends, with growing delays.
 
-    In a burst one that ends in order is through, and so is the supervisor when all of them are. One that was refused
-    is not started again: the others are told to stop, and its exit code is the supervisor's.
+    In a burst a process that ends normally is finished, and the supervisor ends with the last. A process that was
+    refused is not restarted: the others are stopped, and its exit code becomes the supervisor's.
     """
 
     def __init__(self, commands: Sequence[list[str]], *, burst: bool = False) -> None:
@@ -100,12 +100,12 @@ class Supervisor:
         self._failures = [0] * len(commands)
         self._started = [0.0] * len(commands)
         self._signals = 0
-        # Not an Event: its lock may be held by the very code that a signal interrupts.
+        # Not an Event, because the code that a signal interrupts may hold its lock.
         self._changed: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._log = log.get("supervisor")
 
     def run(self) -> int:
-        """Run them until stopped, and return the worst of their exit codes."""
+        """Run the processes until stopped, and return the worst of their exit codes."""
         for number in (*STOPS, signal.SIGCHLD):
             signal.signal(number, self._signalled)
         self._children = [self._start(i) for i in range(len(self._commands))]
@@ -124,7 +124,7 @@ class Supervisor:
 
     def _start(self, place: int) -> subprocess.Popen[bytes]:
         self._started[place] = time.monotonic()
-        # In a group of its own: Ctrl-C goes to a terminal's whole group, and we pass it on; twice would be too often.
+        # In its own process group: Ctrl-C reaches a terminal's whole group, and we forward it; once is enough.
         return subprocess.Popen(self._commands[place], stdin=subprocess.PIPE, process_group=0)
 
     def _is_through(self, child: subprocess.Popen[bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""Settles outcomes as handlers end: all that are there in one call, the next claim overlapping it."""
+"""Settles outcomes as handlers end: all available ones in one call, which overlaps the next claim."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from holdfast.worker.outcome_log import DONE, OutcomeLog
 from holdfast.worker.states import States
 
 LARGEST = 1000
-WAKING = frozenset({"retried", "continued", "snoozed", "released"})  # what may make the same step due at once
-# What is wrong with an outcome, not with the database: tried again, it would be wrong again.
+WAKING = frozenset({"retried", "continued", "snoozed", "released"})  # events that may make the same step due at once
+# Errors of an outcome, not of the database: a retry would fail again.
 _UNKEPT = (
     RefusedError, psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError, TypeError, ValueError,
 )  # fmt: skip
@@ -38,7 +38,7 @@ TOO_LARGE = {"type": "TooLarge", "message": "the result or cursor has more than 
 
 
 class Settler:
-    """Takes ended attempts from any thread, and settles them on a connection of its own.
+    """Takes ended attempts from any thread, and settles them on its own connection.
 
     It calls `woken` when a settle may have made a step due.
     """
@@ -61,8 +61,8 @@ class Settler:
         self._meters = meters
         self._woken = woken
         self._ended: deque[Attempt] = deque()
-        self._left: list[Attempt] = []  # taken, and not yet settled
-        self._queries: dict[str, Call[Any]] = {}  # to be asked with the settle, and what was answered
+        self._left: list[Attempt] = []  # taken but not yet settled
+        self._queries: dict[str, Call[Any]] = {}  # queries to run with the settle, and then their answers
         self._answers: Answers = {}
         self._ready = asyncio.Event()
         self._is_signalled = False
@@ -71,26 +71,26 @@ class Settler:
         self._outcomes = OutcomeLog(self._log)
 
     def begin(self) -> None:
-        """Belong to the loop that is running."""
+        """Attach to the running loop."""
         self._loop = asyncio.get_running_loop()
 
     def ended(self, attempt: Attempt) -> None:
-        """Take an attempt that has ended; may be called in any thread."""
+        """Take an ended attempt; may be called in any thread."""
         attempt.ended_at = time.monotonic()
         self._ended.append(attempt)
         loop = self._loop
         if not self._is_signalled and loop is not None:
             self._is_signalled = True
-            with suppress(RuntimeError):  # the loop was closed just now: the worker has stopped
+            with suppress(RuntimeError):  # the loop was just closed, because the worker has stopped
                 loop.call_soon_threadsafe(self._ready.set)
 
     @property
     def waiting(self) -> int:
-        """How many have ended and are not settled."""
+        """Return how many attempts have ended and are not settled."""
         return len(self._ended) + len(self._left)
 
     async def take(self) -> None:
-        """Wait for ended attempts and take them, unless those of a settle that failed are left."""
+        """Wait for ended attempts and take them, unless some are left from a failed settle."""
         if not self._left:
             await self._ready.wait()
             if len(self._held) > self.waiting:
@@ -110,12 +110,12 @@ class Settler:
         return taken
 
     async def settle(self, ended: list[Attempt]) -> None:
-        """Report the outcomes. Attempts that are settled already, or lost, are only let go of."""
+        """Report the outcomes. Attempts that are already settled or lost are only dropped."""
         unsettled = [attempt for attempt in ended if attempt.outcome is not None and not attempt.is_lost]
         self._queries = self._hooks.queries(ended)
         self._answers = dict.fromkeys(self._queries)
         settled = await self._make(unsettled) if unsettled else []
-        if self._queries and not unsettled:  # all were settled by their handlers' own transactions
+        if self._queries and not unsettled:  # their handlers' own transactions settled all of them
             self._answers = await self._connection.query_all(self._queries)
         await self._learn_failures(unsettled, settled)
         settled += [attempt.settled for attempt in ended if attempt.settled is not None]
@@ -135,7 +135,7 @@ class Settler:
             outcomes = (each.settlement(each.outcome) for each in unsettled if each.outcome is not None)
             return await self._send(calls.settle_steps(outcomes))
         except _UNKEPT as error:
-            if len(unsettled) > 1:  # one of them cannot be stored; it must not cost the others
+            if len(unsettled) > 1:  # one of them cannot be stored, which must not fail the others
                 return [row for attempt in unsettled for row in await self._make([attempt])]
             self._log.error("step.outcome_refused", error=str(error), **unsettled[0].named())
         attempt = unsettled[0]
@@ -150,7 +150,7 @@ class Settler:
         return settled
 
     async def _learn_failures(self, unsettled: list[Attempt], settled: list[SettledStep]) -> None:
-        """Turn the outcome of steps into the failure that the database made of it: what they gave was too large."""
+        """Replace the outcome of steps by the failure that the database recorded: their result was too large."""
         failed = {row.step_id for row in settled if row.event == "failed"}
         overruled = [
             attempt
@@ -160,7 +160,7 @@ class Settler:
         if not overruled:
             return
         results: list[StepResult] | None = None
-        with suppress(HoldfastError, psycopg.Error, OSError):  # they are settled; the next call finds the outage
+        with suppress(HoldfastError, psycopg.Error, OSError):  # they are settled; the next call will report the outage
             results = await self._connection.query(calls.step_results([attempt.step.step_id for attempt in overruled]))
         errors = {result.step_id: result.error for result in results or ()}
         for attempt in overruled:
@@ -198,7 +198,7 @@ class Settler:
         if endings:
             self._hooks.ended(endings, self._answers)
         if any(event in WAKING for _, event in events) or any(attempt.step.run_id is not None for attempt in ended):
-            self._woken()  # the same step may be due at once, or one that waited for it
+            self._woken()  # the same step, or one that waited for it, may be due at once
 
     def _tell(self, attempt: Attempt, row: SettledStep) -> None:
         if row.event == "failed" and isinstance(attempt.outcome, Retry):
@@ -207,7 +207,7 @@ class Settler:
 
     def _refused(self, attempt: Attempt) -> None:
         self._meters.refused.inc()
-        why = attempt.ctx.stop_reason or "the lease is another's by now"
+        why = attempt.ctx.stop_reason or "another worker has the lease now"
         self._log.warning("step.outcome_not_accepted", why=why, **attempt.named())
 
 
@@ -230,7 +230,7 @@ def _ending(attempt: Attempt, row: SettledStep) -> Ending:
 
 
 def released(attempts: list[Attempt]) -> list[Attempt]:
-    """Let attempts end as handed back untried."""
+    """End attempts as released without a try."""
     for attempt in attempts:
         attempt.outcome = Release()
         attempt.ended_at = time.monotonic()

@@ -1,8 +1,8 @@
-"""The worker's own state machine (document 004), checked as rows are: a move that is not listed is a defect.
+"""The worker's own state machine (document 004), checked like those of rows: a move that is not listed is a bug.
 
-Two kinds of path run through it. The worker itself goes startup, connecting, recovery, polling, backoff, idle and round
-again. Each task goes polling, claiming, processing, reporting and back, many of them at once. Draining and stopped are
-where an orderly stop leads.
+It has two kinds of path. The worker itself cycles through startup, connecting, recovery, polling, backoff and idle.
+Each task goes through polling, claiming, processing, reporting and back to polling, many of them at once. An orderly
+stop leads to draining and stopped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Watch = Callable[[State, State, int], None]
 
 
 class States:
-    """Where the worker is, how many of its tasks are where, and how often each move was made."""
+    """The worker's state, how many of its tasks are in each state, and how often each move was made."""
 
     def __init__(self, watch: Watch | None = None) -> None:
         self.worker: State = "startup"
@@ -60,14 +60,14 @@ class States:
         self._watch = watch
 
     def enter(self, to: State) -> None:
-        """Move the worker; does nothing if it is there."""
+        """Move the worker; do nothing if it is already there."""
         if to == self.worker:
             return
         self._note(self.worker, to, 1)
         self.worker = to
 
     def pass_tasks(self, count: int, *path: State) -> None:
-        """Take tasks along a path, move by move."""
+        """Move tasks along a path, move by move."""
         if count == 0:
             return
         for come, to in pairwise(path):
@@ -76,11 +76,11 @@ class States:
         self.tasks[path[-1]] += count if path[-1] != "polling" else 0
 
     def shown(self, *, is_full: bool) -> State:
-        """Say it in one word: a worker that has no room for more is processing."""
+        """Return the state to show: a worker without room for more is processing."""
         return "processing" if self.worker == "polling" and is_full else self.worker
 
     def reported(self, *, in_flight: int, found_nothing: bool) -> State:
-        """Say what it does until it next writes its row: not that it passes through recovery while it writes."""
+        """Return the state to store in its row, which is not the recovery that it is in while it writes."""
         if self.worker in {"error_wait", "draining", "stopped"}:
             return self.worker
         if in_flight:
@@ -89,7 +89,9 @@ class States:
 
     def _note(self, come: State, to: State, count: int) -> None:
         if (come, to) not in MOVES:
-            raise IllegalMove(f"a worker cannot go from {come} to {to}", next="this is a defect, please report it")
+            raise IllegalMove(
+                f"a worker cannot go from {come} to {to}", next="this is a bug in Holdfast, please report it"
+            )
         self.moves[come, to] += count
         if self._watch is not None:
             self._watch(come, to, count)

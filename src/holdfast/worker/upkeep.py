@@ -1,6 +1,6 @@
-"""What a worker writes about itself when it has connected, and the recovery of steps that silent workers held.
+"""Registers a worker when it has connected, and recovers steps that silent workers held.
 
-A refusal of its definitions ends the worker. Recovery runs now and then, in whichever worker comes first.
+If the database rejects its definitions, the worker ends. Recovery runs now and then, in whichever worker comes first.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from holdfast.worker.metrics import MOST_COUNTED, Meters
 from holdfast.worker.options import Options, strangers
 from holdfast.worker.states import State
 
-SHOWN = 80  # characters of a name that is refused
+SHOWN = 80  # characters of a rejected name
 
 
 class RegistrationRefused(Exception):
-    """The database refuses a definition for good; `error` names it, and the worker ends with it."""
+    """The database rejects a definition; `error` names it, and the worker ends with it."""
 
     def __init__(self, error: HoldfastError) -> None:
         super().__init__(str(error))
@@ -39,7 +39,7 @@ async def register(
     kinds: list[str],
     described: dict[str, Any],
 ) -> list[str]:
-    """Send the definitions and enlist the worker; return live workers of the same name that are not of its group."""
+    """Send the definitions and register the worker; return live workers of the same name outside its group."""
     worker, queues, tenants = options.identity, options.queues, options.tenants
     for call in (*definitions, calls.enlist_worker(worker, queues, kinds=kinds, tenants=tenants, about=described)):
         await _send(connection, call)
@@ -47,7 +47,7 @@ async def register(
 
 
 def about(options: Options, state: State, in_flight: int) -> dict[str, Any]:
-    """Describe the worker for those who read its row."""
+    """Return the worker's description for its row."""
     return {
         "state": state,
         "host": socket.gethostname(),
@@ -65,23 +65,25 @@ class Recovery:
         self._connection = connection
         self._options = options
         self._meters = meters
-        self._done_at: float | None = None  # when it last found nothing more to do
+        self._done_at: float | None = None  # when it last left nothing to do
         self._log = log.get("worker").bind(worker=options.identity)
 
     @property
     def is_through(self) -> bool:
-        """Whether the last recovery left nothing; each takes a chunk, in a transaction of its own."""
+        """Return whether the last recovery left nothing; each handles a chunk, in its own transaction."""
         return self._done_at is not None
 
     async def run_if_due(self, about: Callable[[], dict[str, Any]], *, counts_backlog: bool) -> None:
-        """Recover if the last time is long enough ago; the first time after a start it always is."""
+        """Recover if the last recovery is long enough ago, and always after a start."""
         now = time.monotonic()
         interval = self._options.recovery_interval.total_seconds()
         if self._done_at is not None and now - self._done_at < interval:
             return
         most = MOST_COUNTED if counts_backlog else 0
         (result,) = await self._connection.make(calls.measured_upkeep(self._options.identity, about=about(), most=most))
-        self._done_at = None if result.rescued or result.moved else now  # more may be left: after the next poll
+        self._done_at = (
+            None if result.rescued or result.moved else now
+        )  # more may be left, so recover again after the next poll
         self._meters.rescued.inc(result.rescued)
         self._meters.waiting(result.backlog)
         for kind, steps in result.exhausted.items():
@@ -94,7 +96,7 @@ async def _send(connection: WorkerConnection, call: Call[Any]) -> list[Any]:
     try:
         return await connection.make(call)
     except (RefusedError, PermissionMissing) as error:
-        what = f"the database refused {_named(call)}: {error.what}"
+        what = f"the database rejected {_named(call)}: {error.what}"
         named = type(error)(what, where=error.where, next=error.next)
         named.__cause__ = error
         raise RegistrationRefused(named) from error

@@ -1,7 +1,7 @@
 """asyncpg: writes a call in its parameter style, and a bulk start as COPY.
 
-JSON is sent as text and cast by the server. An app may have set a codec of its own for jsonb, which would encode the
-text once more.
+JSON is sent as text and cast by the server, because an app may have set its own codec for jsonb, which would encode the
+text a second time.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from holdfast.models import Json
 Row = TypeVar("Row")
 _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError)
 _BREAKS = (*_ERRORS, OSError)  # what a lost connection raises
-_PIECE = 1 << 16  # bytes of COPY that are sent at once
+_PIECE = 1 << 16  # bytes of COPY per message
 
 
 async def run(connection: AsyncpgDriver, call: Call[Row]) -> list[Row]:
-    """Make a call that returns one column: in the transaction that is open on the connection, else in its own."""
+    """Make a call that returns one column, in the transaction that is open on the connection, else in its own."""
     is_alone, was_closed = not connection.is_in_transaction(), connection.is_closed()
     arguments = list(call.arguments.values())
     places = tuple(place for place, value in enumerate(arguments) if isinstance(value, (Json, Jsonb)))
@@ -70,12 +70,12 @@ async def start_tasks(connection: AsyncpgDriver, tasks: Iterable[Start], *, tena
 
 @asynccontextmanager
 async def _all_or_none(connection: AsyncpgDriver) -> AsyncIterator[None]:
-    """Open a transaction, or inside the caller's a savepoint: then a failure undoes the start alone."""
+    """Open a transaction, or a savepoint inside the caller's, so that a failure undoes only the start."""
     if not connection.is_in_transaction():
         async with connection.transaction():
             yield
         return
-    # By statements: asyncpg's own savepoints refuse a transaction that was begun by a statement.
+    # With statements, because asyncpg's own savepoints reject a transaction that a statement began.
     await connection.execute("savepoint holdfast_start")
     try:
         yield
@@ -87,7 +87,7 @@ async def _all_or_none(connection: AsyncpgDriver) -> AsyncIterator[None]:
 
 
 async def _pieces(tasks: Iterable[Start]) -> AsyncIterator[bytes]:
-    """Write rows in COPY's text format, many at once."""
+    """Format rows in COPY's text format, many at once."""
     piece = bytearray()
     for task in tasks:
         piece += "\t".join("\\N" if value is None else _escaped(str(value)) for value in task).encode() + b"\n"
@@ -114,19 +114,19 @@ def _written(value: Json | Jsonb) -> str:
 
 
 def _read(row: type[Row], value: Any) -> Any:
-    """Give a value its type: asyncpg has a UUID of its own, and an app's codec may give text."""
+    """Convert a value to its type: asyncpg has its own UUID, and an app's codec may return text."""
     return UUID(str(value)) if row is UUID else value
 
 
 def _translated(error: BaseException, call: Call[Any] | None = None) -> errors.HoldfastError | None:
     """Find our error for one of the driver's, by its SQLSTATE."""
-    if isinstance(error, UnicodeEncodeError):  # a lone surrogate: it has no UTF-8
+    if isinstance(error, UnicodeEncodeError):  # a lone surrogate has no UTF-8
         return errors.BadInput(f"the text cannot be stored: {error.reason}", next="leave lone surrogates out")
     return db.refusal(_report(error), call) if isinstance(error, _ERRORS) else None
 
 
 def _report(error: Any) -> ServerError:
-    """Read the fields of an error; a value that the driver itself refuses is an InterfaceError and a ValueError."""
+    """Read the fields of an error; a value that the driver itself rejects is an InterfaceError and a ValueError."""
     if not isinstance(error, asyncpg.PostgresError):
         return ServerError(sqlstates.DATA_EXCEPTION if isinstance(error, ValueError) else "", str(error))
     return ServerError(

@@ -1,4 +1,4 @@
-"""Makes calls on either driver that an async connection comes down to; asyncpg is imported by its users alone."""
+"""Makes calls on either async driver; asyncpg is imported only for those who use it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = TypeVar("Row")
 
 
 async def arun(connection: AsyncDriver, call: Call[Row]) -> list[Row]:
-    """Make a call, in the transaction that is open on the connection, else in one of its own."""
+    """Make a call, in the transaction that is open on the connection, else in its own."""
     if isinstance(connection, AsyncConnection):
         return await db.arun(connection, call)
     from holdfast.connections.caller import asyncpg

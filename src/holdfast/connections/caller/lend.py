@@ -1,4 +1,4 @@
-"""Unwraps the caller's connection to its driver's, inside the same transaction, and refuses what cannot be used."""
+"""Unwraps the caller's connection to its driver's, inside the same transaction, and rejects unusable objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.connections.caller import django, sqlalchemy
 from holdfast.connections.caller.types import AsyncDriver
 from holdfast.errors import BadInput
 
-# By package and class, so that nothing of a library is imported to recognise its objects.
+# By package and class name, so that recognising an object imports nothing.
 _SYNC: dict[str, Callable[[Any], AbstractContextManager[Connection[Any]]]] = {
     "psycopg.Connection": nullcontext,
     "sqlalchemy.Connection": sqlalchemy.lend,
@@ -34,7 +34,7 @@ _ASYNC: dict[str, Callable[[Any], AbstractAsyncContextManager[AsyncDriver]]] = {
 
 
 def check_conn(conn: Any) -> None:
-    """Refuse what is not a connection; None means one of the app's."""
+    """Raise BadInput unless this is a connection or None, which means one of the app's."""
     if conn is not None and _kind(conn) is None:
         raise BadInput(
             f"conn must be a connection or a session, got {type(conn).__module__}.{type(conn).__qualname__}",
@@ -49,7 +49,7 @@ def lend(conn: Any) -> AbstractContextManager[Connection[Any]]:
     kind = _kind(conn) or ""
     if kind not in _SYNC:
         raise BadInput(
-            f"conn is async, and the call is not: got {kind}",
+            f"conn must be a sync connection for a sync call, got the async {kind}",
             where="conn",
             next="use astart or astart_many, or pass a sync connection",
         )
@@ -62,7 +62,7 @@ def alend(conn: Any) -> AbstractAsyncContextManager[AsyncDriver]:
     kind = _kind(conn) or ""
     if kind not in _ASYNC:
         raise BadInput(
-            f"conn is not async, and the call is: got {kind}",
+            f"conn must be an async connection for an async call, got the sync {kind}",
             where="conn",
             next="use start or start_many, or pass an async connection",
         )
@@ -70,7 +70,7 @@ def alend(conn: Any) -> AbstractAsyncContextManager[AsyncDriver]:
 
 
 def is_committed(conn: Any) -> bool:
-    """Whether a start that was made on the connection is stored already: an open transaction may be rolled back."""
+    """Return whether a start on the connection is already committed; an open transaction may be rolled back."""
     match (_kind(conn) or "").partition(".")[0]:
         case "sqlalchemy":
             return is_committed(sqlalchemy.driver_of(conn))
@@ -84,7 +84,7 @@ def is_committed(conn: Any) -> bool:
 
 
 def _kind(conn: object) -> str | None:
-    """Name the library's class that an object is of, or inherits from."""
+    """Return the name of the library class that an object belongs to or inherits from."""
     return _named(type(conn).__mro__)
 
 

@@ -1,7 +1,7 @@
-"""SQLAlchemy 2: its connections and sessions hold one of psycopg's or asyncpg's, which the call is made on.
+"""SQLAlchemy 2: its connections and sessions wrap one of psycopg's or asyncpg's, on which the call is made.
 
-SQLAlchemy begins a transaction with its own first statement and commits only one that it knows of. A statement that
-goes past it must not be the first: it would be rolled back or, by asyncpg, committed at once.
+SQLAlchemy begins a transaction with its own first statement and commits only a transaction it knows about. A statement
+that bypasses it must not be the first: it would be rolled back or, by asyncpg, committed at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def lend(conn: Any) -> Iterator[Connection[Any]]:
         yield driver
     except Exception as error:
         if driver.closed:
-            conn.invalidate(error)  # as after a statement of its own, so that the pool does not lend it again
+            conn.invalidate(error)  # as SQLAlchemy does itself, so that the pool does not lend it again
         raise
 
 
@@ -42,7 +42,7 @@ async def alend(conn: Any) -> AsyncIterator[AsyncDriver]:
     if not conn.in_transaction():
         await conn.begin()
     if is_asyncpg and not driver.is_in_transaction():
-        await conn.exec_driver_sql("select 1")  # sends the BEGIN, unless it is in autocommit
+        await conn.exec_driver_sql("select 1")  # sends BEGIN, unless it is in autocommit
     try:
         yield driver
     except Exception as error:
@@ -70,4 +70,6 @@ def driver_of(conn: Any) -> Any:
 
 def _wrong_driver(driver: Any, then: str) -> BadInput:
     library = type(driver).__module__.partition(".")[0]
-    return BadInput(f"conn is SQLAlchemy's over {library}", where="conn", next=then)
+    return BadInput(
+        f"conn must be SQLAlchemy's over psycopg or asyncpg, got one over {library}", where="conn", next=then
+    )

@@ -29,13 +29,13 @@ class AsyncpgConnection(Protocol):
 
 
 class ConnectionProxy(Protocol):
-    """What stands for a connection: asyncpg's pool lends one, and `django.db.connection` is one."""
+    """A proxy for a connection, as asyncpg's pool lends it and `django.db.connection` is."""
 
     def __getattr__(self, name: str, /) -> Any: ...
 
 
 class AsyncpgDriver(AsyncpgConnection, Protocol):
-    """What we use of asyncpg's connection."""
+    """The part of asyncpg's connection that we use."""
 
     def is_closed(self) -> bool: ...
 
@@ -58,4 +58,4 @@ CallerConnection: TypeAlias = (
     | DjangoConnection
     | ConnectionProxy
 )
-AsyncDriver: TypeAlias = AsyncConnection[Any] | AsyncpgDriver  # what an async connection of the caller's comes down to
+AsyncDriver: TypeAlias = AsyncConnection[Any] | AsyncpgDriver  # the driver below a caller's async connection

@@ -1,4 +1,4 @@
-"""What is drawn of a flow or of a task: its boxes, and a line that says how it stands."""
+"""The content of a drawing of a flow or of a task: its boxes, and a line with its state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DB = Connection[Any]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What is drawn, and a line that says how it stands."""
+    """The boxes of a drawing, and a line with the state."""
 
     what: str
     id: str
@@ -27,28 +27,28 @@ class Drawing:
     boxes: list[Box]
 
     def levels(self) -> dict[str, int]:
-        """Say of each box how many others, at most, come before it."""
+        """Return the depth of each box: the most boxes that come before it on one path."""
         return graph.levels(self.title, {box.name: box.after for box in self.boxes})
 
     def as_document(self) -> dict[str, Any]:
-        """Give it as a mapping that becomes JSON."""
+        """Return it as a mapping for JSON output."""
         levels = self.levels()
         boxes = [asdict(box) | {"states": dict(box.states), "level": levels[box.name]} for box in self.boxes]
         return {"what": self.what, "id": self.id, "title": self.title, "said": self.said, "boxes": boxes}
 
 
 def of_flow(connection: DB, name: str, namespace: str | None, version: str | None) -> Drawing:
-    """Take a definition to be drawn."""
+    """Return the drawing of a definition."""
     definitions = run_list.definitions(connection, name=name, namespace=namespace, version=version)
     if not definitions:
         raise NotFound(
-            f"there is no flow {name} of that sort", where=name, next="`holdfast flow list` shows what workers defined"
+            f"there is no flow {name} with these options", where=name, next="find it with `holdfast flow list`"
         )
     if len({each.namespace for each in definitions}) > 1:
         raise BadInput(
             f"flow {name} is in several namespaces: {', '.join(d.namespace for d in definitions)}",
             where="--namespace",
-            next="name one: --namespace",
+            next="choose one with --namespace",
         )
     latest = max(definitions, key=lambda each: each.defined_at)
     title = f"{latest.name} {latest.version}"
@@ -57,7 +57,7 @@ def of_flow(connection: DB, name: str, namespace: str | None, version: str | Non
 
 
 def of_task(connection: DB, id: int | UUID) -> Drawing:  # noqa: A002 - the word is the same in SQL
-    """Take a task to be drawn, by its id or that of one of its steps."""
+    """Return the drawing of a task, by its id or that of one of its steps."""
     task_id = reads.task_of(connection, id)
     task, steps = reads.task(connection, task_id), reads.steps(connection, task_id)
     succeeded = [step.id for step in steps if step.outcome == "succeeded"][: run_list.COUNTED]
@@ -70,5 +70,5 @@ def of_task(connection: DB, id: int | UUID) -> Drawing:  # noqa: A002 - the word
 
 
 def progress(succeeded: int, total: int, failed: int) -> str:
-    """Write how far a task is."""
+    """Format the progress of a task."""
     return f"{succeeded}/{total}" + (f" ({failed} failed)" if failed else "")

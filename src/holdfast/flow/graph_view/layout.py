@@ -1,4 +1,4 @@
-"""Where the boxes of a drawing stand: layers from left to right, few crossings, long lines between boxes. Pure."""
+"""Places the boxes of a drawing: layers from left to right, few crossings, long lines between boxes. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Point = tuple[float, float]
 
 
 class Pass(NamedTuple):
-    """Where the lines of a box go by a layer, all of them together."""
+    """The point where all lines of a box pass a layer together."""
 
     source: str
     layer: int
@@ -32,13 +32,13 @@ Links = Mapping[Cell, Sequence[Cell]]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large things are drawn."""
+    """The sizes of a drawing."""
 
     width: float = 190
     height: float = 46
     across: float = 70  # between two layers
     between: float = 16  # two boxes of a layer
-    lane: float = 4  # what a line that goes by takes up
+    lane: float = 4  # the height of a passing line
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The boxes by their left upper corners, the lines, and the room that all takes."""
+    """The boxes by their upper left corners, the lines, and the total size."""
 
     boxes: dict[str, Point]
     lines: list[Line]
@@ -61,7 +61,7 @@ class Layout:
 
 
 def place(flow: str, waits: Waits, sizes: Sizes | None = None) -> Layout:
-    """Give each step a place to the right of all that it waits for."""
+    """Place each step to the right of all that it waits for."""
     sizes = sizes or Sizes()
     ways = _ways(waits, graph.levels(flow, waits))
     behind, ahead = _links(ways)
@@ -79,7 +79,7 @@ def place(flow: str, waits: Waits, sizes: Sizes | None = None) -> Layout:
 
 
 def untangled(layers: Layers, behind: Links, ahead: Links) -> Layers:
-    """Order each layer by the middle of its neighbours, to and fro, and keep the order with the fewest crossings."""
+    """Order each layer by the middle of its neighbours, back and forth, and keep the order with fewest crossings."""
     best, fewest = layers, crossings(layers, ahead)
     for sweep in range(SWEEPS):
         if fewest == 0:
@@ -106,12 +106,12 @@ def crossings(layers: Layers, ahead: Links) -> int:
 
 
 def spread(wanted: Sequence[float], gaps: Sequence[float]) -> list[float]:
-    """Stay as near as can be to what is wanted, in that order, each at least its gap behind the one before.
+    """Return positions as near as possible to the wanted ones, in order, each at least its gap after the previous.
 
-    Less the gaps that is a rising sequence; the nearest one is found by putting neighbours together that would fall.
+    Without the gaps this is a rising sequence; the nearest one is found by merging neighbours that would fall.
     """
     offsets = [sum(gaps[:number]) for number in range(len(wanted))]
-    blocks: list[tuple[float, int]] = []  # the mean of some neighbours, and how many
+    blocks: list[tuple[float, int]] = []  # the mean of some neighbours, and their number
     for want, offset in zip(wanted, offsets, strict=True):
         mean, size = want - offset, 1
         while blocks and blocks[-1][0] >= mean:
@@ -123,7 +123,7 @@ def spread(wanted: Sequence[float], gaps: Sequence[float]) -> list[float]:
 
 
 def _ways(waits: Waits, levels: Mapping[str, int]) -> dict[tuple[str, str], list[Cell]]:
-    """List the cells that each edge goes through; a step by itself is a way from itself to itself."""
+    """List the cells that each edge passes; a step without edges is a path from itself to itself."""
     ways: dict[tuple[str, str], list[Cell]] = {(name, name): [name] for name in waits}
     for name, parents in waits.items():
         for parent in dict.fromkeys(parents):

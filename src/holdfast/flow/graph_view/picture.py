@@ -1,4 +1,4 @@
-"""What a drawing of a flow shows: a box a step, and what a step planned itself folded into its box. Pure."""
+"""The boxes of a drawing: one per step, with steps that a step planned folded into its box. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from holdfast.flow.run_list import PlannedStep
 Mood = Literal[
     "planned", "waiting", "ready", "running", "retrying", "complete", "skipped", "resolved", "failed", "cancelled"
 ]
-# A state is told by a sign, a word and a colour: never by one of them alone.
+# A state has a sign, a word and a colour; none of them stands alone.
 SIGNS: dict[Mood, str] = {
     "planned": "●", "waiting": "○", "ready": "◎", "running": "▶", "retrying": "↻", "complete": "✓", "skipped": "»",
     "resolved": "◆", "failed": "✗", "cancelled": "⊘",
 }  # fmt: skip
-FEW = 5  # steps that a step planned itself are shown one by one while they are no more
+FEW = 5  # up to this many steps that a step planned are shown one by one
 WORDS: dict[Mood, str] = {
     "waiting": "pending", "ready": "pending", "running": "in_progress", "resolved": "resolved_manually",
     "failed": "error",
@@ -30,7 +30,7 @@ _INNER = re.compile(r"(.+)(?:\.[^.\[\]]+|\[\d+\])", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A step as it is drawn; `states` counts those that are folded into it."""
+    """A step as it is drawn; `states` counts the steps that are folded into it."""
 
     name: str
     after: tuple[str, ...]
@@ -41,7 +41,7 @@ class Box:
 
     @property
     def word(self) -> str:
-        """The state in a word: the machine's own, but for what it does not tell apart."""
+        """The state in one word: the machine's own, except where a drawing distinguishes more."""
         return "" if self.mood == "planned" else WORDS.get(self.mood, self.mood)
 
 
@@ -51,7 +51,7 @@ def of_plan(plan: Sequence[PlannedStep]) -> list[Box]:
 
 
 def of_task(steps: Sequence[TaskStep], skipped: Collection[int] = ()) -> list[Box]:
-    """Draw a task; a map or a sub-flow of many steps is one box."""
+    """Draw a task; large fan-outs and sub-flows are one box."""
     owners = owners_of([step.name for step in steps])
     names = {step.id: step.name for step in steps}
     inner: dict[str, list[TaskStep]] = defaultdict(list)
@@ -69,14 +69,14 @@ def of_task(steps: Sequence[TaskStep], skipped: Collection[int] = ()) -> list[Bo
 
 
 def owners_of(names: Sequence[str]) -> dict[str, str]:
-    """Say of each step that another step of the task planned which one that was: `ship` of `ship[3]`."""
+    """Map each step that another step planned to that step: `ship[3]` to `ship`."""
     known = set(names)
     found = ((name, _INNER.fullmatch(name)) for name in names)
     return {name: match[1] for name, match in found if match is not None and match[1] in known}
 
 
 def mood_of(step: TaskStep, *, is_skipped: bool = False) -> Mood:
-    """Say in one of our words how a step stands."""
+    """Return a step's state as one of our words."""
     match step.outcome:
         case "succeeded" if is_skipped:
             return "skipped"
@@ -94,12 +94,12 @@ def mood_of(step: TaskStep, *, is_skipped: bool = False) -> Mood:
 
 
 def tries_of(step: TaskStep) -> int:
-    """Count the executions that its limit is about: those since the last fresh start that were more than a part."""
+    """Count the executions that use up its limit: those since the last reset that were not partial."""
     return step.failures + (1 if step.standing == "held" or step.state == "complete" else 0)
 
 
 def counted(steps: Sequence[TaskStep]) -> str:
-    """Write how many steps are in which state: `9 998 complete, 2 error`."""
+    """Format how many steps are in each state: `9 998 complete, 2 error`."""
     return ", ".join(f"{count:,} {state}".replace(",", " ") for state, count in _states(steps))
 
 
@@ -109,7 +109,7 @@ def _box(step: TaskStep, after: tuple[str, ...], skipped: Collection[int]) -> Bo
 
 
 def _fold(box: Box, within: Sequence[TaskStep]) -> Box:
-    """Put what a step planned into its box; until it is over the box stands as the worst of them does."""
+    """Fold the steps that a step planned into its box; until it ends, the box shows the worst of their states."""
     what = "items" if within[0].name.startswith(f"{box.name}[") else "steps"
     note = f"{len(within):,} {what}: ".replace(",", " ") + counted(within)
     moods = {mood_of(step) for step in within}
@@ -119,7 +119,7 @@ def _fold(box: Box, within: Sequence[TaskStep]) -> Box:
 
 
 def _threaded(boxes: Sequence[Box], owners: Mapping[str, str]) -> list[Box]:
-    """Draw what a step planned between its parents and itself: it begins after them and ends the step."""
+    """Draw the steps that a step planned between its parents and itself, because they begin after its parents."""
     shown = {box.name: box for box in boxes}
     opened = {owners[name] for name in shown if name in owners}
 
@@ -132,7 +132,7 @@ def _threaded(boxes: Sequence[Box], owners: Mapping[str, str]) -> list[Box]:
         return tuple(own) or begins(box)
 
     def begins(box: Box) -> tuple[str, ...]:
-        """What is done before a step, without what it planned itself."""
+        """Return the steps before a step, without those that it planned."""
         outer = [name for name in box.after if name in shown and owners.get(name) != box.name]
         return tuple(outer) if outer or box.name not in owners else begins(shown[owners[box.name]])
 

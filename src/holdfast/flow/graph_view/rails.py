@@ -1,7 +1,7 @@
-"""A drawing of a flow in lines of text: one a step, from top to bottom, with the edges as rails at their left. Pure.
+"""A drawing of a flow as text: one line per step, from top to bottom, with the edges as rails on the left. Pure.
 
-A rail stands for steps that are all awaited by the same others. `├→●` comes out of a rail, `●─┤` goes into one; a step
-at a rail's end comes straight from above. A rail that is only crossed stays whole: `─│─`.
+A rail represents steps that the same other steps wait for. `├→●` comes out of a rail, `●─┤` goes into one; a step at a
+rail's end comes straight from above. A rail that is only crossed stays whole: `─│─`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.flow.graph import Waits
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line: what stands left and right of a step's sign; a line without a step only leads on."""
+    """A line: the text left and right of a step's sign; a line without a step only continues the rails."""
 
     step: str | None
     left: str
@@ -23,7 +23,7 @@ class Row:
 
 
 def draw(waits: Waits) -> list[Row]:
-    """Draw the steps and what they wait for."""
+    """Draw the steps and their edges."""
     awaited = children(waits)
     rails = _Rails(awaited)
     rows: list[Row] = []
@@ -33,7 +33,7 @@ def draw(waits: Waits) -> list[Row]:
 
 
 def order(waits: Waits) -> list[str]:
-    """Put each step after those that it waits for, and a chain together where that is possible."""
+    """Sort each step after those it waits for, and keep chains together where possible."""
     awaited, left = children(waits), {name: len(set(parents)) for name, parents in waits.items()}
     ready = [name for name, count in left.items() if count == 0][::-1]
     found: list[str] = []
@@ -46,7 +46,7 @@ def order(waits: Waits) -> list[str]:
 
 
 def children(waits: Waits) -> dict[str, list[str]]:
-    """Turn around what waits for what."""
+    """Reverse the edges."""
     found: dict[str, list[str]] = {name: [] for name in waits}
     for name, parents in waits.items():
         for parent in dict.fromkeys(parents):
@@ -55,15 +55,15 @@ def children(waits: Waits) -> dict[str, list[str]]:
 
 
 class _Rails:
-    """The rails as they stand below the last line: each with the steps that it still leads to, or free."""
+    """The rails below the last line: each with the steps that it still leads to, or free."""
 
     def __init__(self, awaited: Mapping[str, Sequence[str]]) -> None:
         self._awaited = {name: frozenset(found) for name, found in awaited.items()}
-        self._alike: dict[frozenset[str], int] = defaultdict(int)  # steps to come that are awaited by these
+        self._alike: dict[frozenset[str], int] = defaultdict(int)  # coming steps that these steps wait for
         for found in self._awaited.values():
             self._alike[found] += 1
         self._rails: list[frozenset[str]] = []
-        self._signs: set[int] = set()  # columns of the line above that hold a step
+        self._signs: set[int] = set()  # columns of the previous line that hold a step
 
     def add(self, step: str) -> list[Row]:
         rails, to = self._rails, self._awaited[step]
@@ -78,7 +78,9 @@ class _Rails:
         self._hold(column)
         goes_to, is_new = self._way_on(column, to, [c for c in joined if c != column])
         cells = _Cells(len(rails), passing)
-        for each in sorted(joined, key=lambda rail: abs(rail - column)):  # a line from beyond goes over a nearer joint
+        for each in sorted(
+            joined, key=lambda rail: abs(rail - column)
+        ):  # a line from further away passes over a nearer joint
             cells.come(each, column, is_end=each in ended)
         if goes_to is not None:
             cells.go(column, goes_to, is_new=is_new)
@@ -86,7 +88,7 @@ class _Rails:
         return [*lead, cells.row(step, column)]
 
     def _way_on(self, column: int, to: frozenset[str], joined: Sequence[int]) -> tuple[int | None, bool]:
-        """Find the rail that the step goes into: its own, unless there is one, or will be, for steps like it."""
+        """Find the rail that the step goes into: its own, unless equal steps have one or will have one."""
         rails = self._rails
         if not to:
             return None, False
@@ -112,13 +114,13 @@ class _Rails:
 
 
 class _Cells:
-    """One line as it is drawn: a character a column, and one between two."""
+    """One line as it is drawn: one character per column, and one between two columns."""
 
     def __init__(self, columns: int, passing: set[int]) -> None:
         self._cells = ["│" if number % 2 == 0 and number // 2 in passing else " " for number in range(2 * columns)]
 
     def come(self, rail: int, column: int, *, is_end: bool) -> None:
-        """Lead a rail to the step; one that ends above it needs no more."""
+        """Lead a rail to the step; a rail that ends above it needs nothing."""
         if rail == column:
             return
         is_left = rail < column
@@ -133,7 +135,7 @@ class _Cells:
         self._cells[2 * rail] = ("╭" if rail < column else "╮") if is_new else ("├" if rail < column else "┤")
 
     def row(self, step: str, column: int) -> Row:
-        """Give the line."""
+        """Return the line."""
         return Row(step, "".join(self._cells[: 2 * column]), "".join(self._cells[2 * column + 1 :]).rstrip())
 
     def _stroke(self, rail: int, column: int) -> None:

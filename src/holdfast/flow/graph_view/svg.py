@@ -1,6 +1,6 @@
-"""A drawing of a flow as SVG that stands by itself: no scripts, no fonts fetched, light and dark. Pure.
+"""A drawing of a flow as self-contained SVG: no scripts, no fetched fonts, light and dark. Pure.
 
-Names and notes are anybody's text: they are escaped, and what XML cannot hold is shown as a sign.
+Names and notes are untrusted text: they are escaped, and characters that XML cannot hold are replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.flow.graph_view.picture import SIGNS, Box
 
 SIZES = Sizes()
 MARGIN = 24.0
-HEAD = 44.0  # above the boxes: what is drawn, and how it stands
+HEAD = 44.0  # above the boxes: the title and the state
 NARROWEST = 420.0
 LONGEST_NAME, LONGEST_NOTE = 21, 28  # characters that fit into a box
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -49,7 +49,7 @@ svg{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}.ground{fil
 
 
 def draw(title: str, summary: str, boxes: Sequence[Box]) -> str:
-    """Draw the boxes and what they wait for, under a title and a line that says how all stands."""
+    """Draw the boxes and their edges, under a title and a line with the state."""
     placed = layout.place(title, {box.name: box.after for box in boxes}, SIZES)
     width = max(placed.width, NARROWEST) + 2 * MARGIN
     height = placed.height + 2 * MARGIN + HEAD
@@ -72,7 +72,7 @@ def draw(title: str, summary: str, boxes: Sequence[Box]) -> str:
 
 
 def described(summary: str, boxes: Sequence[Box]) -> str:
-    """Tell the drawing in words, for those who do not see it: how many, and each step in its order."""
+    """Describe the drawing in words, for screen readers: the counts, and each step in order."""
     words = Counter(box.word for box in boxes if box.word)
     counts = " " + ", ".join(f"{count} {word}" for word, count in words.items()) + "." if words else ""
     return f"{summary}. {len(boxes)} boxes.{counts} " + " ".join(f"{_box_title(box)}." for box in boxes)

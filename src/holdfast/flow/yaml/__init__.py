@@ -1,4 +1,4 @@
-"""Flows in YAML. What they need beside the core is an extra, imported on use."""
+"""Flows in YAML. Their dependencies are an extra, imported on use."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def needs_extra() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise BadDefinition(
-            f"flows by YAML and contexts by JSON Schema need {error.name}",
-            next="install it: pip install 'holdfast-pg[yaml]'",
+            f"flows in YAML and contexts by JSON Schema need {error.name}",
+            next="install it with pip install 'holdfast-pg[yaml]'",
         ) from error

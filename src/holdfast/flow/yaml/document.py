@@ -1,4 +1,4 @@
-"""A flow as a document: what may stand in it, checked with messages that name the place, and put on an environment."""
+"""A flow as a document: its fields, checked with messages that name the place, and merged with an environment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Part(BaseModel):
 
 
 def _as_part(model: type, **below: Any) -> Any:
-    """Give the fields of a dataclass as a part of a document, in which each may be left out."""
+    """Return the fields of a dataclass as a part of a document, where each is optional."""
     hints = {**get_type_hints(model), **below}
     fields: dict[str, Any] = {name: (hint | None, None) for name, hint in hints.items()}
     return create_model(model.__name__, __base__=_Part, __doc__=model.__doc__, **fields)
@@ -45,33 +45,37 @@ BackoffPart = _as_part(
 
 
 class StepPart(_Part):
-    """A step; without a handler it is served by the one that bears its name."""
+    """A step; without a handler it is served by the one with its name."""
 
     name: Name
-    handler: Name | None = Field(None, description="module:function, or a name among the handlers that are given.")
+    handler: Name | None = Field(None, description="module:function, or the name of a passed handler.")
     after: Name | list[Name] = Field([], description="The steps that it waits for, by name.")
-    each: Name | None = Field(None, description="Run once for each item of what this step gave.")
-    when: Name | None = Field(None, description="A condition, as module:function; else the step is skipped.")
-    flow: Name | None = Field(None, description="A sub-flow: a document's file, or a flow of the app by its name.")
-    retry: int | Literal[False] | None = Field(None, description="Executions, the first included; false: only one.")
-    retryable: bool = Field(default=True, description="Whether a failure is tried again.")
-    skippable: bool = Field(default=False, description="Whether a start may leave it out.")
+    each: Name | None = Field(None, description="Run once per item of this step's result.")
+    when: Name | None = Field(None, description="A condition, as module:function; if it is false, the step is skipped.")
+    flow: Name | None = Field(
+        None, description="A sub-flow: the file of a document, or the name of one of the app's flows."
+    )
+    retry: int | Literal[False] | None = Field(
+        None, description="Executions, including the first; false means only one."
+    )
+    retryable: bool = Field(default=True, description="Whether a failure is retried.")
+    skippable: bool = Field(default=False, description="Whether a start may skip it.")
     queue: Name | None = None
     timeout: Duration | None = None
     lease: Duration | None = None
-    cpu: bool = Field(default=False, description="Whether it runs in a process of its own.")
-    priority: int = Field(0, ge=0, le=9, description="Higher goes first.")
+    cpu: bool = Field(default=False, description="Whether it runs in its own process.")
+    priority: int = Field(0, ge=0, le=9, description="Higher runs first.")
     description: str | None = None
-    config: dict[str, Any] | None = Field(None, description="What its function takes as `config`.")
+    config: dict[str, Any] | None = Field(None, description="Passed to its function as `config`.")
 
 
 class EnvironmentPart(_Part):
-    """What is otherwise in an environment: names are merged, all else is replaced, null takes a name away."""
+    """What differs in an environment: mappings are merged, everything else is replaced, and null removes a name."""
 
     description: str | None = None
     context: dict[str, Any] | None = None
     backoff: dict[str, Any] | None = None
-    steps: dict[Name, dict[str, Any]] = Field({}, description="What is otherwise, by the step's name.")
+    steps: dict[Name, dict[str, Any]] = Field({}, description="What differs, by the step's name.")
 
 
 class Document(_Part):
@@ -79,18 +83,18 @@ class Document(_Part):
 
     name: Name
     namespace: Name = NAMESPACE
-    version: Name = Field(VERSION, description="In quotes: YAML reads 1.10 as the number 1.1.")
+    version: Name = Field(VERSION, description="In quotes, because YAML reads 1.10 as the number 1.1.")
     description: str | None = None
-    context: dict[str, Any] | None = Field(None, description="JSON Schema (2020-12) of what a start takes.")
+    context: dict[str, Any] | None = Field(None, description="JSON Schema (2020-12) of a start's input.")
     backoff: BackoffPart | None = None  # type: ignore[valid-type]
     steps: list[StepPart] = Field(min_length=1)
     environments: dict[Name, EnvironmentPart | None] = {}
 
 
 def check(values: Any, where: str, environment: str | None) -> Document:
-    """Read a document out of plain values, as it is in an environment; `where` is what messages call it."""
+    """Parse a document from plain values, for an environment; `where` is its name in messages."""
     if not isinstance(values, Mapping):
-        raise BadDefinition(f"{where} is no mapping", where=where, next="a flow has at least a name and steps")
+        raise BadDefinition(f"{where} must be a mapping", where=where, next="write at least a name and steps")
     document = _read(values, where)
     _check_names(document, where)
     there = {
@@ -102,13 +106,13 @@ def check(values: Any, where: str, environment: str | None) -> Document:
         raise BadDefinition(
             f"{where} has no environment {environment} (it has: {', '.join(there)})",
             where="environment",
-            next=f"if nothing is otherwise there, write {environment}: {{}}",
+            next=f"if nothing differs there, write {environment}: {{}}",
         )
     return there[environment]
 
 
 def schema() -> dict[str, Any]:
-    """Describe documents as JSON Schema, for editors."""
+    """Return the JSON Schema of documents, for editors."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Document.model_json_schema()}
 
 
@@ -129,13 +133,15 @@ def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict
     for name in own.get("steps") or {}:
         if name not in known:
             place = f"environments.{environment}.steps.{name}"
-            raise BadDefinition(f"{where}: {place} is no step", where=place, next=did_you_mean(name, known))
+            raise BadDefinition(
+                f"{where}: {place} is not one of its steps", where=place, next=did_you_mean(name, known)
+            )
     steps = [merged(step, (own.get("steps") or {}).get(step["name"], {})) for step in values["steps"]]
     return merged(values, {name: part for name, part in own.items() if name != "steps"}) | {"steps": steps}
 
 
 def merged(into: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge names, replace all else, take away what is null: a JSON merge patch."""
+    """Merge mappings, replace everything else, and remove what is null, as a JSON merge patch does."""
     found = {**into}
     for name, value in patch.items():
         if value is None:
@@ -169,19 +175,19 @@ def _complaint(error: Any) -> str:
         case "missing":
             return f"{place} is missing"
         case "string_type" if place == "version":
-            return "version is not in quotes, so that YAML takes 1.10 for the number 1.1; write it as '1.10'"
+            return "version is not in quotes, so YAML reads 1.10 as the number 1.1; write it as '1.10'"
         case _:
             message = error["msg"].removeprefix("Value error, ")
             return f"{place}: {message[0].lower()}{message[1:]}"
 
 
 def _is_of_a_union(part: Any) -> bool:
-    """Whether a part of a place names an alternative and not what stands in the document."""
+    """Return whether a part of a place names an alternative of the schema, not a field of the document."""
     return isinstance(part, str) and ("[" in part or part in {"str", "int", "list", "constrained-str"})
 
 
 def _names_beside(parts: Sequence[Any]) -> list[str]:
-    """List what is known where an unknown name stands."""
+    """List the known names at the place of an unknown one."""
     models = {"steps": StepPart, "backoff": BackoffPart, "environments": EnvironmentPart}
     model: Any = models.get(parts[0] if len(parts) > 1 else "", Document)
     return list((DelaysPart if "reenqueue_delays" in parts[:-1] else model).model_fields)

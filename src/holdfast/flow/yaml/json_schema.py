@@ -1,4 +1,4 @@
-"""A context by its JSON Schema (2020-12), for flows that are written down without types."""
+"""A context with a JSON Schema (2020-12), for flows that are written without types."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ _SAID = (
 
 
 class JsonSchema:
-    """Checks contexts against a schema. Defaults in it are not filled in: a handler's own are."""
+    """Checks contexts against a schema. Its defaults are not filled in; those of a handler are."""
 
     def __init__(self, flow: str, schema: Mapping[str, Any]) -> None:
         self._flow = flow
         self._schema = dict(schema)
         if self._schema.get("$schema", DIALECT).rstrip("#") != DIALECT:
             raise BadDefinition(
-                f"the context of flow {flow} is in another dialect than {DIALECT}",
+                f"the context of flow {flow} must be in the dialect {DIALECT}",
                 where="context",
-                next="leave $schema out",
+                next="remove $schema",
             )
         try:
             Draft202012Validator.check_schema(self._schema)
         except SchemaError as error:
             place = _path(error.absolute_path) or "it"
             raise BadDefinition(
-                f"the context of flow {flow} is no JSON Schema: {place}: {error.message}", where="context"
+                f"the context of flow {flow} is not a valid JSON Schema: {place}: {error.message}", where="context"
             ) from None
         if self._schema.get("type") != "object":
             raise BadDefinition(
-                f"the context of flow {flow} is an object, by the names of its fields",
+                f"the context of flow {flow} must be an object with named fields",
                 where="context",
-                next="say type: object",
+                next="write type: object",
             )
         self._check_references()
         self._validator = Draft202012Validator(
@@ -55,7 +55,7 @@ class JsonSchema:
         )
 
     def write(self, given: Any) -> Json:
-        """Check a context, and write it as JSON."""
+        """Check a context, and return it as JSON."""
         try:
             text = json.dumps(dict(given) if isinstance(given, Mapping) else given, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
@@ -65,25 +65,25 @@ class JsonSchema:
                     f"flow {self._flow} cannot be started: {complaint}", next="pass null or text instead"
                 ) from None
             raise InputRefused(
-                f"flow {self._flow}: the context is no JSON", where="context", next=self._usage()
+                f"the context of flow {self._flow} is not valid JSON", where="context", next=self._usage()
             ) from None
         found = sorted(self._validator.iter_errors(json.loads(text)), key=lambda error: _path(error.absolute_path))
         if found:
             complaint = ", ".join(_complaint(error) for error in found[:MOST_TOLD])
             raise InputRefused(
-                f"flow {self._flow} cannot be started with that: {complaint}", where="context", next=self._usage()
+                f"the context does not fit flow {self._flow}: {complaint}", where="context", next=self._usage()
             )
         return Json(text)
 
     def schema(self) -> dict[str, Any]:
-        """Give it as it was written."""
+        """Return it as it was written."""
         return self._schema
 
     def _usage(self) -> str:
-        return f"its context has ({', '.join(self._schema.get('properties', {}))})"
+        return f"pass its fields: {', '.join(self._schema.get('properties', {}))}"
 
     def _check_references(self) -> None:
-        """Refuse here what would fail each start: nothing is fetched from elsewhere."""
+        """Raise for a reference that would fail each start, because nothing is fetched."""
         resource = Resource.from_contents(self._schema, default_specification=DRAFT202012)
         resolver = Registry().with_resource("", resource).resolver("")
         for reference in _references(self._schema):
@@ -98,7 +98,7 @@ class JsonSchema:
 
 
 def _complaint(error: ValidationError) -> str:
-    """Say what does not fit, by name, and without the values: they may be secrets."""
+    """Return what does not fit, by name and without the values, which may be secrets."""
     rule_value: Any = error.validator_value
     given: Any = error.instance
     beside: Any = error.schema
@@ -111,9 +111,9 @@ def _complaint(error: ValidationError) -> str:
             extra = sorted(given.keys() - beside.get("properties", {}).keys())
             return f"{_path([*error.absolute_path, extra[0]])}: is not known"
         case _ if rule in _SAID:
-            return f"{place or 'context'}: is not of {rule} {json.dumps(rule_value)}"
+            return f"{place or 'context'}: must have {rule} {json.dumps(rule_value)}"
         case _:
-            return f"{place or 'context'}: does not hold to its {rule}"
+            return f"{place or 'context'}: does not satisfy its {rule}"
 
 
 def _path(parts: Any) -> str:

@@ -36,7 +36,7 @@ class Loading:
     environment: str | None
     where: str = "the document"
     folder: Path = Path()
-    above: tuple[Path, ...] = ()  # documents whose sub-flows led here
+    above: tuple[Path, ...] = ()  # the documents that include this one, from the outermost
 
     def load(self, source: Source) -> Flow:
         """Define the flow of a document."""
@@ -51,9 +51,9 @@ class Loading:
         if whole in self.above:
             circle = " → ".join(each.name for each in [*self.above[self.above.index(whole) :], whole])
             raise BadDefinition(
-                f"{path}: flows would stand inside themselves: {circle}",
+                f"{path}: flows include each other in a cycle: {circle}",
                 where=str(path),
-                next="take one of these steps away",
+                next="remove one of these steps",
             )
         key = (whole, self.environment, tuple(self.handlers.items()))
         if (known := self.flows.from_document(key)) is not None:
@@ -100,9 +100,9 @@ class Loading:
     def _function(self, place: int, step: StepPart) -> Callable[..., Any]:
         if step.cpu and (step.when or step.flow):
             raise BadDefinition(
-                f"steps[{place}].cpu: another process finds the function by its name and knows of no when and no flow",
+                f"steps[{place}].cpu cannot be combined with when or flow, as another process finds only the function",
                 where=f"steps[{place}].cpu",
-                next="leave cpu out, or put the condition into the function",
+                next="remove cpu, or move the condition into the function",
             )
         return self._named(f"steps[{place}].handler", step.handler or step.name)
 
@@ -119,13 +119,17 @@ class Loading:
         except (ImportError, AttributeError) as error:
             raise BadDefinition(f"{place}: {named} cannot be imported: {error}", where=place) from error
         if not callable(target):
-            raise BadDefinition(f"{place}: {named} is a {type(target).__name__}", where=place, next="name a function")
+            raise BadDefinition(
+                f"{place} must be a function, but {named} is a {type(target).__name__}",
+                where=place,
+                next="name a function",
+            )
         return target
 
 
 def _known(named: str, handlers: Sequence[str]) -> str:
     if not handlers:
-        return f"write module:{named}, or give it: handlers={{'{named}': …}}"
+        return f"write module:{named}, or pass it: handlers={{'{named}': …}}"
     return did_you_mean(named, handlers)
 
 

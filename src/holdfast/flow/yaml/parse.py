@@ -1,4 +1,4 @@
-"""YAML to plain values that JSON could have too: what YAML would guess, say twice or share without end is refused."""
+"""Parses YAML to values that JSON can hold; rejects what YAML would guess, repeat or share endlessly."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import yaml
 from holdfast.errors import BadDefinition
 
 LARGEST_TEXT = 1_000_000  # characters
-MOST_VALUES = 100_000  # with every alias counted as what it stands for
+MOST_VALUES = 100_000  # counting every alias in full
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
 _KNOWN_TAGS = {f"{_TAG}{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null", "merge", "value")}
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads true, false, null and numbers as JSON has them, as YAML 1.2 does; `no`, `on`, 12:30 and dates are text."""
+    """Reads true, false, null and numbers as JSON and YAML 1.2 do; `no`, `on`, 12:30 and dates are text."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as PyYAML has it
 
@@ -33,10 +33,10 @@ for _name, _pattern, _first in (
 
 
 def read(text: str, where: str) -> Any:
-    """Read one document; `where` is what messages call it."""
+    """Parse one document; `where` is its name in messages."""
     if len(text) > LARGEST_TEXT:
         raise BadDefinition(
-            f"{where} has {len(text)} characters, and at most {LARGEST_TEXT} are read",
+            f"{where} must have at most {LARGEST_TEXT} characters, got {len(text)}",
             where=where,
             next="split the flow",
         )
@@ -44,34 +44,34 @@ def read(text: str, where: str) -> Any:
     try:
         root = loader.get_single_node()
         if root is None:
-            raise BadDefinition(f"{where} is empty", where=where, next="a flow has at least a name and steps")
+            raise BadDefinition(f"{where} is empty", where=where, next="write at least a name and steps")
         _Nodes(where).check(root)
         return loader.construct_document(root)
     except yaml.YAMLError as error:
         raise BadDefinition(f"{where} is not valid YAML: {_message(error)}", where=where) from None
     except RecursionError:
-        raise BadDefinition(f"{where} is nested too deep to be read", where=where) from None
+        raise BadDefinition(f"{where} is nested too deep", where=where) from None
     finally:
         loader.dispose()
 
 
 class _Nodes:
-    """Looks at a document before values are made of it."""
+    """Checks a document before it is turned into values."""
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._sizes: dict[int, int | None] = {}  # None while it is being counted
+        self._sizes: dict[int, int | None] = {}  # None while a node is being counted
 
     def check(self, node: yaml.Node) -> int:
-        """Count the values below a node, each alias as what it stands for, and refuse what makes no document."""
+        """Count the values below a node, each alias in full, and raise for nodes that are not allowed."""
         if id(node) in self._sizes:
             size = self._sizes[id(node)]
             if size is None:
-                raise self._refused(node, "stands inside itself; an alias can only name what is complete")
+                raise self._refused(node, "contains itself; an alias can only name a complete value")
             return size
         self._sizes[id(node)] = None
         if node.tag not in _KNOWN_TAGS:
-            raise self._refused(node, f"has the tag {node.tag.replace(_TAG, '!!')}; only plain values are read")
+            raise self._refused(node, f"has the tag {node.tag.replace(_TAG, '!!')}; use only plain values")
         if isinstance(node, yaml.MappingNode):
             self._check_keys(node)
             size = 1 + sum(self.check(key) + self.check(value) for key, value in node.value)
@@ -80,7 +80,7 @@ class _Nodes:
         else:
             size = 1
         if size > MOST_VALUES:
-            raise self._refused(node, f"stands, with its aliases, for more than {MOST_VALUES} values; write less of it")
+            raise self._refused(node, f"expands, with its aliases, to more than {MOST_VALUES} values; make it smaller")
         self._sizes[id(node)] = size
         return size
 
@@ -88,7 +88,7 @@ class _Nodes:
         seen: set[str] = set()
         for key, _ in node.value:
             if key.tag not in {f"{_TAG}str", _MERGE}:
-                raise self._refused(key, f"has the key {key.value!r}, which is no text; put it in quotes")
+                raise self._refused(key, f"has the key {key.value!r}, which is not text; put it in quotes")
             if key.value in seen:
                 raise self._refused(key, f"has the key {key.value} twice; YAML would drop the first")
             seen.add(key.value)

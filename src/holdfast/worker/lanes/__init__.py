@@ -1,7 +1,7 @@
-"""Where handlers run: plain ones in threads, `cpu=True` ones in processes, async ones on a loop of their own.
+"""Where handlers run: plain ones in threads, `cpu=True` ones in processes, async ones on their own loop.
 
-A lane takes attempts and gives each back, with its outcome, to `ended`. None of them runs on the loop that claims and
-settles, so a handler that blocks holds up no other's outcome.
+A lane takes attempts and passes each, with its outcome, to `ended`. None of them runs on the loop that claims and
+settles, so a handler that blocks does not delay the outcome of another.
 """
 
 from __future__ import annotations
@@ -27,34 +27,36 @@ Lane = Threads | Loop
 
 
 class Lanes:
-    """The worker's lanes: threads, processes and a loop, each begun with its first step."""
+    """The worker's lanes: threads, processes and a loop, each started with its first step."""
 
     def __init__(self, registry: Registry, concurrency: int, ended: Ended, dsn: str) -> None:
         self._threads = Threads("handler", concurrency, ended)
         cores = min(concurrency, os.cpu_count() or 1)
         self._processes = Threads("cpu", cores, ended, run_in_child(dsn))
         self._loop = Loop(concurrency, ended)
-        self.capacity = cores if all(handler.uses_cpu for handler in registry) else concurrency  # handlers at once
+        self.capacity = (
+            cores if all(handler.uses_cpu for handler in registry) else concurrency
+        )  # handlers that can run at once
         self._log = log.get("loop")
 
     def of(self, handler: Handler) -> Lane:
-        """Give the lane of a handler."""
+        """Return the lane of a handler."""
         if handler.uses_cpu:
             return self._processes
         return self._loop if handler.is_async else self._threads
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
-        """Give back what was not begun, or of it what was claimed before a time."""
+        """Take back attempts that were not begun, or only those claimed before a time."""
         lanes = (self._threads, self._processes, self._loop)
         return [attempt for lane in lanes for attempt in lane.withdraw(claimed_before)]
 
     def close(self) -> None:
-        """Let them end."""
+        """End the lanes."""
         for lane in (self._threads, self._processes, self._loop):
             lane.close()
 
     async def watch_loop(self, meters: Meters) -> None:
-        """Warn, once each time, when an async handler holds up its loop, and name the line."""
+        """Warn, once per incident, when an async handler blocks its loop, and name the line."""
         answered_at = time.monotonic()
         is_warned = False
 

@@ -1,4 +1,4 @@
-"""The lane of async handlers: an event loop in a thread of its own."""
+"""The lane of async handlers: an event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.worker.execute import arun_handler, described
 
 
 class Loop:
-    """An event loop in a thread of its own, with a bounded number of handlers under way."""
+    """An event loop in its own thread, with a bounded number of running handlers."""
 
     def __init__(self, size: int, ended: Ended) -> None:
         self._size = size
@@ -36,7 +36,7 @@ class Loop:
         self._pump_soon()
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
-        """Give back those that were not begun, or of them those that were claimed before a time."""
+        """Take back attempts that were not begun, or only those claimed before a time."""
         return self._waiting.withdraw(claimed_before)
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class Loop:
 
     @property
     def is_busy(self) -> bool:
-        """Whether handlers are under way."""
+        """Return whether handlers are running."""
         return bool(self._under_way)
 
     def _pump_soon(self) -> None:
@@ -61,10 +61,10 @@ class Loop:
                 self._loop = new_loop()
                 self.thread = threading.Thread(target=self._turn, args=[self._loop], name="holdfast-loop", daemon=True)
                 self.thread.start()
-            _call_soon(self._loop, self._pump)  # one that breaks just now is replaced, and that pumps
+            _call_soon(self._loop, self._pump)  # a loop that breaks right now is replaced, and the new one pumps
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Keep the loop going: a handler that stops it, or exits, must not end all others."""
+        """Keep the loop running: a handler that stops it, or exits, must not end the others."""
         forks.own_loop(loop)
         while True:
             error: BaseException | None = None
@@ -80,10 +80,12 @@ class Loop:
                 self._replace(loop, error)
                 return
             why = "stop() was called" if error is None else repr(error)
-            self._log.error("loop.stopped", why=why, kinds=kinds, then="it goes on; let no handler stop its loop")
+            self._log.error(
+                "loop.stopped", why=why, kinds=kinds, then="it continues; handlers must not stop their loop"
+            )
 
     def _replace(self, loop: asyncio.AbstractEventLoop, error: BaseException) -> None:
-        """Give up a loop that cannot go on. What was under way on it costs a try, as in a process that died."""
+        """Abandon a broken loop. Each attempt that was running on it uses one try, as in a process that died."""
         with self._lock:
             self._loop = None
         lost, self._under_way = self._under_way, {}
@@ -93,7 +95,7 @@ class Loop:
                 attempt.ctx.transaction_open.cut()
             attempt.conclude(Retry(described(error) | {"type": "LoopBroken"}))
             self._ended(attempt)
-        with suppress(Exception):  # broken as it is
+        with suppress(Exception):  # it is broken
             loop.close()
         if self._waiting:
             self._pump_soon()
@@ -118,7 +120,7 @@ class Loop:
         if task is not None:
             attempt.interrupt = lambda _attempt: _call_soon(loop, task.cancel)
         outcome = await arun_handler(attempt)
-        if task not in self._under_way:  # its loop was given up, and so was its attempt
+        if task not in self._under_way:  # its loop and attempt were abandoned
             return
         attempt.conclude(outcome)
         attempt.interrupt = None
@@ -132,7 +134,7 @@ def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) 
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Make an event loop: uvloop's where it runs."""
+    """Create an event loop: uvloop's where available."""
     try:
         import uvloop
     except ImportError:

@@ -1,8 +1,8 @@
-"""Handlers that burn CPU, each in a process of its own: they hold up no other, and can be ended for real.
+"""The lane of CPU-bound handlers, each in its own process, so that they delay no other and can be killed.
 
-A thread of the worker sends a child one attempt at a time and waits for its answer. A child that dies costs that
-attempt and no other; one whose time is up or whose lease is lost is killed. It ends with its parent, however that ends.
-A child's handler may fork. The fork has the child's pipes too, so a death is noticed by process id where it can be.
+A thread of the worker sends a child one attempt at a time and waits for its answer. A child that dies fails only that
+attempt. A child whose time is up or whose lease is lost is killed. It ends with its parent, however the parent ends.
+A child's handler may fork. The fork holds the child's pipes too, so a death is noticed by process id where possible.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NAME = "holdfast-cpu"
 
 
 def run_in_child(dsn: str) -> Run:
-    """Give a way to run attempts, with one child for each thread that uses it."""
+    """Return a function that runs attempts, with one child per calling thread."""
     local = threading.local()
 
     def run(attempt: Attempt) -> Outcome | None:
@@ -81,7 +81,7 @@ class Child:
         self._current: Attempt | None = None
 
     def interrupt(self, attempt: Attempt) -> None:
-        """Kill the process, if it still runs that attempt: the one after it must not be hit."""
+        """Kill the process if it still runs that attempt; the next attempt must not be hit."""
         with self._lock:
             if self._current is attempt:
                 self.process.kill()
@@ -94,7 +94,7 @@ class Child:
         self._current = attempt
         attempt.interrupt = self.interrupt
         while (answer := self._ask(attempt)) == _late(attempt):
-            attempt.check_lease()  # it may have been renewed meanwhile
+            attempt.check_lease()  # the lease may have been renewed meanwhile
         with self._lock:
             self._current = None
         if answer is None:
@@ -107,7 +107,7 @@ class Child:
     def _ask(self, attempt: Attempt) -> dict[str, Any] | None:
         try:
             return self._answer(_packed(attempt))
-        except BaseException:  # else its answer would be taken for that of the next
+        except BaseException:  # else its answer would be taken for the next attempt's
             self.process.kill()
             raise
 
@@ -116,14 +116,14 @@ class Child:
             self._pipe.send_bytes(work)
             wait([self._pipe, self._death])
             answer = json.loads(self._pipe.recv_bytes()) if self._pipe.poll() else None
-        except (EOFError, OSError):  # it died, now or while it had nothing to do
+        except (EOFError, OSError):  # it died, now or while it was idle
             return None
         except ValueError:  # something else wrote to its pipe
             return {}
         return answer if isinstance(answer, dict) else None
 
     def _ended(self, attempt: Attempt, why: str) -> Outcome | None:
-        """End the process, which may live and have closed its pipe; waited for alone, it would hold up the attempt."""
+        """Kill the process, which may have closed its pipe and still run; merely waiting could block the attempt."""
         self.process.kill()
         self.process.join()
         if attempt.ctx.cancelled:
@@ -132,7 +132,7 @@ class Child:
 
 
 def _death_of(process: BaseProcess) -> int:
-    """Give a descriptor that is ready when the process is dead. Its own sentinel waits for the forks of it too."""
+    """Return a descriptor that is ready when the process is dead; its sentinel would also wait for its forks."""
     pidfd = _pidfd(process.pid or 0)
     if pidfd is None:
         return process.sentinel
@@ -149,9 +149,9 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-@atexit.register  # later than multiprocessing's own, and so before it
+@atexit.register  # registered after multiprocessing's own, so it runs before it
 def _end_children() -> None:
-    """Kill children that wait for work: they leave SIGTERM to us, so ending them by it would never end."""
+    """Kill idle children: they ignore SIGTERM, so multiprocessing would wait for them forever."""
     for process in multiprocessing.active_children():
         if process.name == NAME:
             process.kill()
@@ -177,11 +177,11 @@ def _packed(attempt: Attempt) -> bytes:
 
 
 def _serve(pipe: Connection, dsn: str, logs: log.Settings | None) -> None:
-    """Run in the child until the parent is gone. A signal that is sent to all processes is the parent's to heed."""
+    """Run in the child until the parent is gone. The parent handles signals that are sent to all processes."""
     if logs is not None:
         log.configure(*logs)
     for number in STOPS:
-        signal.signal(number, lambda _number, _frame: None)  # not SIG_IGN: what a handler starts would inherit it
+        signal.signal(number, lambda _number, _frame: None)  # not SIG_IGN, which a handler's own children would inherit
     forks.own_signals(*STOPS)
     forks.own(pipe)
     parent = multiprocessing.parent_process()
@@ -198,7 +198,7 @@ def _serve(pipe: Connection, dsn: str, logs: log.Settings | None) -> None:
 
 
 def _answer(attempt: Attempt) -> dict[str, Any]:
-    """Run an attempt, and return what to send back."""
+    """Run an attempt, and return the answer to send."""
     failpoint("before_attempt_apart")
     outcome = run_handler(attempt)
     failpoint("after_attempt_apart")
@@ -209,7 +209,7 @@ def _answer(attempt: Attempt) -> dict[str, Any]:
 
 
 def _late(attempt: Attempt) -> dict[str, Any]:
-    """Give the answer of a child in which the lease had run out before the handler began."""
+    """Return the answer for an attempt whose lease ran out before the handler began."""
     return {"of": _numbers(attempt), "is_late": True}
 
 
@@ -221,7 +221,7 @@ def _end_with(parent: BaseProcess) -> None:
     pidfd = _pidfd(parent.pid or 0)
     if pidfd is None:
         parent.join()
-    elif os.getppid() == parent.pid:  # else it is gone, and another process may have its number
+    elif os.getppid() == parent.pid:  # else it is gone, and its id may belong to another process
         wait([pidfd])
     os._exit(1)
 
@@ -238,7 +238,7 @@ def _unpacked(work: dict[str, Any], dsn: str) -> Attempt:
 
 @dataclass(frozen=True)
 class Work:
-    """What names a handler across processes."""
+    """The key that identifies a handler across processes."""
 
     module: str
     name: str

@@ -19,11 +19,11 @@ Run = Callable[[Attempt], Outcome | None]
 
 
 class Threads:
-    """A fixed number of threads, made as they are needed.
+    """A fixed number of threads, created as needed.
 
-    Each takes the next attempt without a lock; only one that finds none goes to sleep. One is woken at a time, and
-    wakes the next before its first handler if there is more to do: where handlers wait, all are up at once; where they
-    are quick, a few do the work and do not fight for the interpreter.
+    Each takes the next attempt without a lock, and sleeps only if there is none. One thread is woken at a time, and
+    wakes the next before its first handler if there is more to do. So if handlers wait, all threads are soon awake; if
+    they are quick, a few threads do the work and do not compete for the interpreter.
     """
 
     def __init__(self, name: str, size: int, ended: Ended, run: Run = run_handler) -> None:
@@ -43,18 +43,18 @@ class Threads:
         self._summon()
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
-        """Give back those that were not begun, or of them those that were claimed before a time."""
+        """Take back attempts that were not begun, or only those claimed before a time."""
         return self._waiting.withdraw(claimed_before)
 
     def close(self) -> None:
-        """Let the threads end; one that is inside a handler ends after it."""
+        """End the threads; a thread that runs a handler ends after it."""
         with self._lock:
             self._size = 0
             for _ in range(self._made):
                 self._wakes.put("end")
 
     def _summon(self) -> None:
-        """Wake one that sleeps, or make one."""
+        """Wake a sleeping thread, or create one."""
         with self._lock:
             if self._sleeping:
                 self._sleeping -= 1
@@ -76,7 +76,7 @@ class Threads:
                 slot.take(attempt)
                 self._ended(attempt)
             with self._lock:
-                if self._waiting:  # came between the last look and the lock
+                if self._waiting:  # arrived between the last check and the lock
                     continue
                 if self._size == 0:
                     return
@@ -86,7 +86,7 @@ class Threads:
 
 
 class Slot:
-    """One thread's place: who interrupts an attempt must not hit the one after it."""
+    """The slot of one thread: interrupting an attempt must not hit the next one."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -109,7 +109,7 @@ class Slot:
             attempt.conclude(outcome_of(attempt, error))
 
     def interrupt(self, attempt: Attempt) -> None:
-        """Raise Interrupted in the thread, if it still runs that attempt; it comes when C code returns."""
+        """Raise Interrupted in the thread if it still runs that attempt; it arrives when C code returns."""
         if not self._lock.acquire(timeout=1):
             return
         try:
