@@ -2,10 +2,10 @@
 -- from where the worker's last full batch ended: under a held snapshot the dead entries before that cannot be removed
 -- from the index, and walking over them again with each claim is what makes a long drain slow. It looks from the
 -- beginning when it comes to the end, and at least each second. What it may not take, it passes over by windows
--- (pick_served).
+-- (pick_served). `taken` are steps that the claim has already.
 create or replace function holdfast.pick_steps(
   worker text, queue text, priority int, kinds text[], tenants text[], machine text, wanted int,
-  clock timestamptz)
+  clock timestamptz, taken bigint[] default '{}')
 returns holdfast.pick
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -32,6 +32,7 @@ begin
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority
                and holdfast.is_due(d, pick_steps.clock)  -- guard: due
                and (d.due_at, d.id) > (after.due_at, after.id)
+               and d.id <> all (pick_steps.taken)
              order by d.due_at, d.id
              limit pick_steps.wanted
                for update skip locked  -- guard: lock
@@ -42,7 +43,8 @@ begin
   if passed is not null then
     perform holdfast.park_unserved(pick_steps.queue, passed, pick_steps.clock);
     if seen = pick_steps.wanted then
-      select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
+      select pick.ids || array(select u.id from unnest(s.picked) u (id) where u.id <> all (pick_steps.taken)),
+             (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
         from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
                                   pick_steps.machine, pick_steps.wanted - cardinality(pick.ids),
                                     pick_steps.clock, last) s;

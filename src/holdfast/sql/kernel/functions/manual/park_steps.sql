@@ -16,12 +16,13 @@ begin
   perform holdfast.set_actor('user', coalesce(park_steps.actor, session_user), park_steps.reason);
   with changed as (
     update holdfast.steps s
-       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for,
+           limited_by = null
      where s.id = any (array(
              select l.id from holdfast.steps l
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                -- What nobody serves is parked too: else the next worker that serves it would bring it back.
-                and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
+                -- What nobody serves or a limit keeps waiting is parked too: else it would come back by itself.
+                and (l.due_at + interval '0' is not null or l.parked_for in ('handler', 'limit'))
               order by l.id
                 for update))
     returning s.id)

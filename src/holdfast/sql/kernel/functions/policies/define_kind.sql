@@ -1,9 +1,12 @@
 -- Defines what a handler's steps get when their starter names nothing else: queue, policy, lease, timeout. A login for
 -- all tenants defines it for everybody, one for some tenants for those: their own definition goes before everybody's. A
--- new definition replaces the last; steps that are started keep their queue, and their policy if they got one.
+-- new definition replaces the last; steps that are started keep their queue, and their policy if they got one. `limits`
+-- and `weight` may name fields of the input (shop:{shop}); `call_weight` is what each call of the handler takes from the
+-- buckets, beside the weights of its steps. Null leaves these three as they are: an older worker does not know them.
 create or replace function holdfast.define_kind(
   kind text, queue text default null, policy text default null, lease interval default null,
-    timeout interval default null)
+    timeout interval default null, limits text[] default null, weight text default null,
+    call_weight numeric default null)
 returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -15,19 +18,26 @@ begin
   perform holdfast.check_name('queue', define_kind.queue);
   perform holdfast.check_claim('kind', 1, define_kind.lease);
   perform holdfast.check_claim('kind', 1, define_kind.timeout);
+  perform holdfast.check_limit_names(coalesce(define_kind.limits, '{}'));
+  perform holdfast.weight_for(null, case when define_kind.weight !~ '\{' then define_kind.weight end,
+                              define_kind.call_weight, '{}');
   perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
-  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue)
+  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue, limits, weight, call_weight)
   select define_kind.kind, t.tenant,
          coalesce((select p.policy from holdfast.policies p
                     where p.policy = holdfast.policy_name(define_kind.policy, t.tenant)), define_kind.policy),
-         define_kind.lease, define_kind.timeout, define_kind.queue
+         define_kind.lease, define_kind.timeout, define_kind.queue, define_kind.limits, define_kind.weight,
+         define_kind.call_weight
     from unnest(tenants) t (tenant)
    order by t.tenant
   on conflict on constraint kinds_pkey do update
-    set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
+    set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue,
+        limits = coalesce(excluded.limits, k.limits), weight = coalesce(excluded.weight, k.weight),
+        call_weight = coalesce(excluded.call_weight, k.call_weight)
     -- Each worker defines it at its start; only what is new is written.
-    where (k.policy, k.lease, k.timeout, k.queue) is distinct
-      from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+    where (k.policy, k.lease, k.timeout, k.queue, k.limits, k.weight, k.call_weight) is distinct
+      from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue, coalesce(excluded.limits, k.limits),
+            coalesce(excluded.weight, k.weight), coalesce(excluded.call_weight, k.call_weight));
 exception when foreign_key_violation then
   perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
                           'holdfast.policies lists them', 'policy');
