@@ -24,6 +24,7 @@ calls, in the order of the alphabet. A function that is named in *italics* is li
 STORIES = {
     "start": "make tasks, runs and their steps",
     "claim": "lend due steps to workers, and know the workers",
+    "limits": "how much at once and how fast",
     "settle": "take outcomes, and write notes",
     "runs": "count, close and reopen runs",
     "manual": "what people do: cancel, retry, resolve, pause",

@@ -17,7 +17,7 @@ KERNEL = "code"  # what the kernel's part is called in holdfast.installed; a fac
 # Others need these when they are made; all else in plpgsql looks its names up when it runs.
 FIRST = (
     "clock", "chance", "refuse", "is_live", "is_due", "is_success", "is_live_worker", "step_policy", "policy_of",
-    "allowed_tenants",
+    "allowed_tenants", "limit_family", "limit_rule", "tokens_at", "is_probed", "would_admit", "is_ready",
 )  # fmt: skip
 _MADE = re.compile(r"^create (?:or replace )?(?:table|view|function|type|sequence) ([a-z_]+\.\w+)", re.MULTILINE)
 

@@ -1,7 +1,7 @@
 -- Limits: how many steps are held at once, and how fast steps are claimed. docs/design/limits.md says how it works.
 
--- The rules. `shop:acme` is one limit; `shop:*` is a family, of which each value is counted by itself. A rule counts the
--- steps of its tenant; with tenant '*' it counts those of all tenants together. A part that is null limits nothing.
+-- The rules. `shop:acme` is one limit; `shop:*` is a family, of which each value is counted by itself. A rule counts
+-- the steps of its tenant; with tenant '*' it counts those of all tenants together. A part that is null limits nothing.
 create table holdfast.limits (
   name text collate "C" not null,
   tenant text not null,
@@ -65,8 +65,8 @@ create table holdfast.limit_changes (
 );
 create index changes_of_limit on holdfast.limit_changes (name, tenant, id);
 
--- What a kind's steps get when their starter names nothing else; `{field}` stands for a field of the input. Functions of
--- the last release do not name the columns and leave them as they are.
+-- What a kind's steps get when their starter names nothing else; `{field}` stands for a field of the input. Functions
+-- of the last release do not name the columns and leave them as they are.
 alter table holdfast.kinds
   add column limits text[],
   add column weight text,

@@ -1,6 +1,6 @@
 -- Decides which of the candidates, which the caller has locked, may be claimed under their limits: at most `wanted`, in
--- their order. What a limit refuses is parked on it. A step is behind those that are parked on its limits already, and a
--- step that is too heavy for a bucket keeps those behind it waiting. Charges the buckets. With `waits` it waits for
+-- their order. What a limit refuses is parked on it. A step is behind those that are parked on its limits already, and
+-- a step that is too heavy for a bucket keeps those behind it waiting. Charges the buckets. With `waits` it waits for
 -- states that others have locked; without, it leaves their steps alone. `pending` are the limits of what the same claim
 -- has been granted before, one entry per step, which does not hold them yet.
 create or replace function holdfast.admit_steps(
@@ -47,8 +47,8 @@ begin
   end if;
   answer.at := holdfast.clock();  -- under the locks: what is charged later is charged at a later time
   select * into room
-    from holdfast.limit_room(admit_steps.queue, admit_steps.priority, admit_steps.candidates, under.ords, under.limit_ids,
-                             under.charges, admit_steps.pending, answer.at);
+    from holdfast.limit_room(admit_steps.queue, admit_steps.priority, admit_steps.candidates, under.ords,
+                             under.limit_ids, under.charges, admit_steps.pending, answer.at);
   if room.fits and cardinality(admit_steps.candidates) <= admit_steps.wanted then
     answer.ids := admit_steps.candidates;
     purse := room.rests;
@@ -75,8 +75,10 @@ begin
       end if;
       blocker := null;
       foreach no in array step.places loop
-        if shut[no] or slots[no] <= 0  -- guard: slots
-           or (room.is_behind[no] and step.limited_by is distinct from room.ids[no]) then  -- guard: queue
+        if shut[no] or slots[no] <= 0 then  -- guard: slots
+          blocker := no;
+          shut[no] := true;
+        elsif room.is_behind[no] and step.limited_by is distinct from room.ids[no] then  -- guard: queue
           blocker := no;
         elsif purse[no] < least(step.charge, room.bursts[no]) then  -- guard: tokens
           blocker := no;
@@ -117,7 +119,7 @@ begin
   perform holdfast.refresh_limits(room.ids, answer.at);
   answer.ids := coalesce(answer.ids, '{}');
   answer.refused := cardinality(refused);
-  answer.full_ids := array(select distinct r from unnest(refused_by) r);
+  answer.full_ids := array(select u.id from unnest(room.ids, shut) u (id, is_shut) where u.is_shut);
   select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds),
          jsonb_object_agg(admit_steps.candidates[p.ord], under.charges[p.ord])
     into answer.holds, answer.charges

@@ -1,6 +1,6 @@
--- Puts a rule in the place of another, of one tenant's limit or family (null: removes it). It waits for the claims under
--- way and keeps new ones waiting until the transaction ends: what they hold is counted, and what comes after goes by the
--- new rule. A bucket keeps its tokens, as far as the new burst has room for them; a new bucket is full.
+-- Puts a rule in the place of another, of one tenant's limit or family (null: removes it). It waits for the claims
+-- under way and keeps new ones waiting until the transaction ends: what they hold is counted, and what comes after goes
+-- by the new rule. A bucket keeps its tokens, as far as the new burst has room for them; a new bucket is full.
 create or replace function holdfast.change_rule(name text, tenant text, rule holdfast.limits)
 returns void
 language plpgsql
@@ -19,7 +19,8 @@ begin
     select s.id
       from holdfast.limit_states s
      where s.tenant = change_rule.tenant
-       and (s.name = change_rule.name or (change_rule.name like '%:*' and holdfast.limit_family(s.name) = change_rule.name))
+       and (s.name = change_rule.name
+            or (change_rule.name like '%:*' and holdfast.limit_family(s.name) = change_rule.name))
      order by s.id
        for update);
   -- By the old rule, up to now.

@@ -1,5 +1,5 @@
--- Refuses a new step that takes more from a bucket than it ever holds. Reads rules and locks nothing: a start may be part
--- of a long transaction.
+-- Refuses a new step that takes more from a bucket than it ever holds. Reads rules and locks nothing: a start may be
+-- part of a long transaction.
 create or replace function holdfast.check_charge(
   limits text[], weight numeric, queue text, kind text, tenant text)
 returns void

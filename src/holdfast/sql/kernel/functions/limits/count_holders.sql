@@ -1,5 +1,5 @@
--- Lets a limit or family whose rule is new count the steps that are held already: their `holds` name its states from now
--- on, and the steps' trigger counts them. The caller has locked the held steps and keeps claims from running.
+-- Lets a limit or family whose rule is new count the steps that are held already: their `holds` name its states from
+-- now on, and the steps' trigger counts them. The caller has locked the held steps and keeps claims from running.
 create or replace function holdfast.count_holders(name text, tenant text)
 returns void
 language plpgsql
@@ -26,7 +26,8 @@ begin
   on conflict on constraint limit_states_name_tenant_key do nothing;
   perform holdfast.set_actor('system', 'limits');
   update holdfast.steps s
-     set holds = coalesce(s.holds, '{}') || array(select i from unnest(c.ids) i where i <> all (coalesce(s.holds, '{}')))
+     set holds = coalesce(s.holds, '{}') || array(
+           select i from unnest(c.ids) i where i <> all (coalesce(s.holds, '{}')))
     from (select u.step_id, array_agg(t.id order by t.id) as ids
             from unnest(step_ids, names) u (step_id, name)
             join holdfast.limit_states t on t.name = u.name and t.tenant = count_holders.tenant

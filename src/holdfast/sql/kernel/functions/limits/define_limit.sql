@@ -1,8 +1,9 @@
 -- Makes or replaces the rule of a limit, or of a family (`shop:*`): how many steps are held at once; `rate` tokens per
--- `per`, with at most `burst` saved up (null: as many as come in one `per`); a breaker that opens for `breaker_for` after
--- `breaker_after` failures in a row of the error types `breaker_counts` (null: RateLimited and Unavailable). What is null
--- is not limited. Steps that are held already are counted. `tenant` is whose steps are counted, '*' all tenants'
--- together; null: all for a login for all tenants, else each of the login's. Defining the same again changes nothing.
+-- `per`, with at most `burst` saved up (null: as many as come in one `per`); a breaker that opens for `breaker_for`
+-- after `breaker_after` failures in a row of the error types `breaker_counts` (null: RateLimited and Unavailable). What
+-- is null is not limited. Steps that are held already are counted. `tenant` is whose steps are counted, '*' all
+-- tenants' together; null: all for a login for all tenants, else each of the login's. Defining the same again changes
+-- nothing.
 create or replace function holdfast.define_limit(
   name text, concurrency int default null, rate numeric default null, per interval default null,
   burst numeric default null, breaker_after int default null, breaker_for interval default null,

@@ -1,4 +1,5 @@
--- Puts fields of an input where a template names them: shop:{shop} becomes shop:acme. A field must be a text or a number.
+-- Puts fields of an input where a template names them: shop:{shop} becomes shop:acme. A field must be a text or a
+-- number.
 create or replace function holdfast.fill_template(template text, input jsonb)
 returns text
 language plpgsql immutable

@@ -11,7 +11,8 @@ begin
   with ended as (
     select s.id, s.name, s.tenant, s.open_until, s.open_for, s.probe_id, r.breaker_for, r.breaker_after,
            case when e.successes > 0 then 0 else s.failures end + e.counted as failures, e.probe_event
-      from (select u.limit_id, coalesce(-sum(u.held) filter (where u.event in ('succeeded', 'continued')), 0) as successes
+      from (select u.limit_id,
+                   coalesce(-sum(u.held) filter (where u.event in ('succeeded', 'continued')), 0) as successes
               from unnest(judge_breakers.changes) u where u.held < 0 group by u.limit_id) g
       join holdfast.limit_states s on s.id = g.limit_id
      cross join lateral holdfast.limit_rule(s.name, s.tenant) r
@@ -49,7 +50,8 @@ begin
   insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, payload)
   select judge_breakers.clock, c.tenant, c.name, case when c.verdict = 'closed' then 'closed' else 'opened' end,
          'system', 'breaker', jsonb_strip_nulls(jsonb_build_object(
-           'until', c.open_until, 'failures', c.failures, 'after_probe', case when c.verdict = 'reopened' then true end))
+           'until', c.open_until, 'failures', c.failures,
+           'after_probe', case when c.verdict = 'reopened' then true end))
     from changed c
    where c.verdict is not null;
 end

@@ -1,8 +1,9 @@
--- What limits can take at that time, as arrays in the order of `ids`: slots and tokens that are left (null: any number of
--- tokens), whether one is shut (paused, its breaker open, or its probe on its way), whether it waits for a probe, and
--- whether steps of the queue with that priority or a higher one are parked on it which are not among the candidates.
--- `fits` says that there is room for all candidates, and `rests` which tokens they leave. `ords`, `limit_ids` and
--- `charges` are as limits_in_force gives them. Only of states that the caller has locked or that can be locked now.
+-- What limits can take at that time, as arrays in the order of `ids`: slots and tokens that are left (null: any number
+-- of tokens), whether one is shut (paused, its breaker open, or its probe on its way), whether it waits for a probe,
+-- and whether steps of the queue with that priority or a higher one are parked on it which are not among the
+-- candidates. `fits` says that there is room for all candidates, and `rests` which tokens they leave. `ords`,
+-- `limit_ids` and `charges` are as limits_in_force gives them. Only of states that the caller has locked or that can be
+-- locked now.
 create or replace function holdfast.limit_room(
   queue text, priority int, candidates bigint[], ords int[], limit_ids bigint[], charges numeric[], pending bigint[],
   clock timestamptz,
@@ -28,11 +29,13 @@ begin
     into limit_room.ids, limit_room.slots, limit_room.tokens, limit_room.bursts, limit_room.is_shut,
          limit_room.is_half_open, limit_room.is_behind, limit_room.rests, limit_room.fits
     from (select t.id, r.burst,
-                 coalesce(r.concurrency - t.held - cardinality(array_positions(limit_room.pending, t.id)),  -- guard: pending
+                 coalesce(r.concurrency - t.held
+                          - cardinality(array_positions(limit_room.pending, t.id)),  -- guard: pending
                           2147483647) as slots,
                  holdfast.tokens_at(t, r, limit_room.clock) as tokens,
                  coalesce(greatest(t.paused_until, r.paused_until, t.open_until) > limit_room.clock, false)
-                 or (t.open_until is not null and (holdfast.is_probed(t) or t.id = any (limit_room.pending))) as is_shut,
+                 or (t.open_until is not null
+                     and (holdfast.is_probed(t) or t.id = any (limit_room.pending))) as is_shut,
                  t.open_until is not null as is_half_open,
                  t.parked > 0 and exists (
                    select from holdfast.steps p

@@ -1,5 +1,5 @@
--- The limits that a new step names: those that its starter gave, else its kind's with the input's fields filled in. Null
--- where there are none.
+-- The limits that a new step names: those that its starter gave, else its kind's with the input's fields filled in.
+-- Null where there are none.
 create or replace function holdfast.limits_for(given text[], templates text[], input jsonb)
 returns text[]
 language plpgsql immutable

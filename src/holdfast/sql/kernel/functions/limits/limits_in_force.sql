@@ -2,7 +2,8 @@
 -- limits are those that a step names and those of its queue, kind and tenant, each by its tenant's rule and by the rule
 -- for all tenants. A limit that is met for the first time gets its state here. Also what each step is to be charged.
 create or replace function holdfast.limits_in_force(
-  queue text, candidates bigint[], out ords int[], out limit_ids bigint[], out charges numeric[], out limited_by bigint[])
+  queue text, candidates bigint[],
+  out ords int[], out limit_ids bigint[], out charges numeric[], out limited_by bigint[])
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_nestloop = on

@@ -1,7 +1,7 @@
 -- Closes limits for all workers because an outside system pushed back on steps that were settled just now: the limit
--- that an outcome names, and for an error of type RateLimited with a time those of the step's limits that have a rate or
--- a breaker. Until the time that was asked for, at most as long as the step's policy allows; an earlier pause is never
--- shortened. A rule for all tenants is paused only for a step that is under it.
+-- that an outcome names, and for an error of type RateLimited with a time those of the step's limits that have a rate
+-- or a breaker. Until the time that was asked for, at most as long as the step's policy allows; an earlier pause is
+-- never shortened. A rule for all tenants is paused only for a step that is under it.
 create or replace function holdfast.pause_for_outcomes(outcomes jsonb, settled bigint[], clock timestamptz)
 returns void
 language plpgsql
@@ -15,7 +15,8 @@ begin
     select t.name, t.tenant, max(pause_for_outcomes.clock + greatest('0', least(w.retry_after, w.longest))) as until,
            (array_agg(w.owner order by w.retry_after desc))[1] as owner,
            (array_agg(w.reason order by w.retry_after desc))[1] as reason
-      from (select o.pause, coalesce(o.retry_after, s.due_at - pause_for_outcomes.clock) as retry_after, s.tenant, s.holds, p.longest_retry_after as longest,
+      from (select o.pause, coalesce(o.retry_after, s.due_at - pause_for_outcomes.clock) as retry_after, s.tenant,
+                   s.holds, p.longest_retry_after as longest,
                    o.error ->> 'type' = 'RateLimited' and o.retry_after is not null as is_limited,
                    coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user) as owner,
                    left(holdfast.error_text(o.error), 200) as reason
@@ -39,7 +40,6 @@ begin
   loop
     -- A name that only rules for all tenants have is not made a limit of the tenant's own.
     continue when wanted.tenant <> '*'
-              and not exists (select from holdfast.limit_states h where h.name = wanted.name and h.tenant = wanted.tenant)
               and exists (select from holdfast.limit_rule(wanted.name, '*'))
               and not exists (select from holdfast.limit_rule(wanted.name, wanted.tenant));
     insert into holdfast.limit_states (name, tenant) values (wanted.name, wanted.tenant)

@@ -1,6 +1,6 @@
 -- Up to `wanted` steps of one queue and priority that are parked on limits which may admit a step now, locked: the
--- first of each limit's queue, but for the limits `full_ids` and the steps `taken`. They stay parked until they are claimed. Kinds that no live
--- worker serves leave the limit's queue; what others serve is passed over within a window.
+-- first of each limit's queue, but for the limits `full_ids` and the steps `taken`. They stay parked until they are
+-- claimed. Kinds that no live worker serves leave the limit's queue; what others serve is passed over within a window.
 create or replace function holdfast.pull_parked(
   queue text, priority int, kinds text[], tenants text[], machine text, wanted int, full_ids bigint[],
   taken bigint[], clock timestamptz)

@@ -9,6 +9,7 @@ set jit = off
 as $$
 declare
   is_family constant boolean := set_pause.name like '%:*';
+  keeps_own constant boolean := is_family and set_pause.until is not null;  -- the family's stands in its rule
   ids bigint[];
 begin
   if not is_family and set_pause.until is not null then
@@ -34,9 +35,9 @@ begin
                             'holdfast.limit_list lists them; define_limit makes one');
   end if;
   update holdfast.limit_states s
-     set paused_until = case when is_family and set_pause.until is not null then s.paused_until else set_pause.until end,
-         paused_by = case when is_family and set_pause.until is not null then s.paused_by else set_pause.actor end,
-         pause_reason = case when is_family and set_pause.until is not null then s.pause_reason else set_pause.reason end,
+     set paused_until = case when keeps_own then s.paused_until else set_pause.until end,
+         paused_by = case when keeps_own then s.paused_by else set_pause.actor end,
+         pause_reason = case when keeps_own then s.pause_reason else set_pause.reason end,
          failures = case when set_pause.until is null then 0 else s.failures end,
          open_until = case when set_pause.until is not null then s.open_until end,
          open_for = case when set_pause.until is not null then s.open_for end,

@@ -1,5 +1,5 @@
--- When a limit's bucket will hold enough for a charge, to the microsecond; null where its rule has no rate. What is more
--- than a full bucket waits for a full one.
+-- When a limit's bucket will hold enough for a charge, to the microsecond; null where its rule has no rate. What is
+-- more than a full bucket waits for a full one.
 create or replace function holdfast.tokens_suffice_at(
   state holdfast.limit_states, rule holdfast.limits, charge numeric, clock timestamptz)
 returns timestamptz

@@ -1,8 +1,9 @@
 -- Defines what a handler's steps get when their starter names nothing else: queue, policy, lease, timeout. A login for
 -- all tenants defines it for everybody, one for some tenants for those: their own definition goes before everybody's. A
 -- new definition replaces the last; steps that are started keep their queue, and their policy if they got one. `limits`
--- and `weight` may name fields of the input (shop:{shop}); `call_weight` is what each call of the handler takes from the
--- buckets, beside the weights of its steps. Null leaves these three as they are: an older worker does not know them.
+-- and `weight` may name fields of the input (shop:{shop}); `call_weight` is what each call of the handler takes from
+-- the buckets, beside the weights of its steps. Null leaves these three as they are: an older worker does not know
+-- them.
 create or replace function holdfast.define_kind(
   kind text, queue text default null, policy text default null, lease interval default null,
     timeout interval default null, limits text[] default null, weight text default null,

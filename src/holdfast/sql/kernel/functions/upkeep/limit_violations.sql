@@ -1,5 +1,5 @@
--- Limits whose counts are wrong, and steps that are parked on a limit which would admit them and does not say so; part of
--- holdfast.violations().
+-- Limits whose counts are wrong, and steps that are parked on a limit which would admit them and does not say so; part
+-- of holdfast.violations().
 create or replace function holdfast.limit_violations()
 returns table (invariant text, subject text, detail text)
 language sql stable security definer
