@@ -1,6 +1,7 @@
 # `make help` lists what there is.
 PYTHON ?= python3
 WORKERS ?= 2
+DEMO_HOME ?= .demo
 BIN := .venv/bin
 SQL := $(shell find src/holdfast/sql -name '*.sql' 2>/dev/null | sort)
 
@@ -37,5 +38,5 @@ schema: setup ## write tests/schema.sql, the schema as migrations make it; revie
 docs: setup ## write the pages of docs/reference that are read from the code and the database
 	$(BIN)/python docs/generate.py
 
-demo: setup ## some thousand tasks, one worker killed in the middle, and proof that nothing was lost
-	$(BIN)/holdfast demo $(ARGS)
+demo: setup ## run 3,000 tasks, kill a worker in the middle, and prove that nothing was lost (its database is in .demo)
+	HOLDFAST_HOME='$(DEMO_HOME)' $(BIN)/holdfast demo $(ARGS)

@@ -90,7 +90,7 @@ BARS = (
         Bar(
             f"time of a map of {items} items with a subscriber, to without",
             "subscribers",
-            f"{items} items, ratio, task.completed",
+            f"{items} items, ratio, flow.run.completed",
             1.5,
             at_most=True,
         )

@@ -22,7 +22,7 @@ HOW = {
     "widths": "The same number of no-op steps in flows of ten to ten thousand beside each other, each with a join: what a step costs to start (the run "
     "planned by one call) and how many are done in a second by one process.",
     "subscribers": "Maps over 100, 1 000 and 10 000 items, the same number of no-op steps each time: without a subscriber, with one to "
-    "`task.completed`, and with one to every event. Seconds from the first handler call until every run is finished, by one process; a ratio is the "
+    "`flow.run.completed`, and with one to every event. Seconds from the first handler call until every run is finished, by one process; a ratio is the "
     "time with the subscriber to the time without, inside one round.",
     "targets": "One run of very many steps is started, against a bare COPY of the same rows into a table of the baseline.",
     "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "

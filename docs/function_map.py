@@ -16,15 +16,17 @@ PLACE = SQL / "kernel" / "README.md"
 OPENING = """\
 # The SQL functions
 
-Each function is a file of its own. The kernel's lie in `kernel/functions/`, one folder per story; those of a face
-lie in `<face>/functions/`. This page lists what callers and triggers enter by, and below each the functions that it
-calls, in the order of the alphabet. A function that is named in *italics* is listed somewhere with calls of its own.
+Each function is a file of its own. The kernel's are in `kernel/functions/`, one folder per story; those of a face
+are in `<face>/functions/`. Each section lists public functions and triggers in bold, then helpers, each with the
+functions that it calls, in alphabetical order. A function in *italics* has its own entry with what it calls.
 `guards/refuse`, which raises every error of ours, is left out.
 """
 STORIES = {
     "start": "make tasks, runs and their steps",
-    "claim": "lend due steps to workers, and know the workers",
+    "checks": "refuse arguments, plans and staged rows that cannot work",
+    "claim": "lease due steps to workers",
     "limits": "how much at once and how fast",
+    "workers": "register workers, and know which are live",
     "settle": "take outcomes, and write notes",
     "runs": "count, close and reopen runs",
     "manual": "what people do: cancel, retry, resolve, pause",
@@ -51,9 +53,9 @@ def function_map(connection: Connection[Any]) -> str:
     calls = {name: called(name, text, texts.keys()) for name, text in texts.items()}
     entries = {name for name, _, is_public, is_trigger in rows if is_public or is_trigger}
     parts = [OPENING]
-    for story, told in STORIES.items():
+    for story, summary in STORIES.items():
         here = {f"holdfast.{file.stem}" for file in (SQL / "kernel" / "functions" / story).glob("*.sql")}
-        parts.append(_section(f"kernel, {story}: {told}", here, entries, calls))
+        parts.append(_section(f"kernel, {story}: {summary}", here, entries, calls))
     for face in all_faces():
         here = {name for name in texts if name.startswith(f"{face.name}.")}
         if here:

@@ -29,9 +29,9 @@ CONFIGURATION = """\
 # Settings
 
 Settings are environment variables, read once when a process starts. `holdfast config` shows those in force and
-where each comes from. A span of time is a number with a unit (`500ms`, `30s`, `5m`, `2h`, `1d`); a bare number is
-seconds. A variable that is set to nothing counts as unset. A name that begins with `HOLDFAST_` and is none of these
-is warned of, with the one that was probably meant.
+where each comes from. A duration is written `200ms`, `30s`, `5m`, `1h30m` or `2d`; a bare number is seconds. A
+variable that is set to nothing counts as unset. A name that begins with `HOLDFAST_` and is none of these is warned
+of, with the one that was probably meant.
 """
 CONFIGURATION_END = """
 The DSN may be in a file, as secrets often are: `HOLDFAST_DSN_FILE` names it. `HOLDFAST_DSN`, where set, goes before
@@ -84,10 +84,12 @@ What to watch:
 EVENTS = """\
 # Events
 
-Each face publishes events about its runs and steps. Subscribe with `@hf.on("task.completed")` or by a pattern,
-`@hf.on("step.*")`: [follow flows](../guides/flow-events.md). An event has `name`, `at`, `task_id`, `step_id` (None
-unless it is about a step) and `payload`, whose fields are listed here with their types. `step` is the step's name in
-its task, such as `charge`, `ship[3]` or `bill.send`; `attempt` counts its executions from 1.
+Each face publishes events about its runs, steps and tasks. Subscribe with `@hf.on("flow.run.completed")` or by a
+pattern, `@hf.on("work.*")`: [listen to events](../guides/events.md). A `holdfast.Event` has `name`, `at`, `run_id`
+(None for a task), `step_id` (a task's number; None where a run as a whole is meant) and `payload`, whose fields are
+listed here with their types. `step` is the step's name in its run, such as `charge`, `ship[3]` or `bill.send`;
+`attempt` counts executions from 1. A name from before events carried their face, such as `task.completed`, still
+subscribes, with a warning that names the new one.
 """
 STATES: LiteralString = """
 select machine, state, phase, coalesce(outcome, ''), is_initial from holdfast.machine_states

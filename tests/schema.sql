@@ -241,7 +241,7 @@ begin
      where n.run_id = calculate_dependency_levels.task_id
        and exists (select from holdfast.run_list r where r.id = n.run_id)
        and not exists (select from holdfast.edges e where e.next_id = n.step_id)
-    union  -- not all: a step is met once at each level, not once on each way
+    union  -- not `all`: each step once per level, not once per path
     select e.next_id, r.level + 1 from reached r join holdfast.edges e on e.step_id = r.id)
   select n.step_id, n.name, max(r.level)
     from reached r
@@ -330,13 +330,13 @@ begin
                             'it counts executions, the first included', 'retry_limit');
   end if;
   if step.finished_at is not null and step.state <> 'error' then
-    perform holdfast.refuse('RN010', format('step %s is %s: nothing of it is retried', step.id, step.state),
-                            'flow.retry_from does a step of a finished task again, in a new task');
+    perform holdfast.refuse('RN010', format('step %s is %s and will not be retried', step.id, step.state),
+                            'flow.retry_from does a step of a finished task again, in a new task', step.id::text);
   end if;
   if check_adjustment.backoff_request_seconds not between 0 and 3e9 then
     perform holdfast.refuse(
       'RN005', format('backoff_request_seconds must be 0 to 3e9, got %s', check_adjustment.backoff_request_seconds),
-      'that is from now to a hundred years', 'backoff_request_seconds');
+      '3e9 seconds are a hundred years', 'backoff_request_seconds');
   end if;
 end
 $$;
@@ -362,7 +362,7 @@ begin
       'RN005', format('step %s cannot be skipped', odd),
       coalesce('these can: ' || (select string_agg(p ->> 'name', ', ') from jsonb_array_elements(check_skip.steps) p
                                   where (p ->> 'skippable')::boolean),
-               'no step of the flow says that it may be skipped'));
+               'no step of the flow is skippable'));
   end if;
 end
 $$;
@@ -430,7 +430,7 @@ begin
   perform holdfast.check_name('version', define_flow.version);
   perform holdfast.check_plan(null, define_flow.steps);
   if define_flow.steps = '[]' then
-    perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'a flow has at least one');
+    perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'add at least one step');
   end if;
   insert into flow.definitions as d (namespace, name, version, tenant, description, steps, context_schema, defined_at)
   select define_flow.namespace, define_flow.name, define_flow.version, t.tenant,
@@ -441,7 +441,7 @@ begin
   on conflict on constraint definitions_pkey do update
     set description = excluded.description, steps = excluded.steps, context_schema = excluded.context_schema,
         defined_at = excluded.defined_at
-    -- Each worker defines it at its start; only what is new is written.
+    -- Each worker defines its flows when it starts; only changes are written.
     where (d.description, d.steps, d.context_schema)
           is distinct from (excluded.description, excluded.steps, excluded.context_schema);
 end
@@ -497,11 +497,11 @@ begin
      for update of r;
   if task.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
-                            'flow.steps lists them');
+                            'flow.steps lists them', finished_task_of.step_id::text);
   end if;
   if task.finished_at is null then
-    perform holdfast.refuse('RN010', format('task %s is %s', task.id, task.state),
-                            'try a failed step of it again with holdfast.retry, or cancel the task first');
+    perform holdfast.refuse('RN010', format('task %s is %s, not finished', task.id, task.state),
+                            'retry its failed step with holdfast.retry, or cancel the task first', task.id::text);
   end if;
   return task;
 end
@@ -589,7 +589,7 @@ CREATE FUNCTION flow.get_system_health_counts() RETURNS TABLE(total_tasks bigint
 declare
   allowed constant text[] := holdfast.allowed_tenants();
   clock constant timestamptz := holdfast.clock();
-  -- Only a cancelled task whose steps are still being moved has due ones.
+  -- Of finished tasks, only a cancelled one whose steps are still being moved has due steps.
   ended constant uuid[] := array(select r.id from holdfast.runs r where r.moving = 'cancelled');
 begin
   return query
@@ -696,7 +696,7 @@ declare
   task_id uuid;
 begin
   if initialize_task.steps = '[]' then
-    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'a flow has at least one');
+    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'add at least one step');
   end if;
   perform holdfast.check_name('namespace', initialize_task.namespace);
   perform holdfast.check_name('version', initialize_task.version);
@@ -706,7 +706,7 @@ begin
     checked_about || skipped || jsonb_build_object(
       'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
-  if initialize_task.skip <> '{}' then  -- under a key that was used before they are skipped already, and nothing moves
+  if initialize_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
     perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(
       select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
@@ -760,9 +760,9 @@ CREATE FUNCTION flow.moves_by(task holdfast.runs, worker text) RETURNS jsonb
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  -- the bounds rule out the partitions of other months;
+  -- The bounds exclude the partitions of other months, with a day of slack because clocks are set back.
   earliest constant timestamptz := task.created_at - interval '1 day';
-  latest constant timestamptz := holdfast.clock() + interval '1 day';    -- a day more, because clocks are set back
+  latest constant timestamptz := holdfast.clock() + interval '1 day';
 begin
   return (
     select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'event', j.event, 'state',
@@ -837,11 +837,11 @@ begin
     perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
                             'each move of a task or a step writes its own entry');
   end if;
-  perform holdfast.refuse('RN005', format('flow.%s takes no %s', tg_table_name, lower(tg_op)), case tg_op
+  perform holdfast.refuse('RN005', format('flow.%s cannot be changed by %s', tg_table_name, lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
-    when 'UPDATE' then 'try a failed task again with holdfast.retry, deal with it by holdfast.resolve, '
-                       'end one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; what is over leaves by retention' end);
+    when 'UPDATE' then 'retry a failed task with holdfast.retry, resolve it with holdfast.resolve, '
+                       'cancel it with holdfast.cancel'
+    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
   return null;
 end
 $$;
@@ -866,7 +866,7 @@ begin
   if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
     tenants := null;
   end if;
-  if narrowed <> '' then  -- '' is what a transaction that had it leaves behind
+  if narrowed <> '' then  -- '' is left behind by a transaction that set it
     return holdfast.narrow_to_setting(tenants, narrowed);
   end if;
   return tenants;
@@ -921,7 +921,7 @@ begin
     (task.input - 'reason') || jsonb_strip_nulls(
       jsonb_build_object('retried_from', retry_from.step_id, 'reason', retry_from.reason)),
     task.tenant, task.id);
-  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- where a mapped step or a sub-flow stands
+  perform holdfast.copy_cursors(task.id, task_id, afresh);  -- the progress of mapped steps and sub-flows
   perform from holdfast.move_steps(array(
     select (n.step_id, null, 'resolved', null, o.result, null, null)::holdfast.step_move
       from holdfast.run_steps n
@@ -957,8 +957,7 @@ begin
   if event is null then
     perform holdfast.refuse('RN010', format('%s is %s and cannot be made %s', subject, before,
                                             safe_transition_to.state),
-                            'a person makes a step or a task pending, resolved_manually or cancelled; '
-                            'workers do the rest');
+                            'choose pending, resolved_manually or cancelled; workers make all other moves', subject);
   end if;
   perform holdfast.act_on(subject, event, safe_transition_to.reason, actor => safe_transition_to.actor);
   return true;
@@ -1039,7 +1038,7 @@ begin
    where not request ? r.field;
   if missing is not null then
     perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'its definition''s context_schema says what it takes', 'context');
+                            'see context_schema of its definition', 'context');
   end if;
   return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
                               start_task.key, start_task.tenant, start_task.skip, start_task.about);
@@ -1068,7 +1067,8 @@ begin
   end if;
   if state is null then
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
-                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them');
+                            'a step is a number, a task a UUID; flow.steps and flow.tasks list them',
+                            state_to_change.id);
   end if;
   return state;
 end
@@ -1161,8 +1161,7 @@ begin
           union all
           select u.id, null, null, null from unnest(step_surroundings.step_ids) u (id)) w (step_id,
             argument, name, source)
-   -- Wish by wish: who wishes what of which step is a join of two lists, and planned once, for a few, it is a loop over
-   -- both.
+   -- One entry at a time: as a join of two lists, a plan made for a few entries would be a loop over both.
    cross join lateral (
      select s.id, s.run_id, s.input as own from holdfast.steps s
       where s.id = w.step_id and holdfast.matches_any(allowed, s.tenant) offset 0) h
@@ -1170,7 +1169,7 @@ begin
      select m.name, case when strpos(m.name, '.') > 0 then substring(m.name from '^(.*)\.[^.]*$') end as scope
        from holdfast.run_steps m where m.run_id = h.run_id and m.step_id = h.id offset 0) n
    cross join lateral (select q.input as request from holdfast.runs q where q.id = h.run_id offset 0) r
-   cross join lateral (  -- a sub-flow's steps have the context that the step which opened it made
+   cross join lateral (  -- the steps of a sub-flow have the context that its opening step returned
      select case when n.scope is null then r.request else (
               select o.cursor from holdfast.run_steps m join holdfast.steps o on o.id = m.step_id
                where m.run_id = h.run_id and m.name = n.scope) end as opening offset 0) p
@@ -1186,7 +1185,7 @@ begin
                   from holdfast.edges e
                   join holdfast.run_steps m on m.run_id = h.run_id and m.step_id = e.step_id
                  where e.next_id = h.id and starts_with(m.name, concat(n.name, '.')))
-              -- as flow.result_in_run, which a mapped one needs: called for each wish it costs more than all else
+              -- as flow.result_in_run, which only a mapped step needs: a call per entry costs more than all else
               when 'parent' then (
                 select case when o.cursor ? 'mapped' then flow.result_in_run(h.run_id, m.name)
                             else coalesce(o.result, 'null') end  -- guard: parent
@@ -1214,7 +1213,7 @@ begin
      and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
-                            'flow.steps lists them');
+                            'flow.steps lists them', step_to_change.step_id::text);
   end if;
   return step;
 end
@@ -1273,10 +1272,10 @@ declare
      where n.value is distinct from to_jsonb(old) -> n.key);
 begin
   if odd is not null then
-    raise exception using errcode = 'RN005', message = format('flow.steps takes no update of %s', odd),
-      hint = 'move a step with flow.safe_transition_to, try it again with holdfast.retry, deal with it by '
-             'holdfast.resolve, end it with holdfast.cancel; of a step retry_limit, retryable and '
-             'backoff_request_seconds may be set';
+    raise exception using errcode = 'RN005', message = format('%s of flow.steps cannot be updated', odd),
+      hint = 'move a step with flow.safe_transition_to, retry it with holdfast.retry, resolve it with '
+             'holdfast.resolve, cancel it with holdfast.cancel; only retry_limit, retryable and '
+             'backoff_request_seconds can be set';
   end if;
   if new is not distinct from old then
     return new;
@@ -1387,12 +1386,13 @@ begin
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
-    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing',
+                            'result');
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
-                            'a step is a number, a run a UUID');
+                            'a step is a number, a run a UUID', act_on.id);
   end if;
   perform holdfast.set_actor();
   return answer;
@@ -1413,7 +1413,7 @@ CREATE FUNCTION holdfast.act_on_run(run holdfast.runs, event text) RETURNS text
 declare
   clock constant timestamptz := holdfast.clock();
 begin
-  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
+  -- Steps are locked before runs: this waits for settles in progress.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
   select r.* into strict run from holdfast.runs r where r.id = run.id for update;
@@ -1424,12 +1424,13 @@ begin
                                      where m.machine = run.machine and m.from_state = run.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')
                                        and (m.event <> 'reopened' or run.failed > 0)),
-               format('%s is final for a %s', run.state, run.machine)));
+               format('%s is final for a %s', run.state, run.machine)),
+      run.id::text);
   end if;
   if act_on_run.event = 'reopened' and run.failed = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
-      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run', run.id::text);
   end if;
   if act_on_run.event in ('cancelled', 'reopened') then
     update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;
@@ -1459,7 +1460,8 @@ begin
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')),
-               format('%s is final for a %s', step.state, step.machine)));
+               format('%s is final for a %s', step.state, step.machine)),
+      step.id::text);
   end if;
   if step.run_id is not null and act_on_step.event in ('reopened', 'resolved') then
     perform holdfast.reopen_run(step.run_id, clock);
@@ -1535,7 +1537,7 @@ begin
     select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name)
       from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
-  -- A parent that is being settled comes to its end first: it would not see the edge.
+  -- Wait for parents that are being settled: that settle would not see the new edge.
   perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name
@@ -1604,7 +1606,7 @@ begin
                           and s.finished_at is null then admit_children.clock end
       from (select e.next_id, count(*)::int as done
               from unnest(admit_children.parents) p (id)
-             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
+             cross join lateral (  -- offset 0: one lookup per parent, whatever the statistics say
                select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
              group by e.next_id
              order by e.next_id) c
@@ -1614,7 +1616,7 @@ begin
     into freed_ids, run_ids, queues, machines
     from freed f
    where f.due_at is not null;
-  -- A machine may have a state of its own for what is not let in yet; most do not.
+  -- A machine may have a state for steps that are not admitted yet; most do not.
   if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
     update holdfast.steps s
        set state = m.to_state, last_event = 'queued'
@@ -1695,7 +1697,7 @@ begin
     when backoff.failure <= cardinality(law.waits) then
       extract(epoch from law.waits[backoff.failure])  -- guard: waits
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
-    -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
+    -- The exponent is capped: beyond it every growth above 1 exceeds any cap, and numeric would compute for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
   seconds := least(seconds, extract(epoch from least(law.longest, interval '100 years')));
   if law.jitter > 0 and law.jitter_in_seconds and seconds = trunc(seconds) and seconds >= 1 then
@@ -1820,9 +1822,9 @@ CREATE FUNCTION holdfast.check_about(about jsonb) RETURNS void
     AS $$
 begin
   if jsonb_typeof(check_about.about) <> 'object' then
-    perform holdfast.refuse('RN005', 'what a worker says of itself is an object', '{"state": "polling", "host": "a"}');
+    perform holdfast.refuse('RN005', 'about must be an object', '{"state": "polling", "host": "a"}');
   end if;
-  perform holdfast.check_size('what a worker says of itself', check_about.about);
+  perform holdfast.check_size('about', check_about.about);
 end
 $$;
 
@@ -1837,8 +1839,8 @@ CREATE FUNCTION holdfast.check_all_tenants(what text) RETURNS void
     AS $$
 begin
   if holdfast.allowed_tenants() is not null then
-    perform holdfast.refuse('RN009', format('%s needs a login for all tenants, and %s has some', check_all_tenants.what,
-                                            session_user),
+    perform holdfast.refuse('RN009', format('%s requires a login for all tenants, but %s is limited to some',
+                                            check_all_tenants.what, session_user),
                             'an owner of the database can add tenant * to holdfast.role_tenants; the setting '
                             'holdfast.tenants narrows a transaction');
   end if;
@@ -1873,7 +1875,7 @@ begin
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id,
                       check_by_hand.to_state),
-      'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
+      'set lease_id, lease_owner and lease_until if it is held, finished_at if it is over, otherwise neither');
   end if;
 end
 $$;
@@ -1892,18 +1894,16 @@ begin
     perform holdfast.check_name('worker', coalesce(check_claim.worker, ''));
   end if;
   if check_claim.batch is null or check_claim.batch not between 1 and 10000 then
-    perform holdfast.refuse('RN005', format('a batch of %s is not possible', check_claim.batch),
-                            'take 1 to 10000; 500 is fast', 'batch');
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', check_claim.batch),
+                            '500 is fast', 'batch');
   end if;
   if check_claim.lease <= '0' then
-    perform holdfast.refuse('RN005', format('a lease of %s is over before it begins', check_claim.lease),
-                            'take a second or more', 'lease');
+    perform holdfast.refuse('RN005', format('lease must be longer than 0, got %s', check_claim.lease),
+                            'use a second or more', 'lease');
   end if;
   if check_claim.lease > '365 days' then
-    perform holdfast.refuse('RN005',
-                            format('with a lease of %s the steps of a dead worker would wait as long',
-                                   check_claim.lease),
-                            'take minutes, and renew it', 'lease');
+    perform holdfast.refuse('RN005', format('lease must be at most 365 days, got %s', check_claim.lease),
+                            'use minutes and renew it: steps of a dead worker wait until its lease ends', 'lease');
   end if;
 end
 $$;
@@ -1920,7 +1920,7 @@ CREATE FUNCTION holdfast.check_due(due_at timestamp with time zone) RETURNS void
 begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
-                            'leave it out for now', 'due_at');
+                            'leave it out to make the step due now', 'due_at');
   end if;
 end
 $$;
@@ -1937,9 +1937,9 @@ CREATE FUNCTION holdfast.check_name(what text, name text, longest integer DEFAUL
 begin
   if not holdfast.is_name(check_name.name, check_name.longest) then
     perform holdfast.refuse(
-      'RN005', format('%s must have 1 to %s characters and no control characters, got %s of them: %s', check_name.what,
-                      check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
-      'take a shorter name, or a digest of it', check_name.what);
+      'RN005', format('%s must have 1 to %s characters and no control characters, got %s characters: %s',
+                      check_name.what, check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
+      'use a shorter name, or a digest of it', check_name.what);
   end if;
 end
 $$;
@@ -2012,7 +2012,7 @@ begin
     select r.id into found_at from (select x.id from reached x intersect select unnest(turn.ends)) r limit 1;
     if found_at is not null then
       perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
-                              'take one of the edges between them away');
+                              'remove one of the edges between them');
     end if;
   end loop;
   return null;
@@ -2045,7 +2045,7 @@ begin
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
-      'a new step is in an initial state of its machine, with no lease, no attempt and no end');
+      'insert it in an initial state of its machine, without lease, attempt or end');
   end if;
   if seen.is_told then
     perform holdfast.call_moved(
@@ -2098,7 +2098,7 @@ declare
   odd jsonb;
 begin
   if jsonb_typeof(check_outcomes.outcomes) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'outcomes are an array of objects',
+    perform holdfast.refuse('RN005', 'outcomes must be an array of objects',
                             '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
   end if;
   select o into odd
@@ -2108,7 +2108,7 @@ begin
       or coalesce(o ->> 'outcome', '') not in ('done', 'retry', 'fail', 'snooze', 'continue', 'release')
    limit 1;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('not an outcome: %s', left(odd::text, 200)),
+    perform holdfast.refuse('RN005', format('invalid outcome: %s', left(odd::text, 200)),
                             'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
                             'release');
   end if;
@@ -2128,7 +2128,7 @@ begin
   perform holdfast.check_name('parked_for', coalesce(check_parking.parked_for, ''));
   if holdfast.is_kernels_parking(check_parking.parked_for) then
     perform holdfast.refuse(
-      'RN005', format('parked_for must not be %s: the kernel parks steps for it', check_parking.parked_for),
+      'RN005', format('parked_for must not be %s, which the kernel reserves', check_parking.parked_for),
       'name what the step waits for, such as approval');
   end if;
 end
@@ -2148,13 +2148,13 @@ declare
   odd text;
 begin
   if jsonb_typeof(check_plan.steps) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'a plan is an array of steps',
+    perform holdfast.refuse('RN005', 'steps must be an array of objects',
                             '[{"kind": "fetch", "name": "a"}, {"kind": "load", "after": ["a"]}]', 'steps');
   end if;
   perform holdfast.check_start(p ->> 'kind', p -> 'input', coalesce((p ->> 'priority')::int, 0))
      from jsonb_array_elements(check_plan.steps) p
     where holdfast.is_name(p ->> 'kind') is not true or (p ->> 'priority')::int not between 0 and 9
-       -- the odd ones alone: a call for each step would cost as much as the rest
+       -- only invalid steps: a call per step would cost as much as the rest
        or pg_column_size(p -> 'input') > 1048576;
   select min(p ->> 'name') filter (where not holdfast.is_name(p ->> 'name', 400)) as name,
          min(p ->> 'queue') filter (where not holdfast.is_name(p ->> 'queue')) as queue,
@@ -2173,13 +2173,13 @@ begin
    where p ->> 'name' is not null group by p ->> 'name' having count(*) > 1 limit 1;
   select coalesce(odd, min(p ->> 'name')) into odd
     from jsonb_array_elements(check_plan.steps) p
-   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- asked once: a new run has none
-     -- One by one and by name, here and below: a join may read the whole run.
+   where exists (select from holdfast.run_steps r where r.run_id = check_plan.run_id)  -- read once: a new run has none
+     -- A lookup per name, here and below: a join may read the whole run.
      and (select r.step_id from holdfast.run_steps r where r.run_id = check_plan.run_id
           and r.name = p ->> 'name') is not null;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('two steps of the run would be called %s', odd),
-                            'a name stands once in a run');
+    perform holdfast.refuse('RN005', format('the run would have two steps named %s', odd),
+                            'give each step of a run its own name');
   end if;
   select p ->> 'name' into odd from jsonb_array_elements(check_plan.steps) p
     where p -> 'after' ? (p ->> 'name') limit 1;
@@ -2233,8 +2233,9 @@ CREATE FUNCTION holdfast.check_reason(reason text) RETURNS void
     AS $$
 begin
   if length(check_reason.reason) > 1000 then
-    perform holdfast.refuse('RN005', format('a reason of %s characters is too long', length(check_reason.reason)),
-                            'say it in 1000, or say where it is written', 'reason');
+    perform holdfast.refuse('RN005', format('reason must have at most 1000 characters, got %s',
+                                            length(check_reason.reason)),
+                            'shorten it, or link to the details', 'reason');
   end if;
 end
 $$;
@@ -2279,9 +2280,9 @@ CREATE FUNCTION holdfast.check_size(what text, value jsonb) RETURNS void
     AS $$
 begin
   if pg_column_size(check_size.value) > 1048576 then
-    perform holdfast.refuse('RN011', format('%s has %s bytes; 1048576 is the limit', check_size.what,
+    perform holdfast.refuse('RN011', format('%s must have at most 1048576 bytes, got %s', check_size.what,
                                             pg_column_size(check_size.value)),
-                            'keep it elsewhere and pass where it is', check_size.what);
+                            'store it elsewhere and pass its address', check_size.what);
   end if;
 end
 $$;
@@ -2306,8 +2307,8 @@ begin
     into seen
     from pg_temp.staged_steps g;
   if seen.largest > 1048576 then
-    perform holdfast.refuse('RN011', format('an input has %s bytes; 1048576 is the limit', seen.largest),
-                            'keep it elsewhere and pass where it is');
+    perform holdfast.refuse('RN011', format('an input must have at most 1048576 bytes, got %s', seen.largest),
+                            'store it elsewhere and pass its address');
   end if;
   if seen.highest > 9 or seen.lowest < 0 then
     perform holdfast.refuse('RN005', format('priority must be 0 to 9, got %s',
@@ -2329,8 +2330,8 @@ begin
   select min(e.next_id) into stray
     from pg_temp.staged_edges e left join pg_temp.staged_steps g on g.id = e.next_id where g.id is null;
   if stray is not null then
-    perform holdfast.refuse('RN005', format('step %s is not staged and cannot be made to wait', stray),
-                            'an edge leads to a staged step');
+    perform holdfast.refuse('RN005', format('an edge leads to step %s, which is not staged', stray),
+                            'stage the step that waits');
   end if;
 end
 $$;
@@ -2351,7 +2352,7 @@ begin
     from pg_class c
    where c.relnamespace = pg_my_temp_schema() and c.relname in ('staged_steps', 'staged_edges')
      and (c.relname = 'staged_edges' or exists (
-           -- else made by an older release
+           -- missing in a table that an older release made
            select from pg_attribute a where a.attrelid = c.oid and a.attname = 'own_id'))
      and c.relkind = 'r' and c.relowner = (select r.oid from pg_roles r where r.rolname = current_user);
   if ours <> 2 then
@@ -2438,7 +2439,7 @@ declare
   rest int;
 begin
   if serves = '{}' then
-    return;  -- no tenant of those that the login may act for
+    return;  -- the login may act for none of these tenants
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   perform holdfast.set_actor('worker', claim_steps.worker);
@@ -2683,7 +2684,7 @@ begin
    order by t.tenant
   on conflict on constraint kinds_pkey do update
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
-    -- Each worker defines it at its start; only what is new is written.
+    -- Each worker defines its kinds when it starts; only changes are written.
     where (k.policy, k.lease, k.timeout, k.queue) is distinct
       from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
 exception when foreign_key_violation then
@@ -2707,19 +2708,20 @@ declare
 begin
   perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
   if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
-    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy),
-                            'take a name of your own', 'policy');
+    perform holdfast.refuse('RN005', format('policy %s is a preset and cannot be changed', define_policy.policy),
+                            'use a name of your own', 'policy');
   end if;
-  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
-    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth),
-                            'take 1000 or less', 'growth');
+  if define_policy.growth > 1000 then  -- its powers could overflow and fail a settle
+    perform holdfast.refuse('RN005', format('growth of policy %s must be at most 1000, got %s',
+                                            define_policy.policy, define_policy.growth),
+                            'use 2 to double each wait', 'growth');
   end if;
   select min(p.policy) into taken
     from unnest(tenants) t (tenant)
     join holdfast.policies p on p.policy = holdfast.policy_name(define_policy.policy, t.tenant)
                             and p.tenant <> t.tenant;
   if taken is not null then
-    perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'take another name');
+    perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'use another name');
   end if;
   insert into holdfast.policies as p
     (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds,
@@ -2736,10 +2738,10 @@ begin
       growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after, retryable = excluded.retryable
-    where p is distinct from excluded;  -- each worker defines it at its start; only what is new is written
+    where p is distinct from excluded;  -- each worker defines its policies when it starts; only changes are written
 exception when check_violation then
-  perform holdfast.refuse('RN005', format('policy %s makes no sense: %s', define_policy.policy, sqlerrm),
-                          'tries from 1, waits not negative, jitter from 0 to 1, law exponential or power');
+  perform holdfast.refuse('RN005', format('policy %s is invalid: %s', define_policy.policy, sqlerrm),
+                          'use tries from 1, waits from 0, jitter from 0 to 1, law exponential or power');
 end
 $$;
 
@@ -2772,7 +2774,7 @@ begin
   perform holdfast.check_names('tenant', enlist_worker.tenants);
   if queues = '{}' then
     perform holdfast.refuse('RN005', format('worker %s serves no queue', enlist_worker.worker),
-                            'name one; `default` is there', 'queues');
+                            'name at least one, such as default', 'queues');
   end if;
   if serves = '{}' then
     perform holdfast.refuse('RN009', format('worker %s serves no tenant that %s may act for',
@@ -2908,7 +2910,7 @@ begin
       from holdfast.machines m
       join pg_catalog.pg_namespace n on n.nspname = holdfast.face_name(split_part(m.machine, '.', 1))
       join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = 'violations' and p.pronargs = 0
-     where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- ours, and nobody else's
+     where n.nspowner = p.proowner and pg_catalog.pg_get_userbyid(p.proowner) = current_user  -- only our own
      order by 1
   loop
     return query execute format('select v.invariant, v.subject, v.detail from %I.violations() v', face);
@@ -2957,8 +2959,8 @@ declare
 begin
   select k.* into strict used from holdfast.keys k where k.tenant = id_of_key.tenant and k.key = id_of_key.key;
   if used.input_hash <> id_of_key.hash then  -- guard: input
-    perform holdfast.refuse('RN003', format('key %s was used before, with another input', id_of_key.key),
-                            format('it started %s; take another key for another input', used.id), 'key');
+    perform holdfast.refuse('RN003', format('key %s was already used with another input', id_of_key.key),
+                            format('it started %s; use another key for another input', used.id), 'key');
   end if;
   return used.id;
 end
@@ -2979,7 +2981,7 @@ declare
      where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial);
 begin
   if state is null then
-    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine,
+    perform holdfast.refuse('RN005', format('there is no machine %s for a %s', initial_state.machine,
                                             initial_state.subject),
                             'holdfast.machines lists them; a face brings its own', 'machine');
   end if;
@@ -3172,7 +3174,7 @@ begin
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
                                 step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
-         -- Null-safe: what is not found is not equal.
+         -- Null-safe: a move that is not found is not equal.
          case when announced is null or (
                 m.to_state = n.state  -- guard: move
                 and announced = any (m.actors)  -- guard: actor
@@ -3182,7 +3184,7 @@ begin
          case announced when 'worker' then coalesce(o.lease_owner, actor)
                         else coalesce(nullif(actor, ''), session_user) end,
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
-         -- Each failed attempt has its error, also one that failed as the attempt before it did.
+         -- Each failed attempt has its error, also if it is equal to the previous one.
          case when n.error is distinct from o.error
                 or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end,
          login
@@ -3349,7 +3351,8 @@ declare
   allowed constant text[] := holdfast.allowed_tenants();
 begin
   if cardinality(lost_leases.step_ids) is distinct from cardinality(lost_leases.lease_ids) then
-    perform holdfast.refuse('RN005', 'each lease goes with its step', 'pass as many step_ids as lease_ids');
+    perform holdfast.refuse('RN005', 'step_ids and lease_ids must have the same length',
+                            'pass one step_id per lease_id');
   end if;
   return query
   select u.lease_id, s.state
@@ -3375,12 +3378,12 @@ declare
   child text;
   made int := 0;
 begin
-  -- One at a time; who comes second finds them made.
+  -- One session at a time: the second finds the partitions made.
   perform pg_advisory_xact_lock(hashtextextended('holdfast.make_partitions', 0));
   foreach parent in array array['journal', 'notes'] loop
     for month in select generate_series(first, first + make_interval(months => make_partitions.ahead), '1 month') loop
       child := format('%s_%s', parent, to_char(month, 'YYYYMM'));
-      -- Not to_regclass: it may answer from before the wait for the lock, out of the session's cache.
+      -- Not to_regclass: its cached answer may be older than the lock.
       continue when exists (select from pg_tables t where t.schemaname = 'holdfast' and t.tablename = child);
       execute format('create table holdfast.%I (like holdfast.%I including defaults including constraints)',
                      child, parent);
@@ -3436,7 +3439,7 @@ begin
   perform holdfast.check_name('queue', mark_asleep.queue);
   update holdfast.workers w
      set is_asleep = true, seen_at = clock,
-         state = case when w.state is not null then 'idle' end  -- one that never said its state is none of ours
+         state = case when w.state is not null then 'idle' end  -- a worker without a state does not report states
    where w.worker = mark_asleep.worker and w.queue = mark_asleep.queue
      and holdfast.is_own_worker(w.tenants, holdfast.allowed_tenants());
   for level in 0 .. 9 loop
@@ -3487,7 +3490,7 @@ declare
 begin
   perform holdfast.check_name('worker', measured_upkeep.worker);
   perform holdfast.check_about(measured_upkeep.about);
-  -- First: what follows wants to be journaled.
+  -- First: the moves below need a partition to be journaled in.
   measured_upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days'
                                      then holdfast.make_partitions() else 0 end;
   select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into measured_upkeep.rescued, given_up
@@ -3500,7 +3503,7 @@ begin
     measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
     perform holdfast.set_actor();
   end loop;
-  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
+  -- Last and without waiting: a claim of the same worker locks its row first, then waits for runs locked here.
   update holdfast.workers w
      set seen_at = holdfast.clock(), state = coalesce(measured_upkeep.about ->> 'state', w.state),
          about = coalesce(measured_upkeep.about, w.about)
@@ -3553,7 +3556,7 @@ begin
    where (s.finished_at is not null) = (run.moving = 'reopened');
   select count(*) into moved from holdfast.move_steps(moves);
   if moved < cardinality(moves) then
-    return moved;  -- one was claimed or settled in between: these are looked at again
+    return moved;  -- one was claimed or settled in between: read these again
   end if;
   if cardinality(seen) = move_run_steps.batch then
     update holdfast.runs r set moved_until = seen[move_run_steps.batch] where r.id = run.id;
@@ -3765,13 +3768,13 @@ declare
   written bigint;
 begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level),
-                            'take debug, info, warn or error', 'level');
+    perform holdfast.refuse('RN005', format('level must be debug, info, warn or error, got %s', note.level),
+                            'use info for progress', 'level');
   end if;
   perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
-  -- Locked: a rescue that runs at the same time stands before this note or after it.
+  -- Locked, so that a rescue at the same time comes before or after this note.
   select s.* into step from holdfast.steps s
    where s.id = note.step_id
      and s.lease_id = note.lease_id  -- guard: lease
@@ -3869,7 +3872,7 @@ begin
      where s.id = any (array(
              select l.id from holdfast.steps l
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                -- What nobody serves is parked too: else the next worker that serves it would bring it back.
+                -- Also if no worker serves it: otherwise the next one that does would unpark it.
                 and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
               order by l.id
                 for update))
@@ -3900,7 +3903,7 @@ begin
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
   select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside',
+         format('machine %s has no move %s from state %s: the step is parked',
                 a.machine, park_unmovable_due.event, a.state),
          jsonb_build_object('machine', a.machine, 'state', a.state, 'event', park_unmovable_due.event)
     from aside a;
@@ -3919,14 +3922,14 @@ CREATE FUNCTION holdfast.park_unmovable_held(moves holdfast.step_move[], clock t
 begin
   with aside as (
     update holdfast.steps s
-       set lease_until = park_unmovable_held.clock + interval '100 years',  -- not infinity: Python has no such time
+       set lease_until = park_unmovable_held.clock + interval '100 years',  -- not infinity: Python cannot represent it
            parked_for = 'move'
       from unnest(park_unmovable_held.moves) m
      where s.id = m.step_id and s.lease_id = m.lease_id
     returning s.*, m.event as missing)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
   select park_unmovable_held.clock, a.tenant, a.id, a.run_id, a.attempt, a.lease_id, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside', a.machine, a.missing, a.state),
+         format('machine %s has no move %s from state %s: the step is parked', a.machine, a.missing, a.state),
          jsonb_build_object('machine', a.machine, 'state', a.state, 'event', a.missing)
     from aside a;
 end
@@ -3949,7 +3952,7 @@ begin
    where s.id = any (array(
            select c.id from holdfast.steps c
             where c.id = any (park_unserved.candidates)
-              -- not `due_at is not null`: the index of due steps would answer it
+              -- not `due_at is not null`: the planner would use the index of due steps
               and c.due_at + interval '0' is not null
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue
@@ -3992,13 +3995,14 @@ begin
   perform holdfast.check_name('queue', pause_queue.queue);
   perform holdfast.check_reason(pause_queue.reason);
   perform holdfast.check_name('actor', pause_queue.actor);
-  perform holdfast.check_all_tenants('pause_queue');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('pause_queue');  -- all tenants share a queue
   update holdfast.queues q
      set paused_at = coalesce(q.paused_at, clock), paused_by = coalesce(pause_queue.actor, session_user),
          pause_reason = pause_queue.reason
    where q.queue = pause_queue.queue;
   if not found then
-    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue), 'a queue is made on first use');
+    perform holdfast.refuse('RN004', format('there is no queue %s', pause_queue.queue),
+                            '`holdfast queues list` shows them; a first start makes a queue', pause_queue.queue);
   end if;
   insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
   values (clock, pause_queue.queue, 'paused', coalesce(pause_queue.actor, session_user),
@@ -4036,7 +4040,7 @@ begin
       select d.id
         from holdfast.steps d
        where d.id = any (seen)
-         and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
+         and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the planner would use the index of due steps
          and holdfast.matches_any(pick_served.kinds, d.kind)
          and holdfast.matches_any(pick_served.tenants, d.tenant)
          and holdfast.matches(pick_served.machine, d.machine)
@@ -4069,7 +4073,7 @@ declare
   pick holdfast.pick;
 begin
   loop
-    -- No aggregate is distinct: that would sort the rows, and the last of them is where the next claim goes on.
+    -- No distinct aggregate: it would sort the rows, and the next claim continues after the last of them.
     select coalesce(array_agg(p.id) filter (where p.is_served), '{}'), array_agg(p.id) filter (where not p.is_served),
            coalesce(array_agg(p.run_id) filter (where p.is_served and p.run_id is not null), '{}'),
            count(*), max(p.due_at), (array_agg(p.id))[count(*)]
@@ -4245,7 +4249,7 @@ begin
     set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after
-    where o is distinct from excluded;  -- what it was made like has changed since
+    where o is distinct from excluded;  -- the original has changed since
   return named;
 end
 $_$;
@@ -4304,7 +4308,7 @@ begin
     from holdfast.steps s
    where s.id = any (pick.ids) and s.run_id = any (ended);
   perform from holdfast.move_steps(moves);
-  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
+  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- if they cannot be cancelled
   return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
 end
 $$;
@@ -4377,7 +4381,7 @@ CREATE FUNCTION holdfast.refuse_change() RETURNS trigger
     AS $$
 begin
   perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
-                          'old rows leave by retention, which drops whole partitions');
+                          'only retention removes old rows, by dropping whole partitions');
   return null;
 end
 $$;
@@ -4418,7 +4422,8 @@ CREATE FUNCTION holdfast.refuse_renumbering() RETURNS trigger
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-  perform holdfast.refuse('RN001', format('%s keep the ids they have', tg_table_name), 'start another instead');
+  perform holdfast.refuse('RN001', format('the ids of %s cannot be changed', tg_table_name),
+                          'start another step or run instead');
   return null;
 end
 $$;
@@ -4435,7 +4440,7 @@ CREATE FUNCTION holdfast.refuse_worker(worker text) RETURNS void
 begin
   perform holdfast.refuse('RN009', format('worker %s serves tenants that %s may not act for',
                                           refuse_worker.worker, session_user),
-                          'give the worker another name');
+                          'use another name for the worker');
 end
 $$;
 
@@ -4571,11 +4576,11 @@ CREATE FUNCTION holdfast.reopen_run(run_id uuid, clock timestamp with time zone)
 declare
   run holdfast.runs;
 begin
-  -- Locked also when it has not ended: a settle that is about to close it comes to its end first.
+  -- Locked even if it has not ended: this waits for a settle that is about to close it.
   select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
-    perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', run.id, run.state),
-                            format('%s is final for a %s', run.state, run.machine));
+    perform holdfast.refuse('RN010', format('run %s is %s and its steps cannot change', run.id, run.state),
+                            format('%s is final for a %s', run.state, run.machine), run.id::text);
   end if;
 end
 $$;
@@ -4612,7 +4617,7 @@ begin
     return query
     select e.* from holdfast.expire_steps(
       array(select s.id from holdfast.steps s
-             -- it may be renewed by now
+             -- it may have been renewed by now
              where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock
                for update skip locked),
       clock) e
@@ -4641,7 +4646,7 @@ begin
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
   insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)
   select session_user, min(u.id), max(u.id), holdfast.clock()
-    -- others may take ids in between
+    -- one row per gapless range: other sessions take ids in between
     from (select i.id, i.id - i.no as before from unnest(ids) with ordinality i (id, no)) u
    group by u.before;
   return query select unnest(ids);
@@ -4677,11 +4682,11 @@ begin
   perform holdfast.check_name('queue', resume_queue.queue);
   perform holdfast.check_reason(resume_queue.reason);
   perform holdfast.check_name('actor', resume_queue.actor);
-  perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('resume_queue');  -- all tenants share a queue
   select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
   if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue),
-                            'a queue is made on first use');
+                            '`holdfast queues list` shows them; a first start makes a queue', resume_queue.queue);
   end if;
   if was_paused then
     update holdfast.queues q
@@ -4727,6 +4732,35 @@ $$;
 
 
 --
+-- Name: run_events(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_events(of_run uuid) RETURNS TABLE(id bigint, at timestamp with time zone, kind text, step_id bigint, step text, event text, from_state text, to_state text, actor_kind text, actor text, message text, payload jsonb, attempt integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+begin
+  return query
+  select j.id, j.at, 'move', j.step_id, null::text, j.event, j.from_state, j.to_state, j.actor_kind, j.actor, j.reason,
+         j.error, j.attempt
+    from holdfast.journal j
+   where j.run_id = run_events.of_run and j.step_id is null and holdfast.matches_any(allowed, j.tenant)
+  union all
+  select y.id, y.at, y.entry, y.step_id, n.name, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+         y.payload, y.attempt
+    from holdfast.run_steps n
+   cross join lateral (select * from holdfast.step_story t where t.step_id = n.step_id offset 0) y  -- each by its index
+   where n.run_id = run_events.of_run
+   order by 1;
+end
+$$;
+
+
+--
 -- Name: run_results(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4744,6 +4778,35 @@ begin
     from holdfast.runs r
     join holdfast.machine_states t on t.machine = r.machine and t.state = r.state
    where r.id = any (run_results.run_ids) and holdfast.matches_any(allowed, r.tenant);
+end
+$$;
+
+
+--
+-- Name: run_status(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_status(run_ids uuid[]) RETURNS TABLE(id uuid, name text, state text, phase text, outcome text, step text, attempts integer, error jsonb, reason text, created_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, total integer, succeeded integer, failed integer, cancelled integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select r.id, r.name, r.state, r.phase, r.outcome, b.name, b.attempt, b.error,
+         (select j.reason from holdfast.journal j
+           where j.run_id = r.id and j.step_id is null order by j.id desc limit 1),
+         r.created_at, r.started_at, r.finished_at, r.total, r.succeeded, r.failed, r.cancelled
+    from holdfast.run_list r
+    left join lateral (
+      select n.name, s.attempt, s.error
+        from holdfast.run_steps n
+       cross join lateral (select * from holdfast.step_list l where l.id = n.step_id offset 0) s  -- each by primary key
+       where n.run_id = r.id and s.outcome in ('failed', 'cancelled')
+       order by s.outcome = 'failed' desc, s.id
+       limit 1) b on r.failed + r.cancelled > 0
+   where r.id = any (run_status.run_ids);
 end
 $$;
 
@@ -4787,11 +4850,11 @@ declare
   retry_at timestamptz;
 begin
   if set_retry_budget.backoff is not null and not waits_again then
-    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
-                            'a backoff is set on a step that failed and will be retried');
+    perform holdfast.refuse('RN010', format('step %s is %s and does not wait for a retry', step.id, step.state),
+                            'set a backoff only on a step that failed and will be retried');
   end if;
   if waits_again and step.finished_at is not null and step.run_id is not null then
-    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.set_actor('user', session_user::text, format('step %s is retried', step.id));
     perform holdfast.reopen_run(step.run_id, clock);
     perform holdfast.set_actor();
   end if;
@@ -4801,7 +4864,7 @@ begin
                          step.failed_at + holdfast.backoff(law.policy, step.failures));
     perform holdfast.check_due(retry_at);
   end if;
-  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
+  update holdfast.steps s  -- without an actor: the run is recounted, and closed if it has no live step
      set policy = case when (all_tries, is_retryable) is distinct from (law.tries, law.retryable)
                        then holdfast.policy_with_tries(law.policy, all_tries, is_retryable) else s.policy end,
          finished_at = case when not rests then s.finished_at
@@ -4904,7 +4967,7 @@ begin
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
    where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
-     -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
+     -- The compare in compare-and-swap: with `cursor_was` (null: no cursor yet) the cursor moves only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was'
           or s.cursor is not distinct from o.cursor_was  -- guard: cursor
          );
@@ -4958,7 +5021,7 @@ CREATE FUNCTION holdfast.stage_steps() RETURNS void
     AS $$
 begin
   create temporary table if not exists staged_steps (
-    id bigint,  -- one that the login reserved; else the step takes own_id
+    id bigint,  -- one that the login reserved; if null, the step gets own_id
     kind text not null,
     input jsonb not null default '{}',
     name text,
@@ -4971,9 +5034,9 @@ begin
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
   perform holdfast.check_staging();
-  -- uncompressed, so that its size can be told
+  -- uncompressed, so that pg_column_size gives the size of the JSON
   alter table pg_temp.staged_steps alter column input set storage external;
-  -- Not of own_id: by whom an id was chosen is told by the column that it is in.
+  -- Not on own_id: the column tells who chose an id.
   execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) '
                  'on pg_temp.staged_steps to %I', session_user);
   execute format('grant insert on pg_temp.staged_edges to %I', session_user);
@@ -5057,7 +5120,7 @@ CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column  -- on conflict names its columns bare
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
 declare
   clock constant timestamptz := holdfast.clock();
   due timestamptz := coalesce(start_step.due_at, clock);
@@ -5066,7 +5129,7 @@ declare
   own_policy text;
   into_queue text;
   hash bytea;
-  own_id bigint;  -- given out with the key
+  own_id bigint;  -- allocated with the key
   step_id bigint;
   step_machine text;
 begin
@@ -5085,7 +5148,7 @@ begin
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
            then start_step.tenant else '*' end;
   into_queue := coalesce(start_step.queue, kind_queue, 'default');
-  if start_step.machine is distinct from 'work.task' then  -- a task begins due: not to be looked up each time
+  if start_step.machine is distinct from 'work.task' then  -- a task begins due: spare the lookup
     due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
              where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
   end if;
@@ -5118,7 +5181,7 @@ begin
   end if;
   if not exists (select from holdfast.queues q
                   where q.queue = into_queue and q.top_priority >= start_step.priority) then
-    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
+    perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
     perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
   end if;
   loop
@@ -5133,11 +5196,11 @@ begin
     exit when found;
     select s.id, s.machine into step_id, step_machine from holdfast.steps s
      where s.tenant = start_step.tenant and s.unique_key = start_step.unique_key and s.finished_at is null;
-    continue when not found;  -- it ended in between: try again
+    continue when not found;  -- it ended in between: insert again
     if step_machine <> start_step.machine then
       perform holdfast.refuse(
         'RN003', format('unique_key %s is in use by step %s of %s', start_step.unique_key, step_id, step_machine),
-        format('take another unique_key for a step of %s', start_step.machine));
+        format('use another unique_key for a step of %s', start_step.machine));
     end if;
     update holdfast.keys k set id = step_id::text where k.tenant = start_step.tenant and k.key = start_step.key;
     return step_id;
@@ -5150,7 +5213,7 @@ begin
            case when start_step.actor <> session_user then session_user end
       from holdfast.steps s where s.id = step_id;
   end if;
-  -- Asked here too: most often nobody sleeps, and the call is a tenth of a start.
+  -- Checked here too: usually no worker sleeps, and the call is a tenth of a start.
   if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
     perform holdfast.wake(array[into_queue]);
   end if;
@@ -5214,6 +5277,27 @@ $$;
 
 
 --
+-- Name: step_events(bigint); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_events(of_step bigint) RETURNS TABLE(id bigint, at timestamp with time zone, kind text, step_id bigint, step text, event text, from_state text, to_state text, actor_kind text, actor text, message text, payload jsonb, attempt integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select y.id, y.at, y.entry, y.step_id, null::text, y.what, y.from_state, y.to_state, y.actor_kind, y.actor, y.said,
+         y.payload, y.attempt
+    from holdfast.step_story y
+   where y.step_id = step_events.of_step
+   order by y.id;
+end
+$$;
+
+
+--
 -- Name: step_results(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5236,6 +5320,27 @@ $$;
 
 
 --
+-- Name: step_status(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.step_status(step_ids bigint[]) RETURNS TABLE(id bigint, name text, state text, phase text, outcome text, step text, attempts integer, error jsonb, reason text, created_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, total integer, succeeded integer, failed integer, cancelled integer)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  select s.id, s.kind, s.state, s.phase, s.outcome, null::text, s.attempt, s.error,
+         (select j.reason from holdfast.journal j where j.step_id = s.id order by j.id desc limit 1),
+         s.created_at, s.claimed_at, s.finished_at, null::int, null::int, null::int, null::int
+    from holdfast.step_list s
+   where s.id = any (step_status.step_ids);
+end
+$$;
+
+
+--
 -- Name: succeed_steps(bigint[], bigint[], jsonb[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5253,7 +5358,7 @@ CREATE FUNCTION holdfast.succeed_steps(step_ids bigint[], lease_ids bigint[], re
 #variable_conflict use_column
 begin
   return query
-  with moves as materialized (  -- a few rows, read once: by index for each step they were a tenth of its settle
+  with moves as materialized (  -- a few rows, read once: lookups per step took a tenth of a settle
     select m.machine, m.from_state, m.to_state from holdfast.machine_moves m where m.event = 'succeeded')
   update holdfast.steps s
      set state = m.to_state, last_event = 'succeeded', result = o.result, error = null,
@@ -5291,7 +5396,7 @@ begin
   perform holdfast.check_staging();
   perform holdfast.check_tenant(take_staged.tenant);
   perform holdfast.check_staged();
-  -- A parent that is being settled comes to its end first: it would not see the edge. Before the run, as everywhere.
+  -- Wait for parents that are being settled: that settle would not see the new edge. Steps are locked before runs.
   perform from holdfast.steps s
     where s.id = any (array(select e.step_id from pg_temp.staged_edges e)) order by s.id for share;
   if take_staged.run_id is not null then
@@ -5400,7 +5505,7 @@ declare
   tenants constant text[] := coalesce(holdfast.allowed_tenants(), '{*}');
 begin
   if tenants = '{}' then
-    perform holdfast.refuse('RN009', format('%s may act for no tenant and so cannot define %s',
+    perform holdfast.refuse('RN009', format('%s may not act for any tenant and cannot define %s',
                                             session_user, tenants_to_define.what),
                             'an owner of the database can add a tenant to holdfast.role_tenants');
   end if;
@@ -5542,7 +5647,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-  select holdfast.check_all_tenants('violations');  -- it names everybody's rows
+  select holdfast.check_all_tenants('violations');  -- it names rows of all tenants
   with known as (
     select s.*, t.phase, t.outcome
       from holdfast.steps s left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state),
@@ -5565,7 +5670,7 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
    where s.finished_at is null and s.waits = 0 and s.due_at is null and s.lease_id is null and s.parked_due_at is null
      and s.phase in ('open', 'open_or_over')
   union all
-  select 'machine_has_the_move', 'step ' || s.id, format('set aside: %s lacks a move from %s', s.machine, s.state)
+  select 'machine_has_the_move', 'step ' || s.id, format('parked: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
   union all
   select 'priority_is_looked_at', 'step ' || s.id,
@@ -5646,7 +5751,7 @@ CREATE FUNCTION holdfast.wake(queues text[]) RETURNS void
 declare
   clock constant timestamptz := holdfast.clock();
 begin
-  perform pg_notify('holdfast', s.queue)  -- of equal ones a transaction sends one
+  perform pg_notify('holdfast', s.queue)  -- a transaction sends equal notifications once
      from holdfast.workers s
     where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
 end
@@ -5808,7 +5913,7 @@ declare
       claim_next_task.worker, claim_next_task.queue, claim_next_task.types, 1, claim_next_task.lease,
       machine => 'work.task') c);
 begin
-  -- A statement of its own: it sees what the claim has written.
+  -- A statement of its own, so that it sees the rows that the claim wrote.
   return query select t.* from work.tasks t where t.id = claimed;
 end
 $$;
@@ -5841,11 +5946,11 @@ begin
     perform holdfast.refuse('RN008', format('audit_logs is append-only: %s is refused', lower(tg_op)),
                             'each move of a task writes its own entry');
   end if;
-  perform holdfast.refuse('RN005', format('work.tasks takes no %s', lower(tg_op)), case tg_op
+  perform holdfast.refuse('RN005', format('work.tasks cannot be changed by %s', lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
-    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, try a failed task again '
-                       'with holdfast.retry, end one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; what is over leaves by retention' end);
+    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, retry a failed '
+                       'task with holdfast.retry, cancel one with holdfast.cancel'
+    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
   return null;
 end
 $$;
@@ -8442,6 +8547,17 @@ GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_ope
 
 
 --
+-- Name: FUNCTION run_events(of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_events(of_run uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.run_events(of_run uuid) TO hf_operator;
+
+
+--
 -- Name: FUNCTION run_results(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8450,6 +8566,17 @@ GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION run_status(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_operator;
 
 
 --
@@ -8547,6 +8674,17 @@ GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_operator;
 
 
 --
+-- Name: FUNCTION step_events(of_step bigint); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_events(of_step bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_events(of_step bigint) TO hf_operator;
+
+
+--
 -- Name: FUNCTION step_results(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8555,6 +8693,17 @@ GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.step_results(step_ids bigint[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION step_status(step_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_operator;
 
 
 --

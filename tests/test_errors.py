@@ -15,7 +15,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast import errors
-from holdfast.errors import BadInput, HoldfastError, NotFound, RateLimited, Rejected
+from holdfast.errors import BadInput, HoldfastError, NotFound, RateLimited, Rejected, WrongState
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 
@@ -51,16 +51,20 @@ def test_its_parts_survive_another_process(error: HoldfastError, remade: Any) ->
 
 
 @pytest.mark.one_server
-def test_one_of_the_database_has_its_hint_as_the_next_step_and_names_the_field(db: Connection[Any]) -> None:
+def test_one_of_the_database_has_its_hint_as_the_next_step_and_names_the_field_or_the_id(db: Connection[Any]) -> None:
     with pytest.raises(BadInput) as priority:
         run(db, calls.start_task("mail", priority=12))
     with pytest.raises(NotFound) as gone:
         run(db, calls.cancel("404"))
+    (task,) = run(db, calls.start_task("mail"))
+    with pytest.raises(WrongState) as early:
+        run(db, calls.retry(str(task)))
 
     assert (priority.value.where, "12" in priority.value.what, "9" in (priority.value.next or "")) == (
         "priority", True, True,
     )  # fmt: skip
-    assert ("404" in gone.value.what, gone.value.next is not None) == (True, True)
+    assert (gone.value.where, gone.value.next is not None) == ("404", True)
+    assert (early.value.where, early.value.next is not None) == (str(task), True)
 
 
 def glued(path: Path, names: set[str]) -> Iterator[str]:

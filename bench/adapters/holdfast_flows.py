@@ -35,7 +35,7 @@ def define(hf: Holdfast) -> Flow:
     """Define the flow of the shape, and subscribe to its events where that is asked for."""
     flow = hf.flow(SHAPE)
     if SUBSCRIBES:
-        hf.subscribe(SUBSCRIBES, lambda _event: None)
+        hf.on(SUBSCRIBES)(lambda _event: None)
     if SHAPE == "map":
         flow.step(name="items")(items)
         flow.step(name="each", each="items")(taking("item") if TAKES else one)

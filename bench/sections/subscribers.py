@@ -8,7 +8,7 @@ from flows import Flows, drain
 NAME = "subscribers"
 TITLE = "A map with a subscriber to its events, and without"
 WIDTHS = (100, 1_000, 10_000)
-PATTERNS = {"task.completed": "task.completed", "all events": "*"}
+PATTERNS = {"flow.run.completed": "flow.run.completed", "all events": "*"}
 
 
 def measure(bench: Bench) -> None:

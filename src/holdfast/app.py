@@ -6,32 +6,29 @@ import difflib
 import fnmatch
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from psycopg import AsyncConnection, Connection
-
-from holdfast import config, embedded, faces
-from holdfast.connections.pool import PoolExecutor
-from holdfast.errors import BadInput, BadTask
+from holdfast import faces
+from holdfast.durations import Duration
+from holdfast.engine import Engine
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
-from holdfast.handlers.registry import Registry, RetryPolicy
-from holdfast.kernel import migrate
-from holdfast.kernel.call import Call
-from holdfast.models import Span
-from holdfast.notify import Subscriber, Subscribers
-from holdfast.worker.hooks import Hook, Hooks
+from holdfast.handlers.registry import RetryPolicy
+from holdfast.kernel.handle import Handle
+from holdfast.notify import Subscriber
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
-    from holdfast.work.api import Handle, Task, Tasks
+    from holdfast.work.api import Task, Tasks
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Observer = TypeVar("Observer", bound=Subscriber)
+IDS = (int, UUID, str)  # a bool is an int, and not an id
 
 
 class Holdfast:
@@ -44,13 +41,9 @@ class Holdfast:
     flow: Flows
 
     def __init__(self, dsn: str | None = None, *, backoff: Backoff | None = None) -> None:
-        self.registry = Registry()
-        self.hooks = Hooks()
-        self.subscribers = Subscribers()
-        self._dsn = None if dsn is None else config.to_writer(dsn)
+        self._engine = Engine(dsn)
         self._faces: dict[str, Any] = {}
         self._lock = threading.RLock()
-        self.executor = PoolExecutor(lambda: self.dsn)
         if backoff is not None:
             self.flow.backoff = backoff
 
@@ -64,51 +57,56 @@ class Holdfast:
         *,
         name: str | None = None,
         queue: str = "default",
-        retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        retry: int | RetryPolicy | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
     ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
-        """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=RetryPolicy(limit=5))`.
+        """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=5)`.
 
         A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. The task's name is the
-        function's by default. Without a policy an exception is final, but a dead worker is retried up to three times.
+        function's by default. `retry` is the number of executions in all, or a RetryPolicy. Without it, or with False,
+        an exception is final; a task whose worker died is executed up to three times anyway.
         """
         for function in functions:
             return self.work.task(function)
         return lambda function: self.work.task(function, **options)
 
-    def on_ending(self, hook: Hook) -> Hook:
-        """Call `hook` with the outcome of every step that a worker of this app settles; best effort."""
-        self.hooks.add(hook)
-        return hook
-
     def on(self, name: str) -> Callable[[Observer], Observer]:
-        """Call a function with each event of a name or pattern: `@hf.on("step.completed")`, `@hf.on("task.*")`.
+        """Call a function with each event of a name or pattern: `@hf.on("flow.step.completed")`, `@hf.on("work.*")`.
 
         It takes an Event, may be async, and runs in its own thread: best effort, and no run waits for it.
         """
+        names = self._event_names(name)
 
         def add(function: Observer) -> Observer:
-            self.subscribe(name, function)
+            self._engine.subscribers.add([each for of_face in names.values() for each in of_face], function)
+            for face in names:
+                self._engine.hooks.watch(self.face(face).watcher)
             return function
 
         return add
 
-    def subscribe(self, name: str, function: Subscriber) -> Callable[[], None]:
-        """Call a function with events, as `on` does; return a function that ends it."""
-        published = faces.events()
-        matches = {face: fnmatch.filter(names, name) for face, names in published.items()}
-        if not any(matches.values()):
-            known = [each for names in published.values() for each in names]
-            groups = dict.fromkeys(f"{each.partition('.')[0]}.*" for each in known)
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
-            raise BadTask(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")
-        end = self.subscribers.add([each for names in matches.values() for each in names], function)
-        for face in (face for face, names in matches.items() if names):
-            self.hooks.watch(self.face(face).watcher)
-        return end
+    def off(self, function: Subscriber) -> None:
+        """Call a function no more that was passed to `on`."""
+        if not self._engine.subscribers.remove(function):
+            raise BadInput(f"{function!r} does not listen to any event", next="pass the function that `on` was given")
+
+    def _event_names(self, name: str) -> dict[str, list[str]]:
+        """Find the events that a name or pattern means, by face; warn of one that is of old."""
+        catalogue = faces.events()
+        names = {face: fnmatch.filter(entries, name) for face, entries in catalogue.items()}
+        if not any(names.values()):
+            names = {
+                face: [each for each, entry in entries.items() if entry.was and fnmatch.fnmatchcase(entry.was, name)]
+                for face, entries in catalogue.items()
+            }
+            renamed = [each for of_face in names.values() for each in of_face]
+            if not renamed:
+                raise _unknown_event(name, [each for entries in catalogue.values() for each in entries])
+            warnings.warn(f"{name}: events carry their face now, listen to {', '.join(renamed)}", DeprecationWarning, 3)
+        return {face: of_face for face, of_face in names.items() if of_face}
 
     def flow_from(
         self,
@@ -135,15 +133,11 @@ class Holdfast:
         return self.flow.backoff
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
-        """Record the decision about each task after every settle of this app's workers; return who does it.
+        """Record the decision about each run after every settle of this app's workers; return who does it.
 
-        A strategy is called with each decision that a task goes on. It need not do anything: the rows are due already.
+        A strategy is called with each decision that a run goes on. It need not do anything: the rows are due already.
         """
         return self.flow.coordinator(strategy)
-
-    def started(self, step_id: int) -> Handle[Any]:
-        """Return the handle of a task that was started elsewhere, by its number."""
-        return self.work.started(step_id)
 
     if not TYPE_CHECKING:  # type checkers read the annotations above
 
@@ -160,54 +154,43 @@ class Holdfast:
                 make = faces.face(name).load("api")
                 if make is None:
                     raise BadInput(f"the face {name} has no Python API", where=name)
-                self._faces[name] = make(self)
+                self._faces[name] = make(self._engine)
             return self._faces[name]
 
-    def handle(self, id: int | UUID | str) -> Any:  # noqa: A002 - the word is the same in SQL
+    def handle(self, id: int | UUID | str) -> Handle[Any]:  # noqa: A002 - the word is the same in SQL
         """Return the handle of what was started elsewhere, by its id; the form of the id tells its face."""
         for face in faces.all_faces():
-            if face.id_form is not None and re.fullmatch(face.id_form, str(id)):
-                return face.load("handle")(self, str(id))
-        raise BadInput(f"no face has ids such as {id!r}", where=str(id), next="a task's is a number, a run's a UUID")
+            if type(id) in IDS and face.id_form is not None and re.fullmatch(face.id_form, str(id)):
+                handle: Handle[Any] = face.load("handle")(self._engine, str(id))
+                return handle
+        raise BadInput(
+            f"id must be the number of a task or the UUID of a run, got {id!r}",
+            where="id",
+            next="`holdfast runs list` shows them",
+        )
 
     @property
     def dsn(self) -> str:
         """The address of the database; starts the embedded one and migrates it."""
-        with self._lock:
-            if self._dsn is None:
-                settings = config.load()
-                self._dsn = embedded.address(settings)
-                if settings.dsn is None:
-                    migrate.run(self._dsn)
-            return self._dsn
+        return self._engine.dsn
 
     def use(self, dsn: str | None) -> None:
         """Use another database from now on, or that of the settings; close the connections to the last one.
 
         `aclose` closes those of an event loop: an async caller awaits it first.
         """
-        self.close()
-        with self._lock:
-            self._dsn = None if dsn is None else config.to_writer(dsn)
-
-    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
-        """Make a call, on a connection of the app or in your transaction."""
-        return self.executor.make(call, conn)
-
-    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
-        """Make a call, as `make` does."""
-        return await self.executor.amake(call, conn)
-
-    @contextmanager
-    def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
-        """Lend a connection: yours if you give one, else one of the app's pool."""
-        with self.executor.connection(conn) as connection:
-            yield connection
+        self._engine.use(dsn)
 
     def close(self) -> None:
         """Close the connections; the app may be used again."""
-        self.executor.close()
+        self._engine.executor.close()
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        await self.executor.aclose()
+        await self._engine.executor.aclose()
+
+
+def _unknown_event(name: str, known: list[str]) -> BadDefinition:
+    groups = dict.fromkeys(f"{each.rpartition('.')[0]}.*" for each in known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
+    return BadDefinition(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")

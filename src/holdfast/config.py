@@ -9,30 +9,29 @@ import warnings
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import platformdirs
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from holdfast import log
-from holdfast.errors import BadAddress
+from holdfast import durations, log
+from holdfast.errors import BadAddress, BadSetting
 
 PREFIX = "HOLDFAST_"
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
-_UNITS = {"ms": 0.001, "s": 1, None: 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*|SELF_TEST_.*)")  # read by tests, and by nothing else
 
 
-def _spanned(given: Any) -> Any:
-    """Read 30, 0.2, 500ms, 30s, 5m, 2h or 1d; what else pydantic reads (PT5M) it may."""
-    found = _SPAN.fullmatch(given.strip()) if isinstance(given, str) else None
-    return given if found is None else timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+def _positive(given: Any) -> timedelta:
+    if parsed := durations.parse(given):
+        return parsed
+    raise ValueError(f"must be longer than 0, got {given!r}")
 
 
-Seconds = Annotated[timedelta, BeforeValidator(_spanned), Field(gt=timedelta(0))]
+Duration = Annotated[timedelta, BeforeValidator(_positive)]
 
 
 class Config(BaseSettings):
@@ -46,19 +45,27 @@ class Config(BaseSettings):
         description="where the embedded PostgreSQL lives",
     )
     app: str | None = Field(None, description="the app that `holdfast worker` works for, as module:name")
-    lease: Seconds | None = Field(None, description="how long a step may be held in silence; else as its kind says")
-    recovery_interval: Seconds = Field(timedelta(seconds=30), description="between sweeps for steps of lost workers")
-    poll_min: Seconds = Field(timedelta(seconds=0.2), description="the first sleep of a worker that finds nothing")
+    lease: Duration | None = Field(None, description="how long a step may be held in silence; else as its kind says")
+    recovery_interval: Duration = Field(timedelta(seconds=30), description="between sweeps for steps of lost workers")
+    poll_min: Duration = Field(timedelta(seconds=0.2), description="the first sleep of a worker that finds nothing")
     poll_factor: Annotated[float, Field(ge=1)] = Field(2.0, description="how much longer each sleep after it is")
-    poll_max: Seconds = Field(timedelta(seconds=10), description="the longest sleep")
-    error_wait: Seconds = Field(timedelta(seconds=5), description="the wait after an error of the worker's own")
-    call_deadline: Seconds = Field(timedelta(seconds=30), description="how long the database may take to answer a call")
-    grace: Seconds = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
+    poll_max: Duration = Field(timedelta(seconds=10), description="the longest sleep")
+    error_wait: Duration = Field(timedelta(seconds=5), description="the wait after an error of the worker's own")
+    call_deadline: Duration = Field(
+        timedelta(seconds=30), description="how long the database may take to answer a call"
+    )
+    grace: Duration = Field(timedelta(seconds=25), description="for handlers to end after SIGTERM")
     listen: bool = Field(default=True, description="whether workers listen for hints; they poll anyway")
     prepare_statements: bool = Field(default=True, description="off for a pooler that does not carry them over")
     faces: str | None = Field(None, description="faces of your own, as name=module, separated by commas")
     log_level: log.Level = Field("info", description="debug, info, warning or error")
     log_format: log.Format = Field("auto", description="json, console, or auto: by whether a terminal is there")
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise _refusal(error.errors()) from None
 
     @model_validator(mode="before")
     @classmethod
@@ -68,7 +75,10 @@ class Config(BaseSettings):
     @field_validator("home")
     @classmethod
     def _is_absolute(cls, home: Path) -> Path:
-        return home.expanduser().absolute()
+        try:
+            return home.expanduser().absolute()
+        except RuntimeError as error:  # ~somebody who is not there
+            raise ValueError(str(error)) from None
 
     @field_validator("dsn")
     @classmethod
@@ -83,8 +93,36 @@ def load() -> Config:
     for name in unknown_names(os.environ):
         close = difflib.get_close_matches(name, known_names(), n=1)
         meant = f"did you mean {close[0]}?" if close else "`holdfast config` lists them"
-        warnings.warn(f"{name} is no setting of Holdfast: {meant}", stacklevel=2)
+        warnings.warn(f"unknown setting {name}: {meant}", stacklevel=2)
     return Config()
+
+
+def _refusal(faults: list[ErrorDetails]) -> BadSetting:
+    """Name the first setting that cannot be used; notes name the others."""
+    field, *_ = faults[0]["loc"]
+    sentence, *others = map(_sentence, faults)
+    error = BadSetting(sentence, where=variable(str(field)), next=f"correct it, or unset {variable(str(field))}")
+    for other in others:
+        error.add_note(f"also: {other}")
+    return error
+
+
+def _sentence(fault: ErrorDetails) -> str:
+    field = str(fault["loc"][0])
+    if field not in Config.model_fields:
+        return f"{variable(field)} is not a setting"
+    return f"{variable(field)} must be {_expected(field)}, got {fault['input']!r}"
+
+
+def _expected(field: str) -> str:
+    annotation = Config.model_fields[field].annotation
+    if get_origin(annotation) is Literal:
+        *others, last = get_args(annotation)
+        return f"{', '.join(others)} or {last}"
+    if "timedelta" in str(annotation):
+        return "a duration above 0, such as 30, 500ms, 30s, 5m, 2h or 1d"
+    expected = {bool: "true or false", float: "a number, 1 or more", Path: "the path of a folder"}
+    return next((text for kind, text in expected.items() if annotation is kind), "text")
 
 
 def known_names() -> list[str]:

@@ -14,13 +14,15 @@ HoldfastError
 │   ├── WrongState          RN010  what was wished for is not possible in the row's state
 │   └── TooLarge            RN011  an input, result or payload beyond the limit
 ├── TaskError               what a caller meets who defines, starts or waits for work
-│   ├── BadTask             a definition that cannot work
+│   ├── BadDefinition             a definition that cannot work
 │   ├── InputRefused        arguments that are not what the handler's types ask for
 │   ├── AppNotFound         the app that was named cannot be imported
 │   ├── RunFailed           what was waited for failed
+│   ├── RunPartial          what was waited for ended partly: some of its steps succeeded, others failed
 │   ├── RunCancelled        what was waited for was cancelled
 │   ├── ResultMismatch      a stored result does not fit the type that the handler declares
 │   └── WaitTimedOut        what was waited for is not over yet
+├── BadSetting              a setting, HOLDFAST_…, whose value cannot be used
 ├── OutsideError            what an outside system answered a handler; it says itself whether the step is tried again
 │   ├── RateLimited         asked to come back later; tried again, no sooner than it said
 │   ├── Unavailable         it could not answer; tried again
@@ -44,6 +46,7 @@ HoldfastError
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 
 class HoldfastError(Exception):
@@ -129,7 +132,7 @@ class TaskError(HoldfastError):
     exit_code = 2
 
 
-class BadTask(TaskError):
+class BadDefinition(TaskError):
     pass
 
 
@@ -142,11 +145,69 @@ class AppNotFound(TaskError):
 
 
 class RunFailed(TaskError):
+    """What failed and why. `step` is the name of the step that failed; None for a task."""
+
     exit_code = 1
+
+    def __init__(
+        self,
+        *what: object,
+        where: str | None = None,
+        next: str | None = None,  # noqa: A002 - the word is that of the other errors
+        run_id: int | UUID | None = None,
+        step: str | None = None,
+        error_type: str | None = None,
+        message: str | None = None,
+        attempts: int | None = None,
+        traceback: str | None = None,
+    ) -> None:
+        super().__init__(*what, where=where, next=next)
+        self.run_id = run_id
+        self.step = step
+        self.error_type = error_type
+        self.message = message
+        self.attempts = attempts
+        self.traceback = traceback
+
+
+class RunPartial(TaskError):
+    """How many of a run's steps there were, succeeded and failed."""
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        *what: object,
+        where: str | None = None,
+        next: str | None = None,  # noqa: A002
+        run_id: int | UUID | None = None,
+        total: int | None = None,
+        succeeded: int | None = None,
+        failed: int | None = None,
+    ) -> None:
+        super().__init__(*what, where=where, next=next)
+        self.run_id = run_id
+        self.total = total
+        self.succeeded = succeeded
+        self.failed = failed
 
 
 class RunCancelled(TaskError):
+    """`reason` is what the person said who cancelled it."""
+
     exit_code = 1
+
+    def __init__(
+        self,
+        *what: object,
+        where: str | None = None,
+        next: str | None = None,  # noqa: A002
+        run_id: int | UUID | None = None,
+        reason: str | None = None,
+    ) -> None:
+        super().__init__(*what, where=where, next=next)
+        self.run_id = run_id
+        self.reason = reason
 
 
 class ResultMismatch(TaskError):
@@ -157,21 +218,25 @@ class WaitTimedOut(TaskError):
     exit_code = 8
 
 
+class BadSetting(HoldfastError):
+    exit_code = 2
+
+
 class OutsideError(HoldfastError):
     exit_code = 1
 
 
 class RateLimited(OutsideError):
-    """`retry_after` is what the system asked for; a bare number is seconds, and without it the policy says when."""
+    """`retry_after` is the duration that the system asked for; without it the policy says when."""
 
-    retry_after: timedelta | float | None = None
+    retry_after: timedelta | float | str | None = None
 
     def __init__(
         self,
         *what: object,
         where: str | None = None,
         next: str | None = None,  # noqa: A002 - the word is that of the other errors
-        retry_after: timedelta | float | None = None,
+        retry_after: timedelta | float | str | None = None,
     ) -> None:
         super().__init__(*what, where=where, next=next)
         self.retry_after = retry_after

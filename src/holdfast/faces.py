@@ -33,11 +33,13 @@ class Face:
     sql: str  # the package and folder of its SQL, as in "holdfast:sql/work"
     requirements: tuple[str, ...] = ()  # the ids that its tests prove, as ranges: "T-01 … T-148"
     has_schema: bool = True  # a face that only brings a machine has none yet
-    api: str | None = None  # called with the app; what it returns is `hf.<name>`
-    handle: str | None = None  # called with the app and an id; returns the handle of what has that id
+    api: str | None = None  # called with the app's Engine; what it returns is `hf.<name>`
+    handle: str | None = None  # called with the Engine and an id; returns the handle of what has that id
     id_form: str | None = None  # a regular expression of the ids that `handle` takes
     commands: str | None = None  # a typer app, `holdfast <name> …`
+    commands_help: str | None = None  # the app's help, so that `holdfast --help` need not import it
     events: str | None = None  # the catalogue of what it publishes; its API then has the `watcher` that does
+    starter: str | None = None  # the module that starts its things by name: Starter in reads/startable.py
     retry: str | None = None  # called with an id and a reason, returns the call; None: the kernel's `retry`
     pages: Mapping[str, str] = field(default_factory=dict)  # files of docs/reference, each with what returns its text
 
@@ -80,9 +82,9 @@ def retries() -> dict[str, Any]:
     return {machine: each.load("retry") for each in all_faces() if each.retry is not None for machine in each.machines}
 
 
-def events() -> dict[str, list[str]]:
-    """List the names of the events that each face publishes."""
-    return {each.name: list(each.load("events") or ()) for each in all_faces()}
+def events() -> dict[str, dict[str, Any]]:
+    """Return by face the catalogue of the events that it publishes: an entry for each name."""
+    return {each.name: dict(each.load("events") or {}) for each in all_faces()}
 
 
 @contextmanager
@@ -100,9 +102,10 @@ def plugged(name: str, module: str) -> Iterator[Face]:
 
 
 def load(dotted: str) -> Any:
-    """Import `module:attribute`."""
-    module, _, attribute = dotted.partition(":")
-    return getattr(import_module(module), attribute)
+    """Import `module:attribute`, or a whole `module`."""
+    name, _, attribute = dotted.partition(":")
+    module = import_module(name)
+    return getattr(module, attribute) if attribute else module
 
 
 @cache

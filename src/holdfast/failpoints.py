@@ -24,10 +24,10 @@ class Armed(NamedTuple):
     times: Iterator[int]
 
 
-def armed(said: str) -> dict[str, Armed]:
+def armed(setting: str) -> dict[str, Armed]:
     """Read `name:action` or `name:action@3`, several of them with commas between."""
     found = {}
-    for entry in filter(None, said.split(",")):
+    for entry in filter(None, setting.split(",")):
         name, _, then = entry.rpartition(":")
         action, _, turn = then.partition("@")
         found[name] = Armed(action, turn or "1", count(1))

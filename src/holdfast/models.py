@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from holdfast.durations import Duration, wait
+
 Event = Literal[
     "queued", "claimed", "started", "succeeded", "retried", "failed", "snoozed", "released", "continued", "expired",
     "reopened", "resolved", "cancelled", "rolled_back", "by_hand", "created",
@@ -94,6 +96,55 @@ class RunResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a task or of a run; `outcome` is None until it ends.
+
+    Of a run, `step`, `attempts` and `error` are those of its first step that failed or was cancelled, and the counts
+    are of its steps; a task has no counts. `started_at` of a task is when its latest attempt was claimed.
+    """
+
+    id: int | UUID
+    name: str
+    state: str
+    phase: str | None
+    outcome: RunOutcome | None
+    step: str | None
+    attempts: int | None
+    error: Any
+    reason: str | None  # of the last move, where a person gave one
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    total: int | None
+    succeeded: int | None
+    failed: int | None
+    cancelled: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEvent:
+    """A move or a note of a task, of a run or of one of its steps, as handles list them.
+
+    `event` is the event of a move or the level of a note, `message` the reason of a move or the text of a note,
+    `payload` the error of a move or the fields of a note. `step` is the step's name in its run.
+    """
+
+    id: int
+    at: datetime
+    kind: Literal["move", "note"]
+    step_id: int | None
+    step: str | None
+    event: str
+    from_state: str | None
+    to_state: str | None
+    actor_kind: ActorKind | None
+    actor: str | None
+    message: str | None
+    payload: Any
+    attempt: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Upkeep:
     """What a round of upkeep did."""
 
@@ -162,46 +213,71 @@ def error_line(error: Any) -> str:
 
 
 DEFAULT_LEASE = timedelta(seconds=300)  # where neither worker, kind nor claim names one
-Span = timedelta | float  # a bare number is seconds
-
-
-def span(given: Span) -> timedelta:
-    """Read a span as people write it."""
-    return given if isinstance(given, timedelta) else timedelta(seconds=given)
 
 
 class Done(NamedTuple):
     result: Any = None
 
 
-@dataclass
+@dataclass(eq=False)  # as other exceptions: two are the same only if they are one, so they can be hashed
 class Retry(Exception):
     """Try again, when the policy says or after a time of the handler's own; it counts as a failure."""
 
     error: Any = None
-    after: Span | None = None
+    after: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.after is not None:
+            wait(self.after, "after")
+
+    def __str__(self) -> str:
+        when = "by the policy" if self.after is None else f"after {_length(self.after)}"
+        return _said(f"retry {when}", self.error)
 
 
-@dataclass
+@dataclass(eq=False)
 class Fail(Exception):
     """Give up: trying again would not help."""
 
     error: Any = None
 
+    def __str__(self) -> str:
+        return _said("fail for good", self.error)
 
-@dataclass
+
+@dataclass(eq=False)
 class Snooze(Exception):
     """Come back later; nothing is charged."""
 
-    after: Span
+    after: Duration
+
+    def __post_init__(self) -> None:
+        wait(self.after, "after")
+
+    def __str__(self) -> str:
+        return f"snooze for {_length(self.after)}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Continue(Exception):
     """One page is done: go on from `cursor`. `was` is where the step stood; it moves only from there."""
 
     cursor: Any
     was: Any = None
+
+    def __str__(self) -> str:
+        return f"continue from {self.cursor!r}"
+
+
+def _length(after: Any) -> str:
+    """Write a duration as given; a bare number is seconds."""
+    return f"{after:g} s" if isinstance(after, (int, float)) else str(after)
+
+
+def _said(what: str, error: Any) -> str:
+    if isinstance(error, BaseException):
+        return f"{what}: {type(error).__name__}: {error}"
+    return what if error is None else f"{what}: {error_text(error)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,18 +104,26 @@ def uncounted(_ok: bool, /) -> None:
 
 
 def _about(thing: Any) -> dict[str, Any]:
-    return {name: getattr(thing, name) for name in ("name", "step_id", "task_id") if hasattr(thing, name)}
+    return {name: getattr(thing, name) for name in ("name", "step_id", "run_id") if hasattr(thing, name)}
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a task or to one of its steps."""
+    """Something that happened to a run, to one of its steps or to a task.
+
+    A task has no run: its number is `step_id`. `step_id` is None where the event is about a run as a whole.
+    """
 
     name: str
     at: datetime
-    task_id: UUID
+    run_id: UUID | None
     step_id: int | None
     payload: Mapping[str, Any]
+
+    @property
+    def id(self) -> UUID | int | None:
+        """The id of the run, or the number of the task: `hf.handle(event.id)`."""
+        return self.step_id if self.run_id is None else self.run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +132,7 @@ class Entry:
 
     published_when: str
     fields: Fields
+    was: str | None = None  # its name before events carried their face; it still subscribes, with a warning
 
 
 Subscriber = Callable[[Event], Any]
@@ -145,21 +154,27 @@ class Subscribers:
         """Whether one of these events has a subscriber."""
         return not self._by_name.keys().isdisjoint(names)
 
-    def add(self, names: Iterable[str], function: Subscriber) -> Callable[[], None]:
-        """Call a function with each event of these names; return a function that ends it."""
+    def add(self, names: Iterable[str], function: Subscriber) -> None:
+        """Call a function with each event of these names."""
         notifier = BackgroundNotifier(function, "subscriber")
         for each in names:
             self._by_name[each] = [*self._by_name.get(each, []), notifier]
-        return lambda: self._remove(notifier)
+
+    def remove(self, function: Subscriber) -> bool:
+        """Call a function no more; return whether it was called before."""
+        before = self._by_name
+        kept = {name: [each for each in notifiers if each.function != function] for name, notifiers in before.items()}
+        self._by_name = {name: notifiers for name, notifiers in kept.items() if notifiers}
+        return kept != before
 
     def publish(self, event: Event, count: Count = uncounted) -> None:
         """Send an event to its subscribers; return at once."""
         for each in self._by_name.get(event.name, ()):
             each.tell(event, count)
 
-    def publish_now(self, name: str, task_id: UUID, step_id: int | None = None, /, **payload: Any) -> None:
+    def publish_now(self, name: str, run_id: UUID | None, step_id: int | None = None, /, **payload: Any) -> None:
         """Publish an event that has just happened in this process."""
-        self.publish(Event(name, datetime.now(UTC), task_id, step_id, payload))
+        self.publish(Event(name, datetime.now(UTC), run_id, step_id, payload))
 
     def call_later(self, publish: Callable[[], None]) -> None:
         """Call a function in a thread, because it has to look up what it publishes; do nothing without subscribers."""
@@ -172,7 +187,3 @@ class Subscribers:
 
     def _notifiers(self) -> list[BackgroundNotifier[Event]]:
         return list({id(each): each for notifiers in self._by_name.values() for each in notifiers}.values())
-
-    def _remove(self, notifier: BackgroundNotifier[Event]) -> None:
-        kept = {name: [each for each in notifiers if each is not notifier] for name, notifiers in self._by_name.items()}
-        self._by_name = {name: notifiers for name, notifiers in kept.items() if notifiers}

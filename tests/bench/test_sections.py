@@ -35,7 +35,7 @@ WHATS = {
     "subscribers": {
         f"{width} items{more}"
         for width in ("100", "1 000", "10 000")
-        for more in ("", ", task.completed", ", ratio, task.completed", ", all events", ", ratio, all events")
+        for more in ("", ", flow.run.completed", ", ratio, flow.run.completed", ", all events", ", ratio, all events")
     },
     "memory": {"at 10 %", "at 50 %", "at 100 %"},
 }

@@ -11,9 +11,9 @@ import typer
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 
-from holdfast import config
+from holdfast import Holdfast, config
 from holdfast.cli import app
-from holdfast.errors import BadAddress
+from holdfast.errors import BadAddress, BadSetting
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +64,47 @@ def test_a_name_that_means_nothing_is_a_warning(monkeypatch):
 
     with pytest.warns(UserWarning, match="HOLDFAST_HOEM"):
         config.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "correct"),
+    [
+        ("LEASE", "abc", "30s"),
+        ("GRACE", "0", "30s"),
+        ("POLL_MAX", "99999999999999999999d", "30s"),
+        ("LOG_LEVEL", "loud", "warning"),
+        ("LISTEN", "maybe", "false"),
+        ("POLL_FACTOR", "0.5", "1 or more"),
+        ("HOME", "~nobody-of-that-name/data", "folder"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_by_its_variable(monkeypatch, name, value, correct):
+    monkeypatch.setenv(f"HOLDFAST_{name}", value)
+
+    with pytest.raises(BadSetting) as refused:
+        config.load()
+
+    assert refused.value.where == f"HOLDFAST_{name}"
+    assert value in refused.value.what
+    assert correct in refused.value.what
+
+
+@pytest.mark.parametrize("command", [("config",), ("runs", "list"), ("worker", "--app", "holdfast.demo.orders:hf")])
+def test_a_command_says_so_in_few_lines(cli, command):
+    done = cli(*command, lease="abc", log_level="loud")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["error", "also", "next"]
+    assert ("HOLDFAST_LEASE" in done.stderr, "HOLDFAST_LOG_LEVEL" in done.stderr) == (True, True)
+
+
+def test_an_app_is_refused_by_the_same_error(monkeypatch):
+    monkeypatch.setenv("HOLDFAST_LOG_LEVEL", "loud")
+
+    with pytest.raises(BadSetting) as refused:
+        Holdfast().dsn  # noqa: B018 - reading it loads the settings
+
+    assert refused.value.where == "HOLDFAST_LOG_LEVEL"
 
 
 def test_each_variable_that_an_option_reads_is_a_setting():

@@ -133,6 +133,90 @@ def test_psql_shows_no_password_to_other_users(holdfast, home):
     assert asked.stdout.strip() == "0"
 
 
+def test_reset_drops_every_task_and_leaves_the_tables_of_others(holdfast, database):
+    migrate.run(database)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("create table mine (id int); create schema holdfast_demo")
+        connection.execute("select holdfast.start_task('greet')")
+
+    done = holdfast("db", "reset", "--json", "--yes", "--database", name_of(database), dsn=database)
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["database"], set(found["dropped"])) == (
+        name_of(database), {*sources.schemas(), "holdfast_demo"},
+    )  # fmt: skip
+    with psycopg.connect(database, autocommit=True) as connection:
+        assert connection.execute("select count(*) from mine, holdfast.steps").fetchone() == (0,)
+        assert connection.execute("select holdfast.start_task('greet')").fetchone() == (1,)
+
+
+def test_reset_spares_a_table_that_somebody_made_in_our_schema(holdfast, database):
+    """As happens to a login whose name is a schema's, by the default search path."""
+    migrate.run(database)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("create table holdfast.mine (id int)")
+
+    done = holdfast("db", "reset", "--yes", "--json", "--database", name_of(database), dsn=database)
+
+    assert (done.returncode, json.loads(done.stderr)["where"]) == (5, "holdfast.mine")
+    assert migrate.status(database).pending == []
+
+
+def test_reset_of_a_database_that_was_never_migrated_migrates_it(holdfast, database):
+    done = holdfast("db", "reset", "--yes", "--json", "--database", name_of(database), dsn=database)
+
+    assert json.loads(done.stdout)["dropped"] == []
+    assert migrate.status(database).pending == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "where"),
+    [
+        (["--yes"], 6, "--database"),
+        (["--yes", "--database", "another"], 2, "--database"),
+        (["--database", "{}"], 2, "--yes"),
+    ],
+)
+def test_reset_is_refused_unless_it_is_told_what_to_drop(holdfast, database, arguments, code, where):
+    """Nobody sits at a terminal here."""
+    migrate.run(database)
+    name = name_of(database)
+
+    done = holdfast("db", "reset", "--json", *(each.format(name) for each in arguments), dsn=database)
+
+    error = json.loads(done.stderr)
+    assert (done.returncode, error["where"], name in error["what"]) == (code, where, True)
+    assert migrate.status(database).pending == []
+
+
+@pytest.mark.parametrize(("typed", "code"), [("n\n", 2), ("y\n", 0)])
+def test_reset_asks_first_and_names_the_database(terminal, database, typed, code):
+    migrate.run(database)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select holdfast.start_task('greet')")
+
+    ended, screen = terminal("db", "reset", "--database", name_of(database), dsn=database, typed=typed)
+
+    assert (ended, name_of(database) in screen) == (code, True)
+    with psycopg.connect(database) as connection:
+        assert connection.execute("select count(*) from holdfast.steps").fetchone() == (int(code != 0),)
+
+
+def test_reset_drops_nothing_while_a_worker_holds_a_lock(holdfast, database):
+    migrate.run(database)
+    with psycopg.connect(database) as connection:
+        connection.execute("select holdfast.start_task('greet')")
+        done = holdfast("db", "reset", "--yes", "--database", name_of(database), dsn=database)
+
+    assert done.returncode == 5
+    assert migrate.status(database).pending == []
+
+
+def name_of(dsn):
+    return psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
+
+
 def test_an_interrupt_ends_with_130(home, database):
     # A run of the tests in the background of a shell ignores interrupts, and so would its children.
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

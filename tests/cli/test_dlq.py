@@ -75,8 +75,8 @@ def test_retry_and_resolve_by_id(cli, db):
     retried = cli("dlq", "retry", str(first), "--reason", "mended")
     resolved = cli("dlq", "resolve", str(second), "999")
 
-    assert (retried.returncode, retried.stdout) == (0, f"{first}\tpending\n")
-    assert (resolved.returncode, resolved.stdout) == (4, f"{second}\tdone\n")
+    assert (retried.returncode, retried.stdout) == (0, f"id\tstate\n{first}\tpending\n")
+    assert (resolved.returncode, resolved.stdout) == (4, f"id\tstate\n{second}\tdone\n")
 
 
 def test_all_of_a_kind_are_retried_in_chunks_and_no_others(cli, db):

@@ -13,6 +13,7 @@ from holdfast.kernel import migrate
 from holdfast.kernel.migrate import SchemaStatus
 from holdfast.reads import pooler, schema_checks
 from holdfast.reads.doctor import attempt
+from servers import reaped
 
 SAFE = {
     "fsync": "on",
@@ -44,12 +45,25 @@ def test_a_database_as_it_should_be(holdfast, database):
     assert (done.returncode, found["ok"]) == (0, True)
 
 
-def test_a_database_that_was_never_migrated(holdfast, database):
+def test_a_database_that_was_never_migrated_is_new_and_the_next_step_is_named(holdfast, database):
     done = holdfast("doctor", dsn=database)
+    found = json.loads(holdfast("doctor", "--json", dsn=database).stdout)
 
-    assert done.returncode == 9
-    assert "fail\tschema\tno schema yet; to apply: 0001_kernel" in done.stdout
-    assert "\tholdfast db migrate\n" in done.stdout
+    verdicts = {check["name"]: check["verdict"] for check in found["checks"]}
+    assert (done.returncode, found["ok"], verdicts.pop("schema")) == (13, False, "new")
+    assert set(verdicts.values()) == {"ok"}
+    assert "holdfast db migrate" in done.stderr
+
+
+def test_a_home_in_which_nothing_was_started_yet(holdfast, tmp_path):
+    """Not even our roles are there."""
+    with reaped(tmp_path / "home"):
+        before = holdfast("doctor", home=tmp_path / "home")
+        holdfast("db", "migrate", home=tmp_path / "home")
+        after = holdfast("doctor", home=tmp_path / "home")
+
+    assert (before.returncode, "holdfast db migrate" in before.stderr, "fail\t" in before.stdout) == (13, True, False)
+    assert (after.returncode, after.stderr) == (0, "")
 
 
 def test_a_server_that_does_not_answer(holdfast):

@@ -66,7 +66,7 @@ def test_a_setting_that_is_none_is_a_warning(holdfast):
     done = holdfast("db", "url", dns="postgresql://typo")
 
     assert done.returncode == 0
-    assert done.stderr == "warning: HOLDFAST_DNS is no setting of Holdfast: did you mean HOLDFAST_DSN?\n"
+    assert done.stderr == "warning: unknown setting HOLDFAST_DNS: did you mean HOLDFAST_DSN?\n"
 
 
 def test_settings_of_the_tests_are_no_warning(holdfast):

@@ -16,7 +16,7 @@ def test_a_failed_step_is_tried_again_by_its_name_with_a_fresh_budget(cli, db):
 
     done = cli("flow", "retry", task_id, "charge", "--reason", "the bank is back")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{step_id}\tpending\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"id\tstate\n{step_id}\tpending\n", "")
     assert (column(db, step_id, "failures"), run_row(db, task_id)["state"]) == (0, "pending")
     entry = journal(db, step=step_id)[-1]
     assert (entry.event, entry.actor_kind, entry.reason) == ("reopened", "user", "the bank is back")
@@ -60,7 +60,7 @@ def test_a_resolved_step_gives_what_is_said_and_its_task_goes_on(cli, db):
 
     done = cli("flow", "resolve", task_id, "charge", "--result", '{"paid": 12}', "--reason", "in cash")
 
-    assert (done.returncode, done.stdout) == (0, f"{step_id}\tresolved_manually\n")
+    assert (done.returncode, done.stdout) == (0, f"id\tstate\n{step_id}\tresolved_manually\n")
     assert column(db, step_id, "result") == {"paid": 12}
     assert journal(db, step=step_id)[-1].reason == "in cash"
     work(db, "order.ship")
@@ -80,7 +80,7 @@ def test_a_task_or_one_step_is_cancelled(cli, found, db):
     step_id = ids_by_name(db, other)["greet"]
 
     assert found("flow", "cancel", task_id, "--reason", "ordered twice") == {"id": task_id, "state": "cancelled"}
-    assert cli("flow", "cancel", other, "greet").stdout == f"{step_id}\tcancelled\n"
+    assert cli("flow", "cancel", other, "greet").stdout == f"id\tstate\n{step_id}\tcancelled\n"
     assert set(states(db, task_id).values()) == {"cancelled"}
     assert journal(db, run=task_id)[-1].reason == "ordered twice"
     assert events(db, step=step_id) == ["cancelled"]
@@ -94,7 +94,7 @@ def test_a_task_or_one_step_is_cancelled(cli, found, db):
         (("retry", "{task}", "charge", "--from", "ship"), 2, "name two steps"),
         (("retry", "{step}", "--from", "ship"), 2, "is a step already"),
         (("retry", "{other}"), 4, "no step"),
-        (("resolve", "{task}", "charge", "--result", "{{"), 2, "--result is no JSON"),
+        (("resolve", "{task}", "charge", "--result", "{{"), 2, "--result is not JSON"),
         (("resolve", "{task}", "--result", "1"), 2, "a run has no result of its own"),
         (("cancel", "{task}"), 5, "cannot be cancelled"),
         (("cancel", "nonsense"), 2, "is no id"),

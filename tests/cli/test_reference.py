@@ -17,6 +17,8 @@ EVERYWHERE = {"--help", "--json", "--quiet", "--no-color"}  # told once, at the 
 def commands(group, path=()):
     """Give each command's name and options."""
     for name, command in group.commands.items():
+        if command.hidden:  # a former name
+            continue
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
         else:

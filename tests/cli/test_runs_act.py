@@ -34,7 +34,11 @@ def test_cancel_moves_each_and_journals_the_reason(cli, db):
 
     done = cli("runs", "cancel", str(first), str(second), "--reason", "ordered twice")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{first}\tcancelled\n{second}\tcancelled\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"id\tstate\n{first}\tcancelled\n{second}\tcancelled\n",
+        "",
+    )
     entry = journal(db, step=second)[-1]
     assert (entry.event, entry.actor_kind, entry.reason) == ("cancelled", "user", "ordered twice")
 
@@ -55,7 +59,7 @@ def test_each_is_tried_and_the_first_refusal_is_the_exit_code(cli, db):
 
     done = cli("runs", "cancel", "999", str(over), str(waiting))
 
-    assert (done.returncode, done.stdout) == (4, f"{waiting}\tcancelled\n")
+    assert (done.returncode, done.stdout) == (4, f"id\tstate\n{waiting}\tcancelled\n")
     assert f"step {over} is done and cannot be cancelled" in done.stderr
     assert cli("runs", "cancel", str(over)).returncode == 5
 

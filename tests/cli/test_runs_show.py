@@ -11,7 +11,7 @@ import pytest
 from cli.rows import FAULT, dead_task, done_task, partial_run
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from holdfast.models import Retry
+from holdfast.models import Done, Retry
 from kernel.steps import claim_one, ids_by_name, insert_step, node, settle, start, start_flow
 
 
@@ -82,18 +82,18 @@ def test_it_says_why_a_step_waits(found, db, clock):
     assert "holdfast queues resume default" in found("runs", "show", str(due))["commands"]
     run(db, calls.resume_queue("default"))
     later = start(db, "later", due_at=clock.now() + timedelta(hours=2))
-    assert why(later) == "to be done in 2 h"
+    assert why(later) == "due in 2 h"
     held = start(db, "held")
     claim_one(db, "w1", kinds=["held"], lease=timedelta(seconds=90))
-    assert why(held) == "w1 has it, under a lease for 1.5 min more"
+    assert why(held) == "w1 (last seen 0 s ago) has it, under a lease for 1.5 min more"
     again = start(db, "again")
     settle(db, claim_one(db, kinds=["again"]), Retry("busy", timedelta(seconds=30)))
-    assert why(again) == "tried again in 30 s"
+    assert why(again) == "busy; retried in 30 s"
     parent = start_flow(db, node("first"), node("second", "first"))
     first, second = ids_by_name(db, parent).values()
-    assert why(second) == f"waits for 1 other steps: first ({first}, pending)"
+    assert why(second) == f"waits for 1 other step: first ({first}, pending)"
     clock.advance(timedelta(seconds=100))
-    assert why(held) == "w1 fell silent: its lease ran out 10 s ago"
+    assert why(held) == "w1 (last seen 1.67 min ago) fell silent: its lease ran out 10 s ago"
     assert why(parent) == "1 steps live, 1 waiting for others"
 
 
@@ -193,3 +193,38 @@ def test_the_tries_are_those_of_the_kind_when_the_step_names_no_policy(found, db
     run(db, calls.define_kind("mail", policy="patient"))
 
     assert found("runs", "show", str(step))["tries"] == 7
+
+
+def test_it_says_why_something_ended_as_it_did(found, cli, db, clock):
+    """A failure with its error and why there is no further try; who cancelled it; on which attempt it succeeded."""
+    clock.freeze()
+
+    def why(subject):
+        return found("runs", "show", str(subject))["why"]
+
+    assert why(dead_task(db)) == "failed for good, without a retry: ValueError: no user 17 at 'shop'"
+    exhausted = start(db, "tried")
+    for _ in range(3):
+        settle(db, claim_one(db, kinds=["tried"]), Retry({"type": "ConnectionError", "message": "busy"}, timedelta(0)))
+    assert why(exhausted) == "failed on the last of its 3 tries: ConnectionError: busy"
+    assert why(partial_run(db)) == "step bad failed: no user 17 at 'shop'"
+    cancelled = start(db, "unwanted")
+    run(db, calls.cancel(str(cancelled), "ordered twice"))
+    assert why(cancelled).startswith("cancelled by user ")
+    assert "(ordered twice) 0 s ago" in why(cancelled)
+    again = start(db, "again")
+    settle(db, claim_one(db, kinds=["again"]), Retry("busy", timedelta(0)))
+    settle(db, claim_one(db, kinds=["again"]), Done())
+    assert why(again) == "succeeded 0 s ago, on attempt 2"
+
+
+def test_how_many_tries_it_may_have_is_told_only_while_one_is_left(cli, db):
+    """A failure that is final has used up what it had, whatever its policy allows."""
+    waiting, final = start(db, "waiting"), dead_task(db, "final")
+    settle(db, claim_one(db, kinds=["waiting"]), Retry("busy", timedelta(hours=1)))
+
+    shown = {
+        step: cli("runs", "show", str(step)).stdout.split("attempts")[1].splitlines()[0] for step in (waiting, final)
+    }
+
+    assert (shown[waiting].strip(), shown[final].strip()) == ("1, 1 failed of 3", "1")

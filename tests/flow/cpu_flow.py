@@ -31,7 +31,7 @@ def items(square: dict[str, int]) -> list[int]:
     return [square["is"], square["is"] + 1]
 
 
-def each_apart(item: int, number: int, ctx: Ctx) -> list[Any]:
+def each_apart(ctx: Ctx, item: int, number: int) -> list[Any]:
     with ctx.transaction() as tx:
         tx.execute("insert into effects values (%s)", [item])
     return [item, number, os.getpid()]

@@ -90,8 +90,8 @@ class Stage:
         self._fate = Fate()
         hf = Holdfast(self._dsn)
         flow = self._flow(hf, "f", nodes)
-        self._registry = hf.registry
-        for definition in hf.registry.definitions():
+        self._registry = hf._engine.registry
+        for definition in hf._engine.registry.definitions():
             run(self.db, definition)
         self._nodes, self._plan = nodes, flow.written_plan
         self.start()

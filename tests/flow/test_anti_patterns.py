@@ -45,7 +45,7 @@ def test_a_step_that_fails_twice_is_run_three_times_and_the_one_before_it_once(
         return 1
 
     @flow.step(after=first)
-    def second(first: int, ctx: Ctx) -> int:
+    def second(ctx: Ctx, first: int) -> int:
         done.append(("second", ctx.attempt))
         if ctx.attempt < 3:
             raise ValueError("not yet")
@@ -57,7 +57,7 @@ def test_a_step_that_fails_twice_is_run_three_times_and_the_one_before_it_once(
         clock.advance(timedelta(minutes=5))
 
     assert done == [("first", 1), ("second", 1), ("second", 2), ("second", 3)]
-    assert run.wait(1) == {"first": 1, "second": 2}
+    assert run.result(1) == {"first": 1, "second": 2}
     assert events(db, step=int(step_id(run, "first"))) == ["claimed", "succeeded"]
 
 
@@ -87,7 +87,7 @@ def test_a_task_that_is_complete_cannot_be_tried_again(hf: Holdfast, told: Told)
 
 
 def make_retry(hf: Holdfast, thing: str) -> None:
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         make(connection, calls.retry(thing))
 
 
@@ -138,7 +138,7 @@ def test_a_plain_update_along_a_legal_move_is_journaled_as_done_by_hand(hf: Hold
     assert (last.event, last.from_state, last.to_state) == ("by_hand", "error", "resolved_manually")
     assert (last.actor_kind, last.actor) == ("user", db.info.user)
     drain(hf)
-    assert run.wait(1)["join"] == "join1(by hand right1(top1))"
+    assert run.result(1)["join"] == "join1(by hand right1(top1))"
 
 
 def test_the_history_of_transitions_cannot_be_written(hf: Holdfast, db: DB, told: Told) -> None:

@@ -25,8 +25,8 @@ def test_a_config_is_given_without_a_question_to_the_database(hf: Holdfast) -> N
     run = flow.start(order_id=7, config="field")
     drain(hf)
 
-    assert run.wait(1) == {"alone": 3, "beside": [3, 7, 3], "other": "field"}
-    (handler,) = hf.registry.versions("config.alone")
+    assert run.result(1) == {"alone": 3, "beside": [3, 7, 3], "other": "field"}
+    (handler,) = hf._engine.registry.versions("config.alone")
     assert (handler.wants, handler.constants) == ((), '{"config": {"rate": 3}}')
 
 
@@ -44,4 +44,4 @@ def test_a_field_may_be_called_ctx_and_a_context_anything(hf: Holdfast) -> None:
     run = flow.start(ctx="field")
     drain(hf)
 
-    assert run.result(look) == "field"
+    assert run.result_of(look) == "field"

@@ -32,17 +32,17 @@ def test_a_reset_step_runs_again_with_a_fresh_budget_and_its_task_leaves_error(
     told.failing = {"left"}
     run = diamond(hf, told).start()
     drain(hf)
-    assert run.look().state == "error"
+    assert run.status().state == "error"
     told.taken()
     told.failing = set()
 
     make(db, calls.retry(step_id(run, "left"), "mended"))
 
     assert db.execute(ROW, [step_id(run, "left")]).fetchone() == ("pending", 0, True, False)
-    assert run.look().state == "pending"
+    assert run.status().state == "pending"
     drain(hf)
     assert told.taken() == ["join", "left"]
-    assert run.wait(1)["join"] == "join1(left2(top1) right1(top1))"
+    assert run.result(1)["join"] == "join1(left2(top1) right1(top1))"
     assert events(db, run=run.id) == [
         "created", "started", "blocked", "reopened", "started", "all_succeeded"
     ]  # fmt: skip
@@ -63,7 +63,7 @@ def test_a_reset_task_runs_all_its_failed_steps_again_and_no_other(hf: Holdfast,
     drain(hf)
 
     assert told.taken() == ["join", "left", "right"]
-    assert run.look().state == "complete"
+    assert run.status().state == "complete"
 
 
 def test_a_resolved_step_lets_those_that_wait_for_it_go_on_with_the_result_given(
@@ -75,11 +75,11 @@ def test_a_resolved_step_lets_those_that_wait_for_it_go_on_with_the_result_given
     drain(hf)
     told.taken()
 
-    run.resolve("left", "done by phone", result="by phone")
+    run.resolve("done by phone", step="left", result="by phone")
     drain(hf)
 
     assert told.taken() == ["join"]
-    assert run.wait(1)["join"] == "join1(by phone right1(top1))"
+    assert run.result(1)["join"] == "join1(by phone right1(top1))"
     assert states(run)["left"] == "resolved_manually"
     assert ("left", "resolved", "user", "done by phone") in moves_by_hand(db, run)
 
@@ -100,21 +100,21 @@ def test_a_resolved_step_without_a_result_gives_none(hf: Holdfast, told: Told) -
     run = flow.start()
     drain(hf)
 
-    run.resolve("first", "never mind")
+    run.resolve("never mind", step="first")
     drain(hf)
 
-    assert run.result("second") == "second1None"
+    assert run.result_of("second") == "second1None"
 
 
 def test_a_step_that_still_waits_may_be_resolved_before_it_is_done(hf: Holdfast, told: Told) -> None:
     """T-53: its parents come later, and it stays as it is"""
     run = diamond(hf, told).start()
 
-    run.resolve("left", "not needed", result="none needed")
+    run.resolve("not needed", step="left", result="none needed")
     drain(hf)
 
     assert told.taken() == ["join", "right", "top"]
-    assert run.wait(1)["join"] == "join1(none needed right1(top1))"
+    assert run.result(1)["join"] == "join1(none needed right1(top1))"
 
 
 def test_a_map_may_be_resolved_with_a_list_of_ones_own(hf: Holdfast, told: Told) -> None:
@@ -123,11 +123,11 @@ def test_a_map_may_be_resolved_with_a_list_of_ones_own(hf: Holdfast, told: Told)
     run = mapped(hf, told).start()
     drain(hf)
 
-    run.resolve("ship", "counted by hand", result=["a", "b"])
+    run.resolve("counted by hand", step="ship", result=["a", "b"])
     drain(hf)
 
-    assert (run.result("ship"), run.result("report")) == (["a", "b"], ["a", "b"])
-    assert run.look().state == "error"  # an item failed, and nobody said anything of that
+    assert (run.result_of("ship"), run.result_of("report")) == (["a", "b"], ["a", "b"])
+    assert run.status().state == "error"  # an item failed, and nobody said anything of that
 
 
 def test_a_map_that_is_resolved_without_a_list_gives_what_its_items_gave(hf: Holdfast, told: Told) -> None:
@@ -150,10 +150,10 @@ def test_a_map_that_is_resolved_without_a_list_gives_what_its_items_gave(hf: Hol
     run = flow.start()
     drain(hf)
 
-    run.resolve("ship", "one is enough")
+    run.resolve("one is enough", step="ship")
     drain(hf)
 
-    assert run.result("report") == ["ship 01", None]
+    assert run.result_of("report") == ["ship 01", None]
 
 
 def test_a_failed_item_resolved_lets_its_map_end(hf: Holdfast, told: Told) -> None:
@@ -162,10 +162,10 @@ def test_a_failed_item_resolved_lets_its_map_end(hf: Holdfast, told: Told) -> No
     run = mapped(hf, told).start()
     drain(hf)
 
-    run.resolve("ship[1]", "by hand", result="by hand")
+    run.resolve("by hand", step="ship[1]", result="by hand")
     drain(hf)
 
-    assert run.wait(1)["report"] == ["ship 01(items1.0)", "by hand", "ship 21(items1.2)"]
+    assert run.result(1)["report"] == ["ship 01(items1.0)", "by hand", "ship 21(items1.2)"]
 
 
 def test_a_failed_step_inside_a_sub_flow_is_reset(hf: Holdfast, db: DB, told: Told) -> None:
@@ -173,7 +173,7 @@ def test_a_failed_step_inside_a_sub_flow_is_reset(hf: Holdfast, db: DB, told: To
     told.failing = {"send"}
     run = nested(hf, told).start()
     drain(hf)
-    assert (states(run)["bill"], states(run)["bill.send"], run.look().state) == ("pending", "error", "error")
+    assert (states(run)["bill"], states(run)["bill.send"], run.status().state) == ("pending", "error", "error")
     told.taken()
     told.failing = set()
 
@@ -181,7 +181,7 @@ def test_a_failed_step_inside_a_sub_flow_is_reset(hf: Holdfast, db: DB, told: To
     drain(hf)
 
     assert told.taken() == ["close", "send"]
-    assert run.look().state == "complete"
+    assert run.status().state == "complete"
 
 
 def test_a_cancelled_task_takes_all_its_open_steps_with_it_and_leaves_what_is_complete(
@@ -196,7 +196,7 @@ def test_a_cancelled_task_takes_all_its_open_steps_with_it_and_leaves_what_is_co
     run.cancel("no longer wanted")
 
     assert states(run) == {"top": "complete", "left": "cancelled", "right": "complete", "join": "cancelled"}
-    assert run.look().state == "cancelled"
+    assert run.status().state == "cancelled"
     assert drain(hf) == 0
 
 
@@ -208,7 +208,7 @@ def test_a_task_that_a_cancelled_step_ended_says_so_and_what_can_be_done(hf: Hol
     before = events(db)
 
     with pytest.raises(RunFailed) as ended:
-        run.wait(1)
+        run.result(1)
     with pytest.raises(WrongState) as refused:
         run.retry("mended")
 
@@ -219,7 +219,7 @@ def test_a_task_that_a_cancelled_step_ended_says_so_and_what_can_be_done(hf: Hol
     assert events(db) == before
     again = run.retry_from("left")
     drain(hf)
-    assert again.wait(1)["join"] == "join1(left1(top1) right1(top1))"
+    assert again.result(1)["join"] == "join1(left1(top1) right1(top1))"
 
 
 def test_a_retry_of_a_task_with_failed_and_cancelled_steps_retries_the_failed(hf: Holdfast, told: Told) -> None:
@@ -228,7 +228,7 @@ def test_a_retry_of_a_task_with_failed_and_cancelled_steps_retries_the_failed(hf
     run.cancel("not wanted", step="left")
     drain(hf)
     with pytest.raises(RunFailed, match=r"right: .*left .*cancelled"):
-        run.wait(1)
+        run.result(1)
     told.failing = set()
 
     run.retry("mended")
@@ -236,4 +236,4 @@ def test_a_retry_of_a_task_with_failed_and_cancelled_steps_retries_the_failed(hf
 
     assert states(run) == {"top": "complete", "left": "cancelled", "right": "complete", "join": "pending"}
     with pytest.raises(RunFailed, match=r"left .*cancelled"):
-        run.wait(1)
+        run.result(1)

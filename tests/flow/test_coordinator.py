@@ -67,9 +67,9 @@ def test_a_strategy_is_told_of_each_decision_that_a_task_goes_on(hf: Holdfast, c
     run = order.start()
     drain(hf)
 
-    assert run.look().state == "complete"
+    assert run.status().state == "complete"
     assert said(coordinator.decisions) == [("has_ready_steps", "reenqueue"), ("all_complete", "complete")]
-    assert [(call.task_id, call.delay) for call in notes.calls] == [(run.id, timedelta(0))]
+    assert [(call.run_id, call.delay) for call in notes.calls] == [(run.id, timedelta(0))]
 
 
 def test_a_task_whose_only_path_failed_ends_and_is_not_handed_on(hf: Holdfast) -> None:
@@ -86,7 +86,7 @@ def test_a_task_whose_only_path_failed_ends_and_is_not_handed_on(hf: Holdfast) -
     run = order.start()
     drain(hf)
 
-    assert run.look().state == "error"
+    assert run.status().state == "error"
     assert said(coordinator.decisions) == [("blocked_by_failures", "fail")]
     assert notes.calls == []
 
@@ -111,7 +111,7 @@ def test_the_next_pass_is_due_with_the_earliest_retry(hf: Holdfast, clock: Clock
     last = coordinator.decisions[-1]
     assert (last.status, last.action) == ("waiting_for_dependencies", "reenqueue")
     assert last.delay == timedelta(seconds=3 + 5)
-    assert run.look().state == "in_progress"
+    assert run.status().state == "in_progress"
 
 
 def test_a_task_with_steps_under_way_goes_on_when_they_are_through(hf: Holdfast, clock: Clock) -> None:
@@ -145,10 +145,10 @@ def test_what_is_decided_is_what_the_settle_left_though_the_next_claim_comes_fir
     runs = [order.start() for _ in range(20)]
     with working(hf):
         for run in runs:
-            run.wait(30)
+            run.result(30)
 
     one = ["has_ready_steps", "has_ready_steps", "all_complete"]
-    of_runs = [[d.status for d in coordinator.decisions if d.task_id == run.id] for run in runs]
+    of_runs = [[d.status for d in coordinator.decisions if d.run_id == run.id] for run in runs]
     assert of_runs == [one] * len(runs)
 
 
@@ -168,8 +168,8 @@ def test_a_strategy_that_raises_harms_nothing_and_is_told_of(hf: Holdfast, log_l
         run = order.start()
         drain(hf)
 
-    assert run.wait(1) == {"a": 1, "b": 2}
-    (failed,) = [event for event in told if event.name == "workflow.task_reenqueue_failed"]
+    assert run.result(1) == {"a": 1, "b": 2}
+    (failed,) = [event for event in told if event.name == "flow.workflow.reenqueue_failed"]
     assert failed.payload["error"] == "ConnectionError: no scheduler"
     assert "strategy.failed" in {line["event"] for line in log_lines}
 
@@ -185,7 +185,7 @@ def test_a_strategy_that_hangs_holds_up_no_run_and_no_event(hf: Holdfast, monkey
             let_go.wait(60)
 
     hf.coordinator(strategy=Hangs())
-    hf.subscribe("task.completed", told.append)
+    hf.on("flow.run.completed")(told.append)
     order = hf.flow("order")
     order.step(name="a")(lambda: 1)
     order.step(name="b", after="a")(lambda: 2)
@@ -193,7 +193,7 @@ def test_a_strategy_that_hangs_holds_up_no_run_and_no_event(hf: Holdfast, monkey
     run = order.start()
     drain(hf)
 
-    assert run.wait(1) == {"a": 1, "b": 2}
+    assert run.result(1) == {"a": 1, "b": 2}
     assert len(told) == 1
     let_go.set()
 
@@ -221,23 +221,23 @@ class Late:
 def test_an_ending_that_overtakes_its_claim_is_told_once_and_after_it(hf: Holdfast) -> None:
     """T-89: a quick handler is through before it is told that its step was taken."""
     told: list[Event] = []
-    hf.subscribe("t*", told.append)
-    hf.hooks.watch(Late(hf.coordinator()))
+    hf.on("flow.run.*")(told.append)
+    hf._engine.hooks.watch(Late(hf.coordinator()))
     order = hf.flow("order")
     order.step(name="a")(lambda: 1)
 
     order.start()
     drain(hf)
 
-    assert [event.name for event in told] == ["task.initialized", "task.started", "task.completed"]
+    assert [event.name for event in told] == ["flow.run.initialized", "flow.run.started", "flow.run.completed"]
 
 
 def test_a_pass_asks_once_however_many_listen_and_the_next_asks_anew(hf: Holdfast, db: DB) -> None:
     """T-86, T-138, C-60."""
     count_calls(db)
     told: list[Event] = []
-    for name in ("*", "step.*", "workflow.task_finalization_started"):
-        hf.subscribe(name, told.append)
+    for name in ("*", "flow.step.*", "flow.workflow.finalization_started"):
+        hf.on(name)(told.append)
     coordinator = hf.coordinator(strategy=Notes())
     order = hf.flow("order")
 
@@ -259,7 +259,7 @@ def test_a_pass_asks_once_however_many_listen_and_the_next_asks_anew(hf: Holdfas
 def test_a_question_that_is_refused_costs_the_settle_nothing(hf: Holdfast, db: DB, log_lines: Any) -> None:
     """The outcome is stored; only the telling is lost, and logged."""
     told: list[Event] = []
-    hf.subscribe("task.*", told.append)
+    hf.on("flow.run.*")(told.append)
     db.execute("drop function flow.closed_tasks")
     order = hf.flow("order")
     order.step(name="a")(lambda: 1)
@@ -267,8 +267,8 @@ def test_a_question_that_is_refused_costs_the_settle_nothing(hf: Holdfast, db: D
     run = order.start()
     drain(hf)
 
-    assert run.wait(1) == {"a": 1}
-    assert [event.name for event in told] == ["task.initialized", "task.started"]
+    assert run.result(1) == {"a": 1}
+    assert [event.name for event in told] == ["flow.run.initialized", "flow.run.started"]
     assert {"question.refused", "coordinator.failed"} <= {line["event"] for line in log_lines}
 
 
@@ -281,11 +281,11 @@ def test_a_task_goes_on_in_another_process_when_the_one_that_decided_so_is_kille
     order = hf.flow("order")
     order.step(name="reserve")(os.getpid)
     order.step(name="charge", after="reserve", queue="bank")(lambda reserve: (reserve, os.getpid()))
-    run = order.started(died.stdout.splitlines()[0])
+    run = order.handle(died.stdout.splitlines()[0])
 
     drain(hf)
 
-    first, second = run.wait(1)["charge"]
+    first, second = run.result(1)["charge"]
     assert (first == os.getpid(), second) == (False, os.getpid())
 
 

@@ -20,7 +20,7 @@ class Row:
     execution_status: str
     state: str = "in_progress"
     earliest_retry_at: datetime | None = None
-    task_id: UUID = TASK
+    run_id: UUID = TASK
 
 
 def seconds(number: float) -> timedelta:
@@ -44,7 +44,7 @@ def test_each_status_has_its_action_and_its_delay(row: Row, action: str, delay: 
     """T-57, T-60, T-61, T-62, T-63, T-64, T-110, T-111, C-48."""
     decision = decide(row, Backoff(), NOW)
 
-    assert (decision.task_id, decision.status, decision.action) == (TASK, row.execution_status, action)
+    assert (decision.run_id, decision.status, decision.action) == (TASK, row.execution_status, action)
     assert decision.delay == (None if delay is None else seconds(delay))
 
 

@@ -9,7 +9,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast import Holdfast
-from holdfast.errors import BadInput, BadTask
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, graph
 from holdfast.flow.define import Flow
 from holdfast.models import Json
@@ -52,7 +52,7 @@ def order(hf: Holdfast) -> Flow:
 )
 def test_a_cycle_is_refused_and_shown(waits: graph.Waits, circle: str) -> None:
     """T-23, C-56."""
-    with pytest.raises(BadTask, match=f": ({circle})"):
+    with pytest.raises(BadDefinition, match=f": ({circle})"):
         graph.order("order", waits)
 
 
@@ -61,7 +61,7 @@ def test_the_database_refuses_a_cycle_too(hf: Holdfast, db: DB) -> None:
     plan = Json('[{"name": "a", "kind": "k", "after": ["b"]}, {"name": "b", "kind": "k", "after": ["a"]}]')
 
     with pytest.raises(Exception, match=r"each other|cycle"):
-        hf.make(calls.initialize_task("order", plan, Json("{}")))
+        hf._engine.make(calls.initialize_task("order", plan, Json("{}")))
     assert value(db, "select count(*) from holdfast.runs") == value(db, "select count(*) from holdfast.steps") == 0
 
 
@@ -79,12 +79,12 @@ REFUSED: dict[str, tuple[Callable[[Flow], Any], str]] = {
     "ours": (lambda f: f.step(name="holdfast_plan")(nothing), "are ours"),
     "option": (lambda f: f.step(name="a", quue="mail")(nothing), "quue; .*queue"),
     "an odd option": (lambda f: f.step(name="a", zzz=1)(nothing), "zzz; .*retry, "),
-    "negative retry": (lambda f: f.step(name="a", retry=-1)(nothing), "a: -1"),
-    "no number": (lambda f: f.step(name="a", retry="3")(nothing), "a: '3'"),
-    "a switch": (lambda f: f.step(name="a", retry=True)(nothing), "a: True"),
-    "priority": (lambda f: f.step(name="a", priority=10)(nothing), "priority of 10"),
-    "queue": (lambda f: f.step(name="a", queue="")(nothing), "a: ''"),
-    "timeout": (lambda f: f.step(name="a", timeout=0)(nothing), "timeout of 0:00:00"),
+    "negative retry": (lambda f: f.step(name="a", retry=-1)(nothing), "a: .*-1"),
+    "no number": (lambda f: f.step(name="a", retry="3")(nothing), "a: .*'3'"),
+    "a switch": (lambda f: f.step(name="a", retry=True)(nothing), "a: .*True"),
+    "priority": (lambda f: f.step(name="a", priority=10)(nothing), "priority .*10"),
+    "queue": (lambda f: f.step(name="a", queue="")(nothing), "a: .*''"),
+    "timeout": (lambda f: f.step(name="a", timeout=0)(nothing), "timeout .*0"),
     "config is a list": (lambda f: f.step(name="a", config=[1])(nothing), "a: .*config .*list"),
     "config is no JSON": (lambda f: f.step(name="a", config={"a": {1}})(nothing), "config .*JSON"),
     "a generator": (lambda f: f.step(name="a")(several), "several .*generator"),
@@ -116,10 +116,10 @@ def test_a_step_that_cannot_work_is_refused_and_nothing_of_it_is_kept(case: str)
         inner.step(name="first")(nothing)
         define = lambda f: f.subflow(inner, name="a", each="first")(nothing)  # noqa: E731
 
-    with pytest.raises(BadTask, match=said):
+    with pytest.raises(BadDefinition, match=said):
         define(order)
 
-    assert [kind for kind in hf.registry.kinds() if kind.startswith("order")] == ["order.first"]
+    assert [kind for kind in hf._engine.registry.kinds() if kind.startswith("order")] == ["order.first"]
     assert list(order.nodes) == ["first"]
     assert [step["name"] for step in order.plan] == ["first"]
 
@@ -139,7 +139,7 @@ def test_names_may_have_letters_of_any_script(hf: Holdfast, db: DB) -> None:
     run = flow.start(länge=20)
     drain(hf)
 
-    assert run.wait() == {"größe": 40, "合計": 41}
+    assert run.result() == {"größe": 40, "合計": 41}
     assert db.execute("select name, handler from flow.steps order by step_id").fetchall() == [
         ("größe", "naïve.größen.größe"),
         ("合計", "naïve.größen.合計"),
@@ -168,16 +168,16 @@ def test_a_flow_without_steps_is_refused_at_its_start_by_a_worker_and_as_a_part_
     empty = hf.flow("empty")
     said = "empty .*steps"
 
-    with pytest.raises(BadTask, match=said):
+    with pytest.raises(BadDefinition, match=said):
         empty.start()
-    with pytest.raises(BadTask, match=said):
+    with pytest.raises(BadDefinition, match=said):
         order.subflow(empty)(nothing)
-    with pytest.raises(BadTask, match=said):
+    with pytest.raises(BadDefinition, match=said):
         worker_of(hf)
     with pytest.raises(BadInput, match=said):
-        hf.make(calls.initialize_task("empty", Json("[]"), Json("{}")))
+        hf._engine.make(calls.initialize_task("empty", Json("[]"), Json("{}")))
     with pytest.raises(BadInput, match=said):
-        hf.make(calls.define_flow("empty", [], namespace="default", version="1"))
+        hf._engine.make(calls.define_flow("empty", [], namespace="default", version="1"))
     assert value(db, "select count(*) from holdfast.runs") == 0
     assert value(db, "select count(*) from flow.definitions") == 0
 
@@ -186,6 +186,6 @@ def test_a_step_that_comes_after_the_first_use_is_refused(hf: Holdfast, order: F
     """T-23: its runs would have it, and those before would not."""
     order.start()
 
-    with pytest.raises(BadTask, match=r"order .*late"):
+    with pytest.raises(BadDefinition, match=r"order .*late"):
         order.step(name="late")(nothing)
-    assert hf.registry.kinds() == ["order.first"]
+    assert hf._engine.registry.kinds() == ["order.first"]

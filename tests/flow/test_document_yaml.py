@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from flow.test_yaml import BILLING, ORDER
 from holdfast import Holdfast
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow import schema
 from holdfast.flow.yaml import document, parse
 
@@ -41,10 +41,10 @@ REFUSED = {
     "no step name": ("name: second", "queue: mail", r"steps\[1\]\.name is missing"),
     "no steps": (SMALL, "name: small\nsteps: []\n", "steps: .*at least 1 item"),
     "a word for a number": ("retry: 2", "retry: yes", r"steps\[0\]\.retry: input should be a valid integer"),
-    "negative retry": ("retry: 2", "retry: -2", "-2 is no number of executions"),
+    "negative retry": ("retry: 2", "retry: -2", "retry .*-2"),
     "a number for names": ("[first]", "5", r"steps\[1\]\.after: .*string"),
-    "no span": ("retry: 2", "timeout: soon", r"steps\[0\]\.timeout: .*duration"),
-    "an empty span": ("retry: 2", "lease: 0", r"steps\[0\]\.lease: .*greater"),
+    "no duration": ("retry: 2", "timeout: soon", r"steps\[0\]\.timeout: .*duration"),
+    "an empty duration": ("retry: 2", "lease: 0", r"steps\[0\]\.lease: .*longer than 0"),
     "priority": ("retry: 2", "priority: 10", r"steps\[0\]\.priority: .* 9"),
     "key twice": ("retry: 2", "retry: 2\n    retry: 3", "line 8: .*retry"),
     "name twice": ("name: second", "name: first", r"steps\[1\]\.name .*first.* steps\[0\]\.name"),
@@ -72,7 +72,7 @@ REFUSED = {
         "version: '1'", "backoff: {max_backof: 1}", r"backoff\.max_backof .*max_",
     ),
     "a bad backoff": (
-        "version: '1'", "backoff: {max_backoff_seconds: -1}", r"max_backoff_seconds .*-1\.0",
+        "version: '1'", "backoff: {max_backoff_seconds: -1}", r"max_backoff_seconds: .*-1",
     ),
     "a text for seconds": (
         "version: '1'", "backoff: {buffer_seconds: five}", r"backoff\.buffer_seconds: ",
@@ -114,7 +114,7 @@ def test_a_document_that_cannot_work_is_refused_with_its_file_and_place(tmp_path
     path = tmp_path / "small.yaml"
     path.write_text(SMALL.replace(old, new, 1), "utf-8")
 
-    with pytest.raises(BadTask, match=said) as refused:
+    with pytest.raises(BadDefinition, match=said) as refused:
         Holdfast(NOWHERE).flow_from(path, handlers=HANDLERS)
     assert str(refused.value).startswith(str(tmp_path))
 
@@ -126,7 +126,7 @@ def test_aliases_that_multiply_are_counted_before_they_are_read(merge: bool) -> 
     opening, closing = ("{<<: [", "]}") if merge else ("[", "]")
     lines = [f"a{n}: &a{n} {opening}{', '.join([f'*a{n - 1}'] * 10)}{closing}\n" for n in range(1, 10)]
 
-    with pytest.raises(BadTask, match="100000 values"):
+    with pytest.raises(BadDefinition, match="100000 values"):
         parse.read(first + "".join(lines), "it")
 
 

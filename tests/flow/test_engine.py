@@ -7,7 +7,8 @@ from dataclasses import asdict
 from prometheus_client import generate_latest
 from psycopg.rows import dict_row
 
-from holdfast import Backoff, Holdfast
+from holdfast import Holdfast
+from holdfast.flow import Backoff
 from holdfast.flow.handle import FlowRun
 from holdfast.testing import drain
 from kernel.steps import DB, value
@@ -56,7 +57,7 @@ def test_the_engine_does_without_the_functions_that_tell_readiness(hf: Holdfast,
 
     drain(hf)
 
-    assert (run.look().state, called) == ("complete", ["reserve", "charge", "charge"])
+    assert (run.status().state, called) == ("complete", ["reserve", "charge", "charge"])
 
 
 def test_the_loop_follows_the_predicate(hf: Holdfast, db: DB) -> None:

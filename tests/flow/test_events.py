@@ -32,7 +32,7 @@ def order(hf: Holdfast) -> Flow:
     order = hf.flow("order")
 
     @order.step
-    def reserve(order_id: int, ctx: Ctx) -> int:
+    def reserve(ctx: Ctx, order_id: int) -> int:
         if order_id == 13:
             raise Fail("sold out")
         if ctx.attempt == 1:
@@ -40,7 +40,7 @@ def order(hf: Holdfast) -> Flow:
         return order_id
 
     @order.step(after=reserve, retry=2)
-    def charge(order_id: int, ctx: Ctx) -> int:
+    def charge(ctx: Ctx, order_id: int) -> int:
         if ctx.attempt <= 2:
             raise ConnectionError("the bank is away")
         return order_id
@@ -58,7 +58,7 @@ def test_every_event_of_the_catalogue_is_observed_and_no_other(hf: Holdfast, ord
             drain(hf)
             clock.advance(timedelta(minutes=1))
         dead.retry("the bank is back")
-        broken.resolve("reserve", "taken from the shelf", result=13)
+        broken.resolve("taken from the shelf", step="reserve", result=13)
         drain(hf)
 
     assert {event.name for event in told} == set(CATALOGUE)
@@ -67,7 +67,7 @@ def test_every_event_of_the_catalogue_is_observed_and_no_other(hf: Holdfast, ord
         assert set(event.payload) == set(fields), event.name
         wrong = {name for name, kind in fields.items() if not isinstance(event.payload[name], kind)}
         assert wrong == set(), event
-        assert (event.step_id is not None) == event.name.startswith("step.")
+        assert (event.step_id is not None) == event.name.startswith("flow.step.")
 
 
 def test_the_phases_of_a_task_are_told_in_order(hf: Holdfast) -> None:
@@ -85,17 +85,17 @@ def test_the_phases_of_a_task_are_told_in_order(hf: Holdfast) -> None:
     played = run_flow(hf, order)
     told = [name for name in played.told() if "reenqueue" not in name]  # by the strategy's own thread
 
-    finalization = ["workflow.task_finalization_started", "workflow.task_finalization_completed"]
-    execution = ["step.execution_requested", "step.before_handle", "step.completed"]
+    finalization = ["flow.workflow.finalization_started", "flow.workflow.finalization_completed"]
+    execution = ["flow.step.execution_requested", "flow.step.before_handle", "flow.step.completed"]
     assert told == [
-        "task.initialized", "task.started",
-        "workflow.viable_steps_discovered", *execution, *finalization,
-        "workflow.viable_steps_discovered", *execution, "workflow.no_viable_steps",
-        finalization[0], "task.completed", finalization[1],
+        "flow.run.initialized", "flow.run.started",
+        "flow.workflow.viable_steps_discovered", *execution, *finalization,
+        "flow.workflow.viable_steps_discovered", *execution, "flow.workflow.no_viable_steps",
+        finalization[0], "flow.run.completed", finalization[1],
     ]  # fmt: skip
     assert played.told(*(name for name in CATALOGUE if "reenqueue" in name)) == [
-        "workflow.task_reenqueue_started",
-        "workflow.task_reenqueue_requested",
+        "flow.workflow.reenqueue_started",
+        "flow.workflow.reenqueue_requested",
     ]
 
 
@@ -109,7 +109,7 @@ def test_steps_that_are_viable_together_are_discovered_together(hf: Holdfast) ->
 
     played = run_flow(hf, diamond)
 
-    found = [event.payload["steps"] for event in played.events if event.name == "workflow.viable_steps_discovered"]
+    found = [event.payload["steps"] for event in played.events if event.name == "flow.workflow.viable_steps_discovered"]
     assert found == [["a"], ["b", "c"], ["d"]]
 
 
@@ -129,11 +129,11 @@ def test_a_retry_is_the_same_execution_with_the_next_attempt_number(hf: Holdfast
 
     played = run_flow(hf, again)
 
-    begun = [event for event in played.events if event.name == "step.before_handle"]
+    begun = [event for event in played.events if event.name == "flow.step.before_handle"]
     assert [(event.payload["step"], event.payload["attempt"]) for event in begun] == [
         ("once", 1), ("thrice", 1), ("thrice", 2), ("thrice", 3),
     ]  # fmt: skip
-    assert [e.payload["delay"] for e in played.events if e.name == "step.backoff"] == [
+    assert [e.payload["delay"] for e in played.events if e.name == "flow.step.backoff"] == [
         timedelta(seconds=1),
         timedelta(seconds=2),
     ]
@@ -146,8 +146,8 @@ def test_finalisation_is_told_with_the_context_that_decided_it(hf: Holdfast, ord
         order.start(order_id=13)
         drain(hf)
 
-    (started,) = [event for event in told if event.name == "workflow.task_finalization_started"]
-    (completed,) = [event for event in told if event.name == "workflow.task_finalization_completed"]
+    (started,) = [event for event in told if event.name == "flow.workflow.finalization_started"]
+    (completed,) = [event for event in told if event.name == "flow.workflow.finalization_completed"]
     context = started.payload["context"]
     assert (context["execution_status"], context["failed_steps"], context["state"]) == (
         "blocked_by_failures",
@@ -165,6 +165,6 @@ def test_a_task_that_is_done_again_from_a_step_says_of_which_it_is(hf: Holdfast)
     with recorded(hf) as told:
         second = first.retry_from("a", "once more")
 
-    assert [(event.name, event.task_id, event.payload["retry_of"]) for event in told] == [
-        ("task.initialized", second.id, first.id)
+    assert [(event.name, event.run_id, event.payload["retry_of"]) for event in told] == [
+        ("flow.run.initialized", second.id, first.id)
     ]

@@ -40,16 +40,16 @@ def test_a_step_gets_the_context_and_its_parents_results_by_name(hf: Holdfast) -
         return Reserved(order_id * 10, ["a", "b"])
 
     @order.step(after=reserve)
-    def charge(order_id: int, reserve: Reserved, ctx: Ctx) -> str:
+    def charge(ctx: Ctx, order_id: int, reserve: Reserved) -> str:
         seen.append((order_id, reserve, ctx.attempt))
         return f"paid {reserve.number}"
 
     run = order.start(order_id=7)
     drain(hf)
 
-    assert run.wait(1) == {"reserve": Reserved(70, ["a", "b"]), "charge": "paid 70"}
+    assert run.result(1) == {"reserve": Reserved(70, ["a", "b"]), "charge": "paid 70"}
     assert seen == [(7, Reserved(70, ["a", "b"]), 1)]
-    assert run.result(reserve) == Reserved(70, ["a", "b"])
+    assert run.result_of(reserve) == Reserved(70, ["a", "b"])
 
 
 def test_a_flow_may_say_the_type_of_its_context(hf: Holdfast) -> None:
@@ -62,7 +62,7 @@ def test_a_flow_may_say_the_type_of_its_context(hf: Holdfast) -> None:
     run = order.start(Order(order_id=3))
     drain(hf)
 
-    assert run.result("look") == [3, False, 3]
+    assert run.result_of("look") == [3, False, 3]
 
 
 def test_a_map_has_one_step_for_each_item_and_joins_them_again(hf: Holdfast) -> None:
@@ -83,8 +83,8 @@ def test_a_map_has_one_step_for_each_item_and_joins_them_again(hf: Holdfast) -> 
     run = order.start(order_id=4)
     drain(hf)
 
-    assert run.wait(1)["report"] == 5
-    assert run.result(ship) == [{f"4-{n}": 4} for n in range(5)]
+    assert run.result(1)["report"] == 5
+    assert run.result_of(ship) == [{f"4-{n}": 4} for n in range(5)]
     assert [name for name in states(run) if "[" in name] == [f"ship[{n}]" for n in range(5)]
 
 
@@ -106,7 +106,7 @@ def test_a_map_over_nothing_is_over_at_once(hf: Holdfast) -> None:
     run = order.start()
     drain(hf)
 
-    assert run.result(report) == []
+    assert run.result_of(report) == []
 
 
 def test_a_step_may_be_a_flow_of_its_own(hf: Holdfast) -> None:
@@ -137,7 +137,7 @@ def test_a_step_may_be_a_flow_of_its_own(hf: Holdfast) -> None:
     run = order.start(order_id=1)
     drain(hf)
 
-    assert run.wait(1)["close"] == "1: invoice 2 sent"
+    assert run.result(1)["close"] == "1: invoice 2 sent"
     assert set(states(run)) == {"reserve", "bill", "close", "bill.draw", "bill.send"}
 
 
@@ -165,7 +165,7 @@ def test_a_map_of_sub_flows(hf: Holdfast) -> None:
     run = order.start()
     drain(hf)
 
-    assert run.result("ship") == [{"hand_over": "packed cup, gone"}, {"hand_over": "packed pot, gone"}]
+    assert run.result_of("ship") == [{"hand_over": "packed cup, gone"}, {"hand_over": "packed pot, gone"}]
 
 
 def test_a_condition_that_does_not_hold_skips_its_step(hf: Holdfast) -> None:
@@ -186,8 +186,8 @@ def test_a_condition_that_does_not_hold_skips_its_step(hf: Holdfast) -> None:
     small, large = order.start(prices=[3]), order.start(prices=[70, 80])
     drain(hf)
 
-    assert (small.result(ship), large.result(ship)) == ("not asked", "approved 150")
-    with hf.connection() as connection:
+    assert (small.result_of(ship), large.result_of(ship)) == ("not asked", "approved 150")
+    with hf._engine.connection() as connection:
         skipped = connection.execute("select task_id, name from flow.steps where skipped").fetchall()
     assert skipped == [(small.id, "approve")]
 
@@ -212,7 +212,7 @@ def test_steps_that_may_be_skipped_are_when_the_start_says_so(hf: Holdfast) -> N
     run = order.options(skip=["notify"], reason="a test order").start()
     drain(hf)
 
-    assert (run.result(close), called) == ("silent", ["charge"])
+    assert (run.result_of(close), called) == ("silent", ["charge"])
     assert states(run)["notify"] == "resolved_manually"
     with pytest.raises(BadInput, match=r"charge .*notify"):
         order.options(skip=["charge"]).start()
@@ -233,5 +233,5 @@ def test_a_step_that_fails_for_good_ends_its_task_and_is_named(hf: Holdfast) -> 
     drain(hf)
 
     with pytest.raises(RunFailed, match="reserve: Fail: sold"):
-        run.wait(1)
+        run.result(1)
     assert states(run) == {"reserve": "error", "charge": "pending"}

@@ -42,7 +42,7 @@ def test_steps_run_in_processes_of_their_own(hf: Holdfast, effects: DB) -> None:
 
     drain(hf)
 
-    result = run.wait(1)
+    result = run.result(1)
     assert (result["square"]["is"], result["items"]) == (9, [9, 10])
     assert [each[:2] for each in result["each_apart"]] == [[9, 3], [10, 3]]
     assert os.getpid() not in {result["square"]["pid"], *(each[2] for each in result["each_apart"])}
@@ -57,8 +57,8 @@ def test_a_condition_holds_in_a_process_too(dsn: str) -> None:
         even, odd = cpu_flow.conditional.start(number=4), cpu_flow.conditional.start(number=5)
         drain(app)
 
-        half, pid = even.result("halve")
-        assert (half, odd.result("halve")) == (2, None)
+        half, pid = even.result_of("halve")
+        assert (half, odd.result_of("halve")) == (2, None)
         assert pid != os.getpid()
     finally:
         app.close()
@@ -73,7 +73,7 @@ def test_a_step_in_a_process_that_takes_too_long_is_ended(hf: Holdfast, db: DB) 
     drain(hf)
 
     with pytest.raises(RunFailed, match="forever: TimeoutError"):
-        run.wait(1)
+        run.result(1)
 
 
 def test_async_steps_run_beside_each_other_on_one_loop(hf: Holdfast) -> None:
@@ -96,7 +96,7 @@ def test_async_steps_run_beside_each_other_on_one_loop(hf: Holdfast) -> None:
     run = flow.start()
     drain(hf)
 
-    assert run.look().state == "complete"
+    assert run.status().state == "complete"
     assert len(threads) == 1
 
 
@@ -127,7 +127,7 @@ def test_what_a_step_writes_is_there_with_its_completion_or_not_at_all(
     drain(hf)
     drain(hf)
 
-    assert run.wait(1) == {"write": "kept", "read": "kept"}
+    assert run.result(1) == {"write": "kept", "read": "kept"}
     assert written(effects) == ["async" if is_async else "plain"]
 
 
@@ -147,7 +147,7 @@ def test_a_snoozed_step_comes_back_later_and_is_charged_nothing(hf: Holdfast, db
         drain(hf)
         Clock(db).advance(timedelta(seconds=61))
 
-    assert run.wait(1) == {"nap": 3, "then": 4}
+    assert run.result(1) == {"nap": 3, "then": 4}
     assert events(db, step=step_ids(db)["nap"]).count("snoozed") == 2
 
 
@@ -161,7 +161,7 @@ def test_a_step_may_continue_page_by_page_with_its_writes(hf: Holdfast, effects:
         return len(asked) == 1
 
     @flow.step(when=is_wanted)
-    def fetch(order_id: int, ctx: Ctx) -> str:
+    def fetch(ctx: Ctx, order_id: int) -> str:
         page = (ctx.cursor or {"page": 0})["page"]
         with ctx.transaction() as tx:
             tx.execute("insert into effects values (%s)", [f"page {page}"])
@@ -172,7 +172,7 @@ def test_a_step_may_continue_page_by_page_with_its_writes(hf: Holdfast, effects:
     run = flow.start(order_id=7)
     drain(hf)
 
-    assert run.result(fetch) == "7: 3 pages"
+    assert run.result_of(fetch) == "7: 3 pages"
     assert written(effects) == ["page 0", "page 1", "page 2"]
     assert asked == [7]
 
@@ -193,7 +193,7 @@ def test_the_condition_of_a_map_is_asked_once(hf: Holdfast) -> None:
     run = flow.start()
     drain(hf)
 
-    assert run.result(double) == [2, 4]
+    assert run.result_of(double) == [2, 4]
 
 
 def test_the_function_of_a_sub_flow_cannot_continue(hf: Holdfast) -> None:
@@ -215,7 +215,7 @@ def test_the_function_of_a_sub_flow_cannot_continue(hf: Holdfast) -> None:
 
     assert [step.error["type"] for step in run.steps()] == ["OutcomeRefused", "OutcomeRefused"]
     with pytest.raises(RunFailed, match="cannot continue"):
-        run.wait(1)
+        run.result(1)
 
 
 def test_a_sub_flow_opens_when_its_function_has_snoozed_or_retried(hf: Holdfast, db: DB) -> None:
@@ -236,7 +236,7 @@ def test_a_sub_flow_opens_when_its_function_has_snoozed_or_retried(hf: Holdfast,
     for _ in range(3):
         drain(hf)
 
-    assert run.result("begin") == {"work": 3}
+    assert run.result_of("begin") == {"work": 3}
     assert value(db, "select count(*) from holdfast.steps") == 2
 
 
@@ -251,7 +251,7 @@ def test_a_context_that_the_inner_flow_refuses_fails_the_step_that_made_it(hf: H
     drain(hf)
 
     with pytest.raises(RunFailed, match=r"begin: InputRefused.*inner.*number: "):
-        run.wait(1)
+        run.result(1)
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
@@ -275,7 +275,7 @@ def test_a_step_that_takes_too_long_is_stopped_and_tried_again(hf: Holdfast, db:
     Clock(db).advance(timedelta(minutes=1))
     drain(hf)
 
-    assert run.wait(1) == {"slow": 2}
+    assert run.result(1) == {"slow": 2}
     assert "retried" in events(db, step=step_ids(db)["slow"])
 
 
@@ -292,5 +292,5 @@ def test_a_step_that_gives_up_ends_its_task(hf: Holdfast) -> None:
     drain(hf)
 
     with pytest.raises(RunFailed, match="gives_up: Fail"):
-        run.wait(1)
-    assert run.result("other") == 1
+        run.result(1)
+    assert run.result_of("other") == 1

@@ -49,7 +49,7 @@ def test_a_started_task_is_in_the_queue_with_its_transaction_and_not_without(hf:
         ("top",)
     ]
     assert drain(hf) == 4
-    assert run.look().state == "complete"
+    assert run.status().state == "complete"
 
 
 def test_a_task_that_waits_is_continued_by_another_worker(hf: Holdfast, dsn: str, clock: Clock) -> None:
@@ -66,7 +66,7 @@ def test_a_task_that_waits_is_continued_by_another_worker(hf: Holdfast, dsn: str
     drain(second)
 
     assert done == ["first", "second", "second"]
-    assert flows[1].started(run.id).look().state == "complete"
+    assert flows[1].handle(run.id).status().state == "complete"
     second.close()
 
 
@@ -105,7 +105,7 @@ def test_a_lost_workers_step_is_given_back_and_costs_one_attempt(
     )  # fmt: skip
     clock.advance(timedelta(minutes=5))
     drain(hf)
-    assert run.look().state == "complete"
+    assert run.status().state == "complete"
     assert events(db, step=held.step_id) == ["claimed", "expired", "reopened", "claimed", "succeeded"]
     assert db.execute(f"{IN_PROCESS} where in_process").fetchall() == []
 
@@ -131,10 +131,10 @@ def test_steps_that_are_ready_run_at_once_and_no_more_than_the_limit(hf: Holdfas
     with working(hf, concurrency=4):
         until(lambda: running["now"] >= 4, "four at once")
         gate.set()
-        until(lambda: run.look().outcome is not None, "the end of the task")
+        until(lambda: run.status().outcome is not None, "the end of the task")
 
     assert peak["at once"] == 4
-    assert run.look().state == "complete"
+    assert run.status().state == "complete"
 
 
 def test_connections_are_pooled_and_do_not_grow_with_the_steps(hf: Holdfast, db: DB) -> None:
@@ -146,9 +146,9 @@ def test_connections_are_pooled_and_do_not_grow_with_the_steps(hf: Holdfast, db:
         return list(range(count))
 
     @flow.step(each=items)
-    def ship(item: int, ctx: Ctx) -> int:
+    def ship(ctx: Ctx, item: int) -> int:
         ctx.note("on its way")
-        with hf.connection() as connection, ctx.transaction() as transaction:
+        with hf._engine.connection() as connection, ctx.transaction() as transaction:
             connection.execute("select 1")
             transaction.execute("select 1")
         return item
@@ -157,7 +157,7 @@ def test_connections_are_pooled_and_do_not_grow_with_the_steps(hf: Holdfast, db:
     with working(hf, concurrency=4):
         for count in (8, 80):
             run = flow.start(count=count)
-            until(lambda: run.look().outcome is not None, "the end of the task")  # noqa: B023
+            until(lambda: run.status().outcome is not None, "the end of the task")  # noqa: B023
             used += db.execute(CONNECTIONS).fetchone() or ()
 
     assert used[1] <= max(used[0], MOST_CONNECTIONS), used
@@ -184,12 +184,12 @@ def test_two_workers_on_one_task_do_each_step_once(hf: Holdfast, db: DB) -> None
 
     run = flow.start()
     with working(hf, identity="one"), working(hf, identity="other"):
-        until(lambda: run.look().outcome is not None, "the end of the task")
+        until(lambda: run.status().outcome is not None, "the end of the task")
 
     assert sorted(done) == [-1, *range(40)]
     twice = "select step_id from holdfast.journal where event = 'succeeded' group by step_id having count(*) > 1"
     assert db.execute(twice).fetchall() == []
-    assert run.result("join") == 40
+    assert run.result_of("join") == 40
 
 
 def test_a_key_of_its_own_stays_with_a_step_over_its_attempts(hf: Holdfast, clock: Clock) -> None:

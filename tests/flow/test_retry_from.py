@@ -40,7 +40,7 @@ def test_only_a_step_and_what_waits_for_it_is_done_again(hf: Holdfast, told: Tol
     drain(hf)
 
     assert told.taken() == ["join", "left"]
-    assert again.wait(1)["join"] == "join2(left2(top1) right1(top1))"
+    assert again.result(1)["join"] == "join2(left2(top1) right1(top1))"
     assert states(again) == {
         "top": "resolved_manually", "right": "resolved_manually", "left": "complete", "join": "complete"
     }  # fmt: skip
@@ -59,7 +59,7 @@ def test_it_begins_anywhere(hf: Holdfast, told: Told, name: str, done: list[str]
     drain(hf)
 
     assert told.taken() == done
-    assert again.look().state == "complete"
+    assert again.status().state == "complete"
 
 
 def test_the_old_task_stays_as_it_was_and_the_new_one_names_it(hf: Holdfast, db: DB, told: Told) -> None:
@@ -97,7 +97,7 @@ def test_a_failed_task_goes_on_from_its_failure_or_from_elsewhere(hf: Holdfast, 
     run = diamond(hf, told).start()
     drain(hf)
     with pytest.raises(RunFailed):
-        run.wait(1)
+        run.result(1)
     told.taken()
     told.failing = set()
 
@@ -105,7 +105,7 @@ def test_a_failed_task_goes_on_from_its_failure_or_from_elsewhere(hf: Holdfast, 
     drain(hf)
 
     assert told.taken() == ["join", "left", "right"]
-    assert again.look().state == "complete"
+    assert again.status().state == "complete"
 
 
 def test_a_cancelled_task_is_taken_up_again(hf: Holdfast, told: Told) -> None:
@@ -117,7 +117,7 @@ def test_a_cancelled_task_is_taken_up_again(hf: Holdfast, told: Told) -> None:
     drain(hf)
 
     assert told.taken() == ["join", "left", "right", "top"]
-    assert (run.look().state, again.look().state) == ("cancelled", "complete")
+    assert (run.status().state, again.status().state) == ("cancelled", "complete")
 
 
 def test_a_new_task_may_be_done_again_in_its_turn(hf: Holdfast, told: Told) -> None:
@@ -132,7 +132,7 @@ def test_a_new_task_may_be_done_again_in_its_turn(hf: Holdfast, told: Told) -> N
     drain(hf)
 
     assert told.taken() == ["join", "right"]
-    assert third.result("join") == "join3(left2(top1) right2(top1))"
+    assert third.result_of("join") == "join3(left2(top1) right2(top1))"
 
 
 def test_from_inside_a_map_only_that_item_and_the_join_are_done_again(hf: Holdfast, told: Told) -> None:
@@ -145,7 +145,7 @@ def test_from_inside_a_map_only_that_item_and_the_join_are_done_again(hf: Holdfa
     drain(hf)
 
     assert told.taken() == ["report", "ship 1"]
-    assert again.result("report") == ["ship 01(items1.0)", "ship 12(items1.1)", "ship 21(items1.2)"]
+    assert again.result_of("report") == ["ship 01(items1.0)", "ship 12(items1.1)", "ship 21(items1.2)"]
 
 
 def test_from_a_failed_item_of_a_map_the_map_is_completed(hf: Holdfast, told: Told) -> None:
@@ -160,7 +160,7 @@ def test_from_a_failed_item_of_a_map_the_map_is_completed(hf: Holdfast, told: To
     drain(hf)
 
     assert told.taken() == ["report", "ship 2"]
-    assert again.result("ship") == ["ship 01(items1.0)", "ship 11(items1.1)", "ship 22(items1.2)"]
+    assert again.result_of("ship") == ["ship 01(items1.0)", "ship 11(items1.1)", "ship 22(items1.2)"]
 
 
 @pytest.mark.parametrize("name", ["items", "ship"])
@@ -176,7 +176,7 @@ def test_from_a_map_or_before_it_its_items_are_planned_anew(hf: Holdfast, told: 
     expected = ["report", "ship 0", "ship 1", "ship 2"]
     assert told.taken() == (["items", *expected] if name == "items" else expected)
     assert list(states(again)) == list(states(run))
-    assert again.look().state == "complete"
+    assert again.status().state == "complete"
 
 
 def test_from_after_a_map_its_items_are_taken_over(hf: Holdfast, told: Told) -> None:
@@ -189,7 +189,7 @@ def test_from_after_a_map_its_items_are_taken_over(hf: Holdfast, told: Told) -> 
     drain(hf)
 
     assert told.taken() == ["report"]
-    assert again.result("report") == run.result("report")
+    assert again.result_of("report") == run.result_of("report")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_from_inside_a_sub_flow_what_waits_for_the_step_within_and_without(
     drain(hf)
 
     assert told.taken() == done
-    assert again.result("close") == gave
+    assert again.result_of("close") == gave
 
 
 def test_a_task_that_is_not_over_is_refused(hf: Holdfast, db: DB, told: Told) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from flow.asking import count_calls, counted_calls
 from holdfast import Holdfast
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow.define import Flow
 from holdfast.flow.events import CATALOGUE, Event
 from holdfast.testing import drain
@@ -43,61 +43,101 @@ def test_a_subscriber_is_told_of_the_events_it_asked_for(hf: Holdfast, order: Fl
     """T-82, T-91: by name, from the user's own code; a completed step says how long it took."""
     told: list[Event] = []
 
-    @hf.on("step.completed")
+    @hf.on("flow.step.completed")
     def note(event: Event) -> None:
         told.append(event)
 
     run = order.start(order_id=7)
     drain(hf)
 
-    assert [(event.task_id, event.payload["step"]) for event in told] == [(run.id, "reserve"), (run.id, "charge")]
+    assert [(event.run_id, event.payload["step"]) for event in told] == [(run.id, "reserve"), (run.id, "charge")]
     assert all(event.payload["execution_duration"] for event in told)
 
 
 def test_a_pattern_names_several_events(hf: Holdfast, order: Flow) -> None:
     told: list[Event] = []
-    hf.subscribe("task.*", told.append)
+    hf.on("flow.run.*")(told.append)
 
     order.start(order_id=7)
     drain(hf)
 
-    assert names(told) == ["task.initialized", "task.started", "task.completed"]
+    assert names(told) == ["flow.run.initialized", "flow.run.started", "flow.run.completed"]
+
+
+def test_a_function_that_is_taken_off_is_called_no_more(hf: Holdfast, order: Flow) -> None:
+    told: list[Event] = []
+    others: list[Event] = []
+    hf.on("flow.run.*")(told.append)
+    hf.on("flow.step.completed")(told.append)
+    hf.on("flow.run.completed")(others.append)
+
+    hf.off(told.append)
+    order.start(order_id=7)
+    drain(hf)
+
+    assert (told, names(others)) == ([], ["flow.run.completed"])
+    with pytest.raises(BadInput):
+        hf.off(told.append)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("step.completed", ["flow.step.completed"] * 2),
+        ("task.*", ["flow.run.initialized", "flow.run.started", "flow.run.completed"]),
+        ("workflow.task_finalization_completed", ["flow.workflow.finalization_completed"] * 2),
+    ],
+)
+def test_a_name_of_old_still_subscribes_with_a_warning_that_says_the_new_one(
+    hf: Holdfast, order: Flow, old: str, new: list[str]
+) -> None:
+    told: list[Event] = []
+
+    with pytest.warns(DeprecationWarning, match=new[0]) as warned:
+        hf.on(old)(told.append)
+    order.start(order_id=7)
+    drain(hf)
+
+    assert warned[0].filename == __file__
+    assert names(told) == new
 
 
 def test_an_async_function_may_subscribe(hf: Holdfast, order: Flow) -> None:
     told: list[str] = []
 
-    @hf.on("task.completed")
+    @hf.on("flow.run.completed")
     async def note(event: Event) -> None:
         told.append(event.name)
 
     order.start(order_id=7)
     drain(hf)
 
-    assert told == ["task.completed"]
+    assert told == ["flow.run.completed"]
 
 
-@pytest.mark.parametrize(("name", "near"), [("step.complete", "step.completed"), ("nothing.like.it", r"task\.\*")])
+@pytest.mark.parametrize(
+    ("name", "near"), [("flow.step.complete", "flow.step.completed"), ("nothing.like.it", r"work\.task\.\*")]
+)
 def test_a_name_that_is_not_in_the_catalogue_is_refused_and_near_ones_are_named(
     hf: Holdfast, name: str, near: str
 ) -> None:
-    with pytest.raises(BadTask, match=f"{name}.*{near}"):
-        hf.subscribe(name, print)
+    with pytest.raises(BadDefinition, match=f"{name}.*{near}"):
+        hf.on(name)
 
 
 def test_a_subscriber_that_raises_changes_nothing_and_is_counted(hf: Holdfast, order: Flow, log_lines: Any) -> None:
     """T-91: the one beside it is told all the same."""
     told: list[Event] = []
 
-    @hf.on("step.completed")
+    @hf.on("flow.step.completed")
     def fail(_event: Event) -> None:
         raise ConnectionError("the collector is down")
 
-    hf.subscribe("step.completed", told.append)
+    hf.on("flow.step.completed")(told.append)
     run = order.start(order_id=7)
     worker = burst(hf)
 
-    assert run.wait(1) == {"reserve": 7, "charge": 7}
+    assert run.result(1) == {"reserve": 7, "charge": 7}
     assert len(told) == 2
     assert metric(worker, "holdfast_notifications_total", result="failed") == 2
     assert metric(worker, "holdfast_notifications_total", result="delivered") == 2
@@ -111,12 +151,12 @@ def test_a_subscriber_that_hangs_holds_up_no_run_and_no_other_subscriber(
     monkeypatch.setattr("holdfast.worker.drain.LAST_CALLS", 0.5)
     told: list[Event] = []
     let_go = threading.Event()
-    hf.subscribe("step.completed", lambda _event: let_go.wait(60))
-    hf.subscribe("task.completed", told.append)
+    hf.on("flow.step.completed")(lambda _event: let_go.wait(60))
+    hf.on("flow.run.completed")(told.append)
 
     runs = [order.start(order_id=number) for number in range(5)]
     with working(hf) as worker:
-        assert [run.wait(30)["charge"] for run in runs] == list(range(5))
+        assert [run.result(30)["charge"] for run in runs] == list(range(5))
         until(lambda: len(told) == 5, "the other subscriber")
     let_go.set()
 
@@ -130,7 +170,7 @@ def test_what_is_too_much_is_dropped_counted_and_logged(
     monkeypatch.setattr("holdfast.worker.drain.LAST_CALLS", 0.5)
     hangs, let_go = threading.Event(), threading.Event()
 
-    @hf.on("step.*")
+    @hf.on("flow.step.*")
     def hang(_event: Event) -> None:
         hangs.set()
         let_go.wait(60)
@@ -140,7 +180,7 @@ def test_what_is_too_much_is_dropped_counted_and_logged(
     worker = burst(hf)
     let_go.set()
 
-    assert run.wait(1)["charge"] == 7
+    assert run.result(1)["charge"] == 7
     assert hangs.is_set()
     assert metric(worker, "holdfast_notifications_total", result="failed") >= 1
     assert "subscriber.dropped" in {line["event"] for line in log_lines}
@@ -154,29 +194,29 @@ def test_of_two_workers_each_tells_what_it_did(hf: Holdfast, order: Flow, dsn: s
     other_order.step(name="charge", after="reserve")(lambda reserve: reserve)
     told: list[Event] = []
     for app in (hf, other):
-        app.subscribe("task.*", told.append)
+        app.on("flow.run.*")(told.append)
 
     runs = [order.start(order_id=number) for number in range(20)]
     with working(hf), working(other):
         for run in runs:
-            run.wait(30)
+            run.result(30)
     other.close()
 
-    each = Counter((event.name, event.task_id) for event in told)
+    each = Counter((event.name, event.run_id) for event in told)
     assert set(each.values()) == {1}
     assert set(each) == {
-        (name, run.id) for run in runs for name in ("task.initialized", "task.started", "task.completed")
+        (name, run.id) for run in runs for name in ("flow.run.initialized", "flow.run.started", "flow.run.completed")
     }
 
 
 def test_a_start_whose_key_was_used_before_starts_nothing_and_is_not_told(hf: Holdfast, order: Flow) -> None:
     told: list[Event] = []
-    hf.subscribe("task.initialized", told.append)
+    hf.on("flow.run.initialized")(told.append)
 
     first = order.options(key="order 7").start(order_id=7)
     until(lambda: told, "the first start")
     again = order.options(key="order 7").start(order_id=7)
-    hf.subscribers.flush(5)
+    hf._engine.subscribers.flush(5)
 
     assert again.id == first.id
     assert len(told) == 1
@@ -185,11 +225,11 @@ def test_a_start_whose_key_was_used_before_starts_nothing_and_is_not_told(hf: Ho
 def test_a_start_inside_a_transaction_of_the_callers_is_not_told(hf: Holdfast, order: Flow, dsn: str) -> None:
     """It may be undone; that the task was started is told by the worker that takes it."""
     told: list[Event] = []
-    hf.subscribe("task.*", told.append)
+    hf.on("flow.run.*")(told.append)
 
     with psycopg.connect(dsn) as connection:
         order.options(conn=connection).start(order_id=7)
-        hf.subscribers.flush(5)
+        hf._engine.subscribers.flush(5)
         connection.rollback()
 
     assert told == []
@@ -206,17 +246,16 @@ def test_an_app_without_subscribers_asks_and_tells_nothing(hf: Holdfast, order: 
     worker = burst(hf)
 
     assert not worker.hooks.is_watched
-    assert not worker.hooks.wants_endings
     assert not counted_calls(hf, db).keys() & QUERIES
 
 
 @pytest.mark.parametrize(
     ("name", "questions"),
     [
-        ("task.initialized", set()),
-        ("task.started", {"touched_tasks"}),
-        ("task.completed", {"closed_tasks"}),
-        ("step.completed", {"settled_tasks", "touched_tasks"}),
+        ("flow.run.initialized", set()),
+        ("flow.run.started", {"touched_tasks"}),
+        ("flow.run.completed", {"closed_tasks"}),
+        ("flow.step.completed", {"settled_tasks", "touched_tasks"}),
     ],
 )
 def test_only_what_somebody_subscribed_to_is_asked_for(
@@ -225,13 +264,13 @@ def test_only_what_somebody_subscribed_to_is_asked_for(
     """Whether a task is over costs its own row; who asks for no more pays for no more."""
     count_calls(db)
     told: list[Event] = []
-    hf.subscribe(name, told.append)
+    hf.on(name)(told.append)
 
     run = order.start(order_id=7)
     drain(hf)
 
     assert counted_calls(hf, db).keys() & QUERIES == questions
-    assert {(event.name, event.task_id) for event in told} == {(name, run.id)}
+    assert {(event.name, event.run_id) for event in told} == {(name, run.id)}
 
 
 def test_every_name_says_what_it_tells() -> None:

@@ -74,9 +74,9 @@ def test_two_versions_in_one_app_each_serve_their_own_tasks(hf: Holdfast) -> Non
     one, two = old.start(order_id=1), new.start(order_id=2, currency="CHF")
     drain(hf)
 
-    assert one.wait(1) == {"reserve": "one reserved 1", "charge": "one charged, one reserved 1"}
-    assert two.result("charge") == "two charged 2 CHF"
-    assert two.result("ship") == ["shipped: two reserved, two charged 2 CHF"]
+    assert one.result(1) == {"reserve": "one reserved 1", "charge": "one charged, one reserved 1"}
+    assert two.result_of("charge") == "two charged 2 CHF"
+    assert two.result_of("ship") == ["shipped: two reserved, two charged 2 CHF"]
 
 
 def test_a_start_by_definition_takes_the_version_that_is_named_or_the_last(hf: Holdfast, db: DB) -> None:
@@ -84,10 +84,10 @@ def test_a_start_by_definition_takes_the_version_that_is_named_or_the_last(hf: H
     old, new = first_version(hf), second_version(hf)
     drain(hf)
 
-    (named,) = hf.make(calls.start_task("order", {"order_id": 1}, version="1"))
+    (named,) = hf._engine.make(calls.start_task("order", {"order_id": 1}, version="1"))
     drain(hf)
 
-    assert old.started(named).result("charge") == "one charged, one reserved 1"
+    assert old.handle(named).result_of("charge") == "one charged, one reserved 1"
     assert {flow.title.version for flow in (old, new)} == {
         row[0] for row in db.execute("select version from flow.definitions").fetchall()
     }
@@ -108,7 +108,7 @@ def test_code_that_has_only_the_new_version_ends_old_tasks_on_their_old_shape(hf
 
     drain(later)
 
-    assert task.wait(1) == {"reserve": "two reserved 5", "charge": "two charged 5"}
+    assert task.result(1) == {"reserve": "two reserved 5", "charge": "two charged 5"}
 
 
 def test_a_step_that_no_code_knows_any_more_waits_for_one_that_does(hf: Holdfast, later: Holdfast, db: DB) -> None:
@@ -121,9 +121,9 @@ def test_a_step_that_no_code_knows_any_more_waits_for_one_that_does(hf: Holdfast
     drain(later)
 
     assert standing(db) == {"reserve": "over", "charge": "no handler"}
-    assert task.look().state == "in_progress"
+    assert task.status().state == "in_progress"
     drain(hf)
-    assert task.wait(1)["charge"] == "one charged, two reserved 5"
+    assert task.result(1)["charge"] == "one charged, two reserved 5"
 
 
 def test_a_step_whose_new_function_takes_something_else_fails_by_itself(hf: Holdfast, later: Holdfast, db: DB) -> None:
@@ -139,7 +139,7 @@ def test_a_step_whose_new_function_takes_something_else_fails_by_itself(hf: Hold
     assert "warehouse" in reserve.error["message"]
     task.retry("the old version is back")
     drain(hf)
-    assert task.wait(1)["reserve"] == "one reserved 5"
+    assert task.result(1)["reserve"] == "one reserved 5"
 
 
 def inner_first(hf: Holdfast) -> Flow:
@@ -208,8 +208,8 @@ def test_a_sub_flow_is_the_one_that_it_was_at_the_start(hf: Holdfast, later: Hol
 
     drain(later)
 
-    assert task.wait(1)["close"] == {"send": "two sent 1", "file": "two filed 1"}
-    assert task.result("bills") == [
+    assert task.result(1)["close"] == {"send": "two sent 1", "file": "two filed 1"}
+    assert task.result_of("bills") == [
         {"send": f"two sent {invoice}", "file": f"two filed {invoice}"} for invoice in (1, 2)
     ]
     edges = db.execute(
@@ -237,7 +237,7 @@ def test_a_task_that_opened_its_sub_flow_before_the_deployment_ends_on_it(hf: Ho
 
     drain(later)
 
-    assert task.wait(1) == {"bill": {"draw": "two drew 3"}, "bill.draw": "two drew 3"}
+    assert task.result(1) == {"bill": {"draw": "two drew 3"}, "bill.draw": "two drew 3"}
 
 
 def test_both_versions_of_a_sub_flow_in_one_app_serve_their_own(hf: Holdfast) -> None:
@@ -247,8 +247,8 @@ def test_both_versions_of_a_sub_flow_in_one_app_serve_their_own(hf: Holdfast) ->
     old, new = one.start(order_id=1), two.start(order_id=1)
     drain(hf)
 
-    assert old.result("close") == {"send": "drawn 1, sent", "file": "drawn 1, filed"}
-    assert new.result("close") == {"draw": "two drew 1"}
+    assert old.result_of("close") == {"send": "drawn 1, sent", "file": "drawn 1, filed"}
+    assert new.result_of("close") == {"draw": "two drew 1"}
 
 
 def test_a_context_that_is_nested_too_deep_fails_its_own_step_alone(hf: Holdfast, db: DB) -> None:
@@ -261,5 +261,5 @@ def test_a_context_that_is_nested_too_deep_fails_its_own_step_alone(hf: Holdfast
 
     drain(hf)
 
-    assert good.look().state == also.look().state == "complete"
+    assert good.status().state == also.status().state == "complete"
     assert value(db, "select count(*) from holdfast.steps where state = 'error'") == 1

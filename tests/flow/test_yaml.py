@@ -10,7 +10,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast import Holdfast
-from holdfast.errors import BadTask, InputRefused
+from holdfast.errors import BadDefinition, InputRefused
 from holdfast.flow.yaml import document
 from holdfast.testing import drain
 from kernel.steps import value
@@ -92,9 +92,9 @@ def test_a_document_makes_the_flow_that_it_tells_of(hf: Holdfast, folder: Path, 
     run = order.start(order_id=7)
     drain(hf)
 
-    assert run.wait(1)["close"] == [["7-a of 7", "7-b of 7"], None, {"draw": "bill: 7 at bank.test"}]
+    assert run.result(1)["close"] == [["7-a of 7", "7-b of 7"], None, {"draw": "bill: 7 at bank.test"}]
     assert value(db, "select input - 'context' from holdfast.runs") == {"namespace": "shop", "version": "1.10"}
-    handler = hf.registry.find("shop.order.charge")
+    handler = hf._engine.registry.find("shop.order.charge")
     assert handler is not None
     assert [str(handler.timeout), str(handler.lease)] == ["0:00:30", "0:01:00"]
     assert (
@@ -145,7 +145,7 @@ def test_a_mapping_and_functions_of_ones_own_do_too(hf: Holdfast) -> None:
     run = greet.start()
     drain(hf)
 
-    assert run.wait(1) == {"hello": "hello you"}
+    assert run.result(1) == {"hello": "hello you"}
 
 
 def test_a_document_that_two_flows_have_inside_them_is_one_flow(folder: Path) -> None:
@@ -165,7 +165,7 @@ def test_documents_that_stand_inside_each_other_are_refused(folder: Path) -> Non
     hf = Holdfast(NOWHERE)
     (folder / "billing.yaml").write_text(BILLING.replace("}", ", flow: order.yaml}"), "utf-8")
 
-    with pytest.raises(BadTask, match=r"order\.yaml .*billing\.yaml .*order\.yaml"):
+    with pytest.raises(BadDefinition, match=r"order\.yaml .*billing\.yaml .*order\.yaml"):
         hf.flow_from(folder / "order.yaml")
     assert list(hf.flows) == []
 
@@ -198,7 +198,7 @@ def test_a_context_that_the_schema_refuses_starts_nothing(
 
 def test_an_environment_that_is_not_listed_is_refused(folder: Path) -> None:
     hf = Holdfast(NOWHERE)
-    with pytest.raises(BadTask, match=r"stagin .*staging, production"):
+    with pytest.raises(BadDefinition, match=r"stagin .*staging, production"):
         hf.flow_from(folder / "order.yaml", environment="stagin")
     assert hf.flow_from(SMALL, handlers=HANDLERS, environment="staging").title.name == "small"
 
@@ -209,7 +209,7 @@ def test_a_config_that_its_function_does_not_take_is_refused(folder: Path) -> No
     text = ORDER.replace("{url: bank.test}", "{tries: many}")
     (folder / "order.yaml").write_text(text, "utf-8")
 
-    with pytest.raises(BadTask, match=r"charge .*url: .*tries: "):
+    with pytest.raises(BadDefinition, match=r"charge .*url: .*tries: "):
         hf.flow_from(folder / "order.yaml")
 
 
@@ -218,7 +218,7 @@ def test_a_parameter_that_the_schema_does_not_know_is_refused() -> None:
     hf = Holdfast(NOWHERE)
     text = SMALL.replace("version: '1'", "context: {type: object, properties: {order_id: {}}}")
 
-    with pytest.raises(BadTask, match=r"ordr_id.*: order_id"):
+    with pytest.raises(BadDefinition, match=r"ordr_id.*: order_id"):
         hf.flow_from(text, handlers={**HANDLERS, "first": lambda ordr_id: ordr_id})
 
 
@@ -234,7 +234,7 @@ def test_a_context_by_json_schema_is_for_flows_in_python_too(hf: Holdfast) -> No
         order.start()
     run = order.start({"n": 3})
     drain(hf)
-    assert run.result(look) == 3
+    assert run.result_of(look) == 3
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,5 +247,5 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
         return real(name, *given, **more)
 
     monkeypatch.setattr(builtins, "__import__", imports)
-    with pytest.raises(BadTask, match=r"yaml.*holdfast\[yaml\]"):
+    with pytest.raises(BadDefinition, match=r"yaml.*holdfast\[yaml\]"):
         hf.flow_from(SMALL)

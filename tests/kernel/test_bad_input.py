@@ -113,7 +113,7 @@ def test_ten_megabytes_of_input_are_refused(db: DB) -> None:
         calls.start_run("flow.task", "order", "flow.step", steps=[node("a"), node("b", "a", input=BIG)]),
     )
 
-    assert all("1048576 is the limit; keep it elsewhere" in words for words in said)
+    assert all("1048576" in words for words in said)
     refused_sql(db, errors.TooLarge, "select holdfast.start_task('mail', to_jsonb(repeat('x', 10000000)))")
 
 

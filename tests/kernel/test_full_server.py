@@ -46,7 +46,7 @@ def limit(db: DB, address: str, what: str, most: int) -> None:
 def test_a_limit_that_is_reached_is_named(db: DB, limited: str, what: str) -> None:
     limit(db, limited, what, 1 if what == "role" else 2)  # the database has the test's own connection
     with psycopg.connect(limited), pytest.raises(TooManyConnections) as raised:
-        Holdfast(limited).started(1).look()
+        Holdfast(limited).handle(1).status()
 
     assert f"too many connections for {what}" in str(raised.value)
     assert raised.value.exit_code == 7
@@ -57,10 +57,10 @@ def test_a_pool_that_cannot_grow_says_why_and_how_many_it_may_have(
 ) -> None:
     """It waited for its deadline, and then said that the server might not run."""
     monkeypatch.setenv("HOLDFAST_CALL_DEADLINE", "300ms")
-    with closing(Holdfast(limited)) as hf, hf.connection():
+    with closing(Holdfast(limited)) as hf, hf._engine.connection():
         limit(db, limited, "role", 1)
         with pytest.raises(TooManyConnections) as raised:
-            hf.started(1).look()
+            hf.handle(1).status()
 
     assert any("up to 10 connections" in note for note in raised.value.__notes__)
 

@@ -238,14 +238,14 @@ def test_a_start_refuses_an_option_where_it_is_given(name: str, odd: Any) -> Non
 def test_a_task_refuses_a_queue_that_none_can_be(queue: Any) -> None:
     def mail() -> None: ...
 
-    with pytest.raises(errors.BadTask, match="queue"):
+    with pytest.raises(errors.BadDefinition, match="queue"):
         Holdfast("host=nowhere").task(queue=queue)(mail)
 
 
 def test_a_policy_refuses_a_limit_that_counts_nothing() -> None:
     def mail() -> None: ...
 
-    with pytest.raises(errors.BadTask, match=r"limit.*1\.5"):
+    with pytest.raises(errors.BadDefinition, match=r"limit.*1\.5"):
         Holdfast("host=nowhere").task(retry=RetryPolicy(limit=1.5))(mail)  # type: ignore[arg-type]
 
 

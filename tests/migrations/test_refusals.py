@@ -38,7 +38,7 @@ def test_a_schema_newer_than_the_code(server: Server) -> None:
         connection.execute("insert into holdfast.migrations (number, name) values (9999, '9999_of_tomorrow')")
         connection.execute("update holdfast.installed set digest = 'of tomorrow'")
 
-        with refused(server, dsn, errors.SchemaTooNew, "9999.*upgrade the holdfast package"):
+        with refused(server, dsn, errors.SchemaTooNew, "9999.*upgrade the holdfast-pg package"):
             migrate.run(dsn)
         with pytest.raises(errors.SchemaTooNew):
             migrate.check(connection)

@@ -91,6 +91,7 @@ NOT_KILLED = {
         "a wish of a person's is one statement: it is done or not, and who wished looks",
     ),
     **dict.fromkeys(("step_results", "run_results", "clock", "violations"), "it only reads"),
+    **dict.fromkeys(("step_status", "run_status", "step_events", "run_events"), "it only reads"),
     "add_awaited": "test_flows.py kills before and after the commit of the settle that it is part of",
     **dict.fromkeys(("rescue_steps", "upkeep"), "workers rescue by measured_upkeep"),
     "start_step": "start_task calls it",

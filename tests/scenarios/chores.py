@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Continue, Ctx, Holdfast, LeaseLost, RetryPolicy
+from holdfast import Continue, Ctx, Holdfast, RetryPolicy
+from holdfast.errors import LeaseLost
 from holdfast.selftest import history
 
 FOLDER = Path(os.environ["HOLDFAST_TEST_FOLDER"])
@@ -126,7 +127,7 @@ def remark(ctx: Ctx) -> int:
 
 
 @hf.task(retry=PATIENT)
-def stumble(times: int, ctx: Ctx) -> int:
+def stumble(ctx: Ctx, times: int) -> int:
     """Fail in the first attempts."""
     with written(ctx):
         if ctx.attempt <= times:
@@ -135,7 +136,7 @@ def stumble(times: int, ctx: Ctx) -> int:
 
 
 @hf.task
-def stay(gate: str, ctx: Ctx) -> int:
+def stay(ctx: Ctx, gate: str) -> int:
     """Wait, with as many tries as a task has that says nothing."""
     with written(ctx):
         while not is_open(gate):
@@ -144,7 +145,7 @@ def stay(gate: str, ctx: Ctx) -> int:
 
 
 @hf.task(retry=PATIENT)
-def wait(gate: str, ctx: Ctx) -> int:
+def wait(ctx: Ctx, gate: str) -> int:
     with written(ctx):
         while not is_open(gate):
             time.sleep(LOOK)
@@ -152,7 +153,7 @@ def wait(gate: str, ctx: Ctx) -> int:
 
 
 @hf.task(retry=PATIENT)
-async def await_gate(gate: str, ctx: Ctx) -> int:
+async def await_gate(ctx: Ctx, gate: str) -> int:
     with written(ctx):
         while not is_open(gate):  # noqa: ASYNC110 - a gate is a file: another process opens it
             await asyncio.sleep(LOOK)
@@ -160,7 +161,7 @@ async def await_gate(gate: str, ctx: Ctx) -> int:
 
 
 @hf.task(cpu=True, retry=PATIENT)
-def wait_apart(gate: str, ctx: Ctx) -> int:
+def wait_apart(ctx: Ctx, gate: str) -> int:
     with written(ctx):
         while not is_open(gate):
             time.sleep(LOOK)
@@ -168,13 +169,13 @@ def wait_apart(gate: str, ctx: Ctx) -> int:
 
 
 @hf.task(retry=PATIENT)
-def burn(seconds: float, ctx: Ctx) -> None:
+def burn(ctx: Ctx, seconds: float) -> None:
     with written(ctx):
         _spin(seconds)
 
 
 @hf.task(cpu=True, retry=PATIENT)
-def burn_apart(seconds: float, ctx: Ctx) -> None:
+def burn_apart(ctx: Ctx, seconds: float) -> None:
     with written(ctx):
         _spin(seconds)
 
@@ -186,9 +187,9 @@ def _spin(seconds: float) -> None:
 
 
 @hf.task(retry=PATIENT)
-def hold_connection(gate: str, ctx: Ctx) -> None:
+def hold_connection(ctx: Ctx, gate: str) -> None:
     """Keep one connection of the app's own pool."""
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         connection.execute("select 1")
         with written(ctx):
             while not is_open(gate):
@@ -196,7 +197,7 @@ def hold_connection(gate: str, ctx: Ctx) -> None:
 
 
 @hf.task(retry=PATIENT)
-def hold_handler_connection(gate: str, ctx: Ctx) -> None:
+def hold_handler_connection(ctx: Ctx, gate: str) -> None:
     """Keep one connection of those that contexts write through."""
     with ctx._executor._opened().connection(), written(ctx):
         while not is_open(gate):
@@ -226,7 +227,7 @@ def die_apart(ctx: Ctx) -> None:
 
 
 @hf.task(retry=PATIENT)
-def fork(gate: str, ctx: Ctx) -> int:
+def fork(ctx: Ctx, gate: str) -> int:
     """Leave a fork behind, which returns from the handler when the gate is open."""
     if os.fork():
         return ctx.lease_id

@@ -21,13 +21,13 @@ order = hf.flow("order", backoff=QUICK)
 
 
 @billing.step(retry=PATIENT)
-def draw(items: int, ctx: Ctx) -> int:
+def draw(ctx: Ctx, items: int) -> int:
     with written(ctx):
         return ctx.lease_id
 
 
 @billing.step(after=draw, retry=PATIENT)
-async def send(items: int, ctx: Ctx) -> int:
+async def send(ctx: Ctx, items: int) -> int:
     with written(ctx):
         async with ctx.transaction() as db:
             await db.execute("insert into public.effects values (%s, %s)", [ctx.step_id, ctx.lease_id])
@@ -35,13 +35,13 @@ async def send(items: int, ctx: Ctx) -> int:
 
 
 @order.step(retry=PATIENT)
-def items(count: int, ctx: Ctx) -> list[int]:
+def items(ctx: Ctx, count: int) -> list[int]:
     with written(ctx):
         return list(range(count))
 
 
 @order.step(each=items, retry=PATIENT)
-def ship(item: int, ctx: Ctx) -> int:
+def ship(ctx: Ctx, item: int) -> int:
     """Have an effect in the transaction that completes the step; some fail at first."""
     with written(ctx), ctx.transaction() as db:
         if item % 7 == 0 and ctx.attempt == 1:
@@ -52,7 +52,7 @@ def ship(item: int, ctx: Ctx) -> int:
 
 
 @order.step(after=ship, retry=PATIENT)
-def join(ship: list[int], ctx: Ctx) -> list[int]:
+def join(ctx: Ctx, ship: list[int]) -> list[int]:
     with written(ctx):
         return ship
 
@@ -63,6 +63,6 @@ def bill(join: list[int]) -> dict[str, int]:
 
 
 @order.step(after=bill, retry=PATIENT)
-def close(bill: dict[str, int], ctx: Ctx) -> int:
+def close(ctx: Ctx, bill: dict[str, int]) -> int:
     with written(ctx):
         return ctx.lease_id

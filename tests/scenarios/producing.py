@@ -55,7 +55,7 @@ def _produce(hf: Holdfast, number: int, told: Produced, enough: Event, in_vain: 
     while not in_vain.is_set() and (is_open or not enough.is_set()):
         kind = KINDS[told.acknowledged % len(KINDS)]
         try:
-            hf.make(calls.start_task(kind, {"seconds": 0.01}, key=f"{number}:{told.acknowledged}"))
+            hf._engine.make(calls.start_task(kind, {"seconds": 0.01}, key=f"{number}:{told.acknowledged}"))
         except (psycopg.OperationalError, HoldfastError) as error:
             told.refusals.append(error)
             is_open = True

@@ -31,7 +31,7 @@ def start_many(queue: str) -> int:
 
 def start_steps(queue: str) -> str:
     steps = [bulk.Start("deposit", "{}", queue)] * MANY
-    with chores.hf.connection() as connection:
+    with chores.hf._engine.connection() as connection:
         return str(bulk.start_steps(connection, steps, machine="flow.task", name=queue, step_machine="flow.step"))
 
 

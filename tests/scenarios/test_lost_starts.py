@@ -123,7 +123,7 @@ def test_a_cancel_whose_answer_was_cut_off_was_granted_or_is_granted_now(
             handle.cancel("by hand")
         with suppress(WrongState):
             handle.cancel("by hand")
-        assert (handle.look().state, database.story(handle.id)) == ("cancelled", ["cancelled"])
+        assert (handle.status().state, database.story(handle.id)) == ("cancelled", ["cancelled"])
 
 
 def test_a_retry_whose_answer_was_cut_off_was_granted_or_is_granted_now(
@@ -137,7 +137,7 @@ def test_a_retry_whose_answer_was_cut_off_was_granted_or_is_granted_now(
     for step in failed:
         strike(proxy, proof, r"holdfast.\W*retry")
         with pytest.raises(CommitUnknown):
-            hf.started(step).retry("by hand")
+            hf.handle(step).retry("by hand")
         with suppress(WrongState):
-            hf.started(step).retry("by hand")
+            hf.handle(step).retry("by hand")
         assert database.story(step) == ["claimed", "failed", "reopened"]

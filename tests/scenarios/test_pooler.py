@@ -87,14 +87,14 @@ def test_starts_and_wishes_pass_a_pooler(
         conn.commit()
     assert task.start_many([{}] * EACH) == EACH
     singles = [task.start() for _ in range(20)]  # more often than psycopg would wait before it prepares
-    held = hf.started(database.start("wait", gate="never"))
+    held = hf.handle(database.start("wait", gate="never"))
     crew.hire(dsn=address, **UNPREPARED)
     until(lambda: lines(folder, "begin"), "it worked")
     until(lambda: any(line.step == held.id for line in lines(folder, "begin")), "the handler began")
     held.cancel("by hand")
 
     until(lambda: any(line.step == held.id for line in lines(folder, "stopped")), "the handler was told")
-    [single.wait(timeout=60) for single in singles]
+    [single.result(timeout=60) for single in singles]
     until(lambda: database.count("succeeded") >= EACH + 21, "all were done")
     proof.check(database, folder, started=EACH + 22, failed=1)
 

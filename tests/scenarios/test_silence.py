@@ -107,7 +107,7 @@ def test_a_start_that_nobody_answers_ends_by_its_deadline(
         with pytest.raises(error):
             task.options(key="second").start()
     with pytest.raises(Unreachable):
-        first.look()
+        first.status()
 
     proxy.let_pass()
 

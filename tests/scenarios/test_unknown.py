@@ -35,9 +35,9 @@ def hf(proxy: FaultProxy) -> Iterator[Holdfast]:
 
 
 def task_of(hf: Holdfast) -> Task[..., None]:
-    handler = hf.registry.find("doze")
+    handler = hf._engine.registry.find("doze")
     assert handler is not None
-    return Task(handler, hf)
+    return Task(handler, hf._engine)
 
 
 def order_of(hf: Holdfast) -> Flow:
@@ -58,7 +58,7 @@ def flow_astart(hf: Holdfast) -> Any:
         try:
             await hf.flows.find("order").options(key="the key").astart()
         finally:
-            await hf.amake(calls.clock())  # on the connection that takes the place of the lost one
+            await hf._engine.amake(calls.clock())  # on the connection that takes the place of the lost one
             await hf.aclose()
 
     asyncio.run(start())
@@ -72,8 +72,13 @@ WAYS: list[tuple[Way, str, str]] = [
     (flow_start, "initialize_task", "'the key'"),
     (flow_astart, "initialize_task", "'the key'"),
     (start_many, "^commit", "bulk start"),
-    (lambda hf: hf.started(1).cancel(), "cancel", "holdfast.cancel"),
-    (lambda hf: hf.flows.find("order").start().resolve("only"), "resolve", "holdfast.resolve"),
+    (
+        lambda hf: hf._engine.make(calls.start_step("work.task", "doze", key="its key")),
+        "start_step",
+        "'its key'",
+    ),
+    (lambda hf: hf.handle(1).cancel(), "cancel", "holdfast.cancel"),
+    (lambda hf: hf.flows.find("order").start().resolve(step="only"), "resolve", "holdfast.resolve"),
 ]
 
 
@@ -97,11 +102,11 @@ def test_what_was_certainly_not_done_is_not_in_doubt(hf: Holdfast, proxy: FaultP
     handle = task_of(hf).start()
     proxy.cut("step_results")
     with pytest.raises(Unreachable):
-        handle.look()
+        handle.status()
     proxy.cut("take_staged")
     with pytest.raises(Unreachable):
         start_many(hf)
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         connection.close()
         with pytest.raises(Unreachable):
             task_of(hf).options(conn=connection).start()
@@ -134,7 +139,7 @@ def test_a_start_in_a_server_that_crashes_may_have_been_done(database: Database,
 
         with pytest.raises(CommitUnknown, match="two"):
             starting.result()
-    assert task.options(key="two").start().look().state == "pending"
+    assert task.options(key="two").start().status().state == "pending"
     hf.close()
 
 

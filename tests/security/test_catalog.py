@@ -20,8 +20,8 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 READING = {
     "allowed_tenants", "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker",
     "is_own_worker", "is_success", "live_workers", "matches", "matches_any", "partitions_ahead", "policy_of",
-    "run_results", "step_policy", "step_results", "worker_standing",
-    "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",
+    "run_events", "run_results", "run_status", "step_events", "step_policy", "step_results", "step_status",
+    "worker_standing", "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",
     "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
     "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",

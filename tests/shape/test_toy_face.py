@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -16,7 +15,7 @@ from psycopg import Connection
 
 from cli import in_process
 from holdfast import Holdfast, faces
-from holdfast.errors import Rejected
+from holdfast.errors import Rejected, RunPartial
 from holdfast.faces import Face
 from holdfast.kernel import calls, migrate
 from holdfast.kernel.db import run
@@ -57,7 +56,7 @@ def test_each_face_is_asked_about_its_own_steps_and_no_others(hf: Holdfast) -> N
     toys.watch()
     order = hf.flow("order")
     finished: list[str] = []
-    hf.subscribe("task.completed", lambda event: finished.append(event.name))
+    hf.on("flow.run.completed")(lambda event: finished.append(event.name))
 
     def pony(asker: str) -> None:
         seen.append(f"pony for {asker}")
@@ -76,7 +75,7 @@ def test_each_face_is_asked_about_its_own_steps_and_no_others(hf: Holdfast) -> N
     assert (watcher.claimed_kinds, watcher.begun_kinds) == (["pony"] * 2, ["pony"] * 2)
     assert watcher.endings == [("pony", "succeeded")] * 2
     assert sum(watcher.answers) == 2
-    assert finished == ["task.completed"]
+    assert finished == ["flow.run.completed"]
 
 
 def test_its_violations_are_listed_with_the_kernels(hf: Holdfast, db: Connection[Any]) -> None:
@@ -95,9 +94,29 @@ def test_its_ids_lead_to_its_handles(hf: Holdfast) -> None:
     order.step(name="pay")(lambda: None)
     flow = order.start()
 
-    assert hf.handle(f"list-{run_id}") == (hf.dsn, run_id)
-    assert hf.handle(task.id).id == task.id
-    assert hf.handle(flow.id).id == UUID(str(flow.id))
+    assert [hf.handle(each).id for each in (f"list-{run_id}", task.id, str(task.id), flow.id, str(flow.id))] == [
+        run_id, task.id, task.id, flow.id, flow.id,
+    ]  # fmt: skip
+
+
+def test_a_list_that_is_granted_in_part_says_how_many_and_its_retry_returns_another_handle(hf: Holdfast) -> None:
+    """The protocol of handles, for a face whose runs end partly and are retried as new ones."""
+    toys = hf.face("toy")
+    toys.wish(grant)
+    toys.wish(deny)
+    toys.wish(pony)
+    halved = hf.handle(f"list-{toys.start('ann', ['grant', 'deny', 'grant'])}")
+    burst(hf)
+
+    with pytest.raises(RunPartial) as raised:
+        halved.result(timeout=1)
+    again = halved.retry("eve")
+    burst(hf)
+
+    error = raised.value
+    assert (error.run_id, error.total, error.succeeded, error.failed) == (halved.id, 3, 2, 1)
+    assert error.exit_code == 3
+    assert (again.id != halved.id, again.result(timeout=1)) == (True, "all granted")
 
 
 def test_its_commands_are_commands(toy: Face) -> None:
@@ -110,11 +129,11 @@ def test_its_commands_are_commands(toy: Face) -> None:
 
 
 def test_its_states_are_coloured_by_what_they_mean(hf: Holdfast, dsn: str) -> None:
-    """The words `granted`, `denied` and `hoped` stand in no module of the command line."""
+    """The words `granted`, `denied`, `halved` and `hoped` stand in no module of the command line."""
     toys = hf.face("toy")
     toys.wish(deny)
     toys.wish(grant)
-    for kinds in (["grant"], ["grant", "deny"]):
+    for kinds in (["grant"], ["deny"], ["grant", "deny"]):
         toys.start("ann", kinds)
     burst(hf)
     toys.start("ann", ["grant"])
@@ -122,8 +141,12 @@ def test_its_states_are_coloured_by_what_they_mean(hf: Holdfast, dsn: str) -> No
 
     screen = in_process.run(["runs", "list"], surroundings, None).stdout
 
-    for style, state in (("32", "✓ granted"), ("1;31", "✗ denied"), ("", "○ hoped")):
+    for style, state in (("32", "✓ granted"), ("1;31", "✗ denied"), ("33", "◐ halved"), ("", "○ hoped")):
         assert f"\x1b[{style}m{state}" in screen if style else state in screen
+
+
+def pony(asker: str) -> None:
+    """Grant a pony."""
 
 
 def grant(asker: str) -> None:

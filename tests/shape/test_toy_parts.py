@@ -13,7 +13,7 @@ from cli import in_process
 from docs.test_generated import generator
 from holdfast import Fail, Holdfast, faces
 from holdfast.connections.deadline import connect
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.faces import Face
 from holdfast.kernel import calls, migrate, self_test_place, self_test_schema
 from holdfast.kernel.db import run
@@ -60,16 +60,16 @@ def reasons(db: Connection[Any], step_id: int) -> list[str]:
 
 def test_its_events_are_subscribed_to_as_those_of_any_face(hf: Holdfast) -> None:
     events: list[tuple[str, Any]] = []
-    hf.subscribe("wish.*", lambda event: events.append((event.name, event.payload["kind"])))
+    hf.on("toy.*")(lambda event: events.append((event.name, event.payload["kind"])))
     hf.face("toy").wish(pony)
     hf.face("toy").start("ann", ["pony"])
 
     burst(hf).hooks.flush(5)
-    hf.subscribers.flush(5)
+    hf._engine.subscribers.flush(5)
 
-    assert events == [("wish.granted", "pony")]
-    with pytest.raises(BadTask, match=r"wish\.granted"):
-        hf.subscribe("wish.grantd", print)
+    assert events == [("toy.wish.granted", "pony")]
+    with pytest.raises(BadDefinition, match=r"toy\.wish\.granted"):
+        hf.on("toy.wish.grantd")
 
 
 def test_its_events_machines_and_pages_are_in_the_reference(hf: Holdfast, db: Connection[Any]) -> None:
@@ -77,7 +77,7 @@ def test_its_events_machines_and_pages_are_in_the_reference(hf: Holdfast, db: Co
     pages = module.pages(db)
 
     assert "## `toy`" in pages["events.md"]
-    assert "| `wish.granted` |" in pages["events.md"]
+    assert "| `toy.wish.granted` |" in pages["events.md"]
     assert "The states of a wish. `toy`: wishes that are granted." in pages["machines.md"]
     assert pages["toy.md"] == "# Wishes\n"
     assert "## toy: wishes that are granted" in module.function_map.function_map(db)
@@ -117,4 +117,4 @@ def test_its_violations_are_found_in_the_schema_of_a_self_test(hf: Holdfast, dsn
             self_test_place.sweep(connection)
 
     assert [(v.invariant, v.subject) for v in violations] == [("toy_has_an_asker", f"run {run_id}")]
-    assert hf.make(calls.violations()) == []
+    assert hf._engine.make(calls.violations()) == []

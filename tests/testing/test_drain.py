@@ -32,7 +32,7 @@ def test_drain_runs_all_that_is_due_in_the_queues_of_the_app_and_tells_how_many(
     sent, counted = send.start(1), count.start(1)
 
     assert drain(hf) == 2
-    assert (sent.wait(), counted.wait()) == (1, 2)
+    assert (sent.result(), counted.result()) == (1, 2)
     assert drain(hf) == 0
 
 
@@ -61,7 +61,7 @@ def test_drain_leaves_what_is_due_later_until_the_clock_is_advanced(hf, db, cloc
     assert (drain(hf), drain(hf)) == (1, 0)
     clock.advance(timedelta(minutes=5))
     assert drain(hf) == 1
-    assert started.wait() == "there"
+    assert started.result() == "there"
     assert events(db, step=started.id) == ["claimed", "retried", "claimed", "succeeded"]
 
 
@@ -77,7 +77,7 @@ def test_a_burst_does_not_end_while_what_it_held_is_due_again(hf):
     started = [again.start() for _ in range(8)]
 
     assert drain(hf) == 8 * 20
-    assert [one.wait() for one in started] == [20] * 8
+    assert [one.result() for one in started] == [20] * 8
 
 
 def test_drain_works_inside_a_running_loop(hf):
@@ -89,7 +89,7 @@ def test_drain_works_inside_a_running_loop(hf):
         started = await count.astart(1)
         settled = await asyncio.to_thread(drain, hf)
         try:
-            return settled, await started.await_over()
+            return settled, await started.aresult()
         finally:
             await hf.aclose()
 

@@ -36,19 +36,19 @@ def test_a_whole_retrying_workflow_completes_in_one_call(hf: Holdfast, clock: Cl
         return order_id
 
     @order.step(after=reserve)
-    def charge(reserve: int, ctx: Ctx) -> list[int]:
+    def charge(ctx: Ctx, reserve: int) -> list[int]:
         if ctx.attempt == 1:
             raise Retry("too many", after=250)
         return [reserve, ctx.attempt]
 
     played = run_flow(hf, order, order_id=7)
 
-    assert (played.state, played.result(charge)) == ("complete", [7, 2])
+    assert (played.state, played.result_of(charge)) == ("complete", [7, 2])
     assert [decision.status for decision in played.decisions] == [
         "waiting_for_dependencies", "waiting_for_dependencies", "has_ready_steps", "waiting_for_dependencies",
         "all_complete",
     ]  # fmt: skip
-    assert played.told("step.failed", "task.completed") == ["step.failed"] * 3 + ["task.completed"]
+    assert played.told("flow.step.failed", "flow.run.completed") == ["flow.step.failed"] * 3 + ["flow.run.completed"]
     assert clock.now() - before > timedelta(seconds=250)
     assert isinstance(hf.coordinator().strategy, Durable)
 
@@ -64,9 +64,11 @@ def test_a_task_that_fails_is_played_to_its_end_too(hf: Holdfast) -> None:
     played = run_flow(hf, order)
 
     assert played.state == "error"
-    assert played.told("step.failed", "step.max_retries_reached") == ["step.failed"] * 4 + ["step.max_retries_reached"]
+    assert played.told("flow.step.failed", "flow.step.max_retries_reached") == ["flow.step.failed"] * 4 + [
+        "flow.step.max_retries_reached"
+    ]
     with pytest.raises(RunFailed, match="PermissionError: no such"):
-        played.run.wait(1)
+        played.run.result(1)
 
 
 def test_a_function_that_fails_on_demand_keeps_its_parameters_and_may_be_async(hf: Holdfast) -> None:
@@ -85,8 +87,8 @@ def test_a_function_that_fails_on_demand_keeps_its_parameters_and_may_be_async(h
 
     played = run_flow(hf, order, order_id=4)
 
-    assert played.result(charge) == 8
-    assert played.told("step.retry_requested") == ["step.retry_requested"] * 2
+    assert played.result_of(charge) == 8
+    assert played.told("flow.step.retry_requested") == ["flow.step.retry_requested"] * 2
 
 
 def test_with_the_bypass_retries_wait_for_nothing(hf: Holdfast, clock: Clock) -> None:
@@ -101,12 +103,12 @@ def test_with_the_bypass_retries_wait_for_nothing(hf: Holdfast, clock: Clock) ->
     waits = order.start()
     clock.freeze()
     assert drain(hf) == 1
-    assert waits.look().outcome is None
+    assert waits.status().outcome is None
 
     assert drain(hf, bypass_backoff=True) == 0  # it waits as it was told when it failed
     clock.advance(timedelta(seconds=30))
     assert drain(hf, bypass_backoff=True) == 2
-    assert waits.wait(1) == {"reserve": 1}
+    assert waits.result(1) == {"reserve": 1}
 
 
 def test_a_flow_may_be_defined_without_backoff(hf: Holdfast, clock: Clock) -> None:
@@ -122,7 +124,7 @@ def test_a_flow_may_be_defined_without_backoff(hf: Holdfast, clock: Clock) -> No
     run = order.start()
     drain(hf)
 
-    assert run.wait(1) == {"reserve": 1}
+    assert run.result(1) == {"reserve": 1}
 
 
 def test_a_task_that_cannot_go_on_is_said_to_be_stuck(hf: Holdfast, db: DB) -> None:
@@ -144,8 +146,8 @@ def test_production_and_test_decide_the_same(hf: Holdfast) -> None:
     run = order.start()
     coordinator = hf.coordinator()
     with working(hf):
-        run.wait(30)
-    by_worker = [decision for decision in coordinator.decisions if decision.task_id == run.id]
+        run.result(30)
+    by_worker = [decision for decision in coordinator.decisions if decision.run_id == run.id]
     by_clock = run_flow(hf, order).decisions
 
     assert _log(by_worker) == _log(by_clock)

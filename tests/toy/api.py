@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from holdfast import Holdfast
+from holdfast.engine import Engine
 from holdfast.handlers.inputs import Want, Wish
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls
 from holdfast.kernel.arrays import Bigints
-from holdfast.kernel.call import Call
+from holdfast.kernel.call import Call, Executor
+from holdfast.kernel.handle import Handle, Plan
 from holdfast.models import ClaimedStep, CompletedInput, Ending
 from holdfast.notify import Subscribers
 from toy.events import publish
@@ -30,13 +31,13 @@ def granted(step_ids: Sequence[int]) -> Call[int]:
 class Toys:
     """What `hf.face("toy")` returns."""
 
-    def __init__(self, app: Holdfast) -> None:
-        self._app = app
-        self.watcher = Watcher(app.subscribers)
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.watcher = Watcher(engine.subscribers)
 
     def wish(self, function: Callable[..., Any]) -> None:
         """Serve a kind of wish; the handler takes `asker`, which is in no step's input."""
-        self._app.registry.add(
+        self._engine.registry.add(
             Handler(
                 kind=function.__name__,
                 function=function,
@@ -54,12 +55,12 @@ class Toys:
         )
 
     def watch(self) -> None:
-        self._app.hooks.watch(self.watcher)
+        self._engine.hooks.watch(self.watcher)
 
     def start(self, asker: str, kinds: Sequence[str]) -> UUID:
         steps = [{"kind": kind, "name": str(number)} for number, kind in enumerate(kinds)]
         call = calls.start_run("toy.list", "wishes", "toy.wish", steps=steps, input={"asker": asker})
-        (run_id,) = self._app.make(call)
+        (run_id,) = self._engine.make(call)
         return UUID(str(run_id))
 
 
@@ -93,6 +94,31 @@ class Watcher:
         return
 
 
-def handle(app: Holdfast, list_id: str) -> tuple[str, UUID]:
-    """Give the simplest of handles: the app's database, and the run."""
-    return app.dsn, UUID(list_id.removeprefix("list-"))
+class ListHandle(Handle[str]):
+    """A list of wishes. A retry does not repeat it: it asks for a pony in a new list, as some faces start a new run."""
+
+    _label = "list"
+
+    def __init__(self, list_id: UUID, executor: Executor) -> None:
+        self._id = list_id
+        self._executor = executor
+
+    @property
+    def id(self) -> UUID:
+        return self._id
+
+    def _value(self, _stored: Any) -> Plan[str]:
+        yield from ()
+        return "all granted"
+
+    def _retry(self, reason: str | None) -> Plan[Handle[str]]:
+        steps = [{"kind": "pony", "name": "0"}]
+        call = calls.start_run(
+            "toy.list", "wishes", "toy.wish", steps=steps, input={"asker": reason or "nobody"}, of_run=self.id
+        )
+        (list_id,) = yield call
+        return ListHandle(list_id, self._executor)
+
+
+def handle(engine: Engine, list_id: str) -> ListHandle:
+    return ListHandle(UUID(list_id.removeprefix("list-")), engine)

@@ -13,8 +13,8 @@ import pytest
 from psycopg import AsyncConnection
 from pydantic import BaseModel
 
-from holdfast import Ctx, Holdfast, RetryPolicy
-from holdfast.errors import BadInput, BadTask, InputRefused, KeyConflict
+from holdfast import Ctx, Holdfast
+from holdfast.errors import BadDefinition, BadInput, InputRefused, KeyConflict
 from holdfast.testing import Clock
 from kernel.steps import DB, step_row, value
 from worker.running import burst
@@ -58,7 +58,7 @@ def test_inputs_travel_as_their_types(hf: Holdfast, db: DB, send: Any) -> None:
     handle = send.start(PARCEL, express=True)
     burst(hf, queues=("post",))
 
-    assert handle.wait() == {"street": "Elm", "all": 10, "express": True}
+    assert handle.result() == {"street": "Elm", "all": 10, "express": True}
     assert step_row(db, handle.id)["input"] == {
         "parcel": {"grams": 5, "to": {"street": "Elm", "number": 1}},
         "express": True,
@@ -170,7 +170,7 @@ async def _astart(hf: Holdfast, dsn: str, send: Any) -> list[int]:
         kept = await send.options(conn=mine).astart(PARCEL)
         await mine.commit()
     own = await send.astart(PARCEL)
-    seen = [(await hf.started(one.id).alook()).step_id for one in (kept, own)]
+    seen = [(await hf.handle(one.id).astatus()).id for one in (kept, own)]
     with pytest.raises(BadInput, match="sync connection"), psycopg.connect(dsn) as wrong:
         await send.options(conn=wrong).astart(PARCEL)
     await hf.aclose()
@@ -204,7 +204,7 @@ def test_a_task_may_start_tasks(hf: Holdfast, db: DB) -> None:
     handle = root.start()
     burst(hf)
 
-    assert [hf.started(one).wait(timeout=30) for one in handle.wait()] == [0, 1, 2]
+    assert [hf.handle(one).result(timeout=30) for one in handle.result()] == [0, 1, 2]
 
 
 def _inner() -> Any:
@@ -243,12 +243,8 @@ def _plain() -> None: ...
         (_no_json, {}, "as JSON"),
         (_two, {}, "takes two contexts"),
         (_waits, {"cpu": True}, "async handler"),
-        (_plain, {"retry": RetryPolicy(limit=0)}, "take at least 1"),
-        (_plain, {"retry": RetryPolicy(jitter=7)}, "jitter"),
-        (_plain, {"retry": RetryPolicy(base=timedelta(seconds=-1))}, "cannot be negative"),
-        (_plain, {"retry": RetryPolicy(growth=0.5)}, "growth"),
-        (_plain, {"timeout": 0}, "a timeout of 0:00:00"),
-        (_plain, {"lease": timedelta(seconds=-1)}, "lease .*before"),
+        (_plain, {"timeout": 0}, "timeout must be longer than 0"),
+        (_plain, {"lease": timedelta(seconds=-1)}, "lease .*negative"),
         (_plain, {"name": "a\nb"}, "name a task"),
         (_inner(), {"cpu": True}, "top of a module"),
         ("mail", {}, "is no function"),
@@ -256,8 +252,21 @@ def _plain() -> None: ...
 )  # fmt: skip
 def test_a_definition_that_cannot_work_is_refused(function: Any, options: Any, words: str) -> None:
     """W-52: when it is written down, not when it is run."""
-    with pytest.raises(BadTask, match=words):
+    with pytest.raises(BadDefinition, match=words):
         Holdfast("postgresql://").task(**options)(function)
+
+
+def test_a_context_that_does_not_come_first_is_refused_and_the_fix_is_shown() -> None:
+    """A type checker can remove a parameter from a signature only if it comes first."""
+    hf = Holdfast("postgresql://")
+
+    def late(number: int, context: Ctx, *, urgent: bool = False) -> None: ...
+
+    for define in (hf.task, hf.flow("order").step):
+        with pytest.raises(BadDefinition) as refused:
+            define(late)
+        assert refused.value.where == "context"
+        assert "late(context: Ctx, number, *, urgent=False)" in str(refused.value.next)
 
 
 def test_two_handlers_of_one_name_are_refused() -> None:
@@ -266,5 +275,5 @@ def test_two_handlers_of_one_name_are_refused() -> None:
     hf.task(name="mail")(_plain)
     hf.task(name="mail")(_plain)  # the same again is no other
 
-    with pytest.raises(BadTask, match="mail"):
+    with pytest.raises(BadDefinition, match="mail"):
         hf.task(name="mail")(_waits)

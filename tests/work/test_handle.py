@@ -33,7 +33,7 @@ def test_what_failed_raises_with_type_message_and_the_way_on(hf: Holdfast, count
     burst(hf)
 
     with pytest.raises(RunFailed, match=rf"{handle.id} .*ValueError: below zero"):
-        handle.wait()
+        handle.result()
 
 
 def test_what_was_cancelled_raises(hf: Holdfast, count: Any) -> None:
@@ -43,7 +43,7 @@ def test_what_was_cancelled_raises(hf: Holdfast, count: Any) -> None:
     burst(hf)
 
     with pytest.raises(RunCancelled, match=str(handle.id)):
-        handle.wait()
+        handle.result()
     with pytest.raises(WrongState, match="cancelled"):
         handle.cancel()
 
@@ -53,8 +53,8 @@ def test_a_wait_that_is_too_short_says_that_it_goes_on(count: Any) -> None:
     handle = count.start(number=1)
 
     with pytest.raises(WaitTimedOut, match=str(handle.id)):
-        handle.wait(timeout=0)
-    assert handle.look().state == "pending"
+        handle.result(timeout=0)
+    assert handle.status().state == "pending"
 
 
 def test_what_failed_may_be_tried_again(hf: Holdfast, db: DB, count: Any) -> None:
@@ -78,7 +78,7 @@ def test_what_did_not_fail_is_not_tried_again(hf: Holdfast, count: Any) -> None:
 
 def test_a_step_that_is_not_there_is_not_found(hf: Holdfast) -> None:
     with pytest.raises(NotFound, match="404"):
-        hf.started(404).wait(timeout=1)
+        hf.handle(404).result(timeout=1)
 
 
 def test_each_way_has_an_async_twin(hf: Holdfast, db: DB, count: Any) -> None:
@@ -88,15 +88,15 @@ def test_each_way_has_an_async_twin(hf: Holdfast, db: DB, count: Any) -> None:
         good, bad, gone = [await count.astart(number=n) for n in (1, -1, 2)]
         await gone.acancel()
         await asyncio.to_thread(burst, hf)
-        found: list[Any] = [await good.await_over(timeout=5)]
+        found: list[Any] = [await good.aresult(timeout=5)]
         for handle in (bad, gone):
             with pytest.raises((RunFailed, RunCancelled)) as raised:
-                await handle.await_over()
+                await handle.aresult()
             found.append(raised.type)
         await bad.aretry()
         with pytest.raises(WaitTimedOut):
-            await bad.await_over(timeout=0)
-        found.append((await bad.alook()).state)
+            await bad.aresult(timeout=0)
+        found.append((await bad.astatus()).state)
         await hf.aclose()
         return found
 

@@ -58,7 +58,7 @@ def die(ctx: Ctx) -> int:
     return ctx.attempt
 
 
-def say(what: str, ctx: Ctx) -> Any:
+def say(ctx: Ctx, what: str) -> Any:
     """Come to the outcome that is asked for."""
     if ctx.attempt > 1 or ctx.cursor:
         return {"attempt": ctx.attempt, "cursor": ctx.cursor, "key": ctx.idempotency_key}
@@ -93,7 +93,7 @@ def answer_for_another(ctx: Ctx) -> str:
     return "its own"
 
 
-def close_all_files(mark: str, ctx: Ctx) -> int:
+def close_all_files(ctx: Ctx, mark: str) -> int:
     """In the first attempt, close what the process has, and go on."""
     if ctx.attempt == 1:
         Path(mark).write_text(str(os.getpid()))
@@ -102,7 +102,7 @@ def close_all_files(mark: str, ctx: Ctx) -> int:
     return ctx.attempt
 
 
-def leave_a_fork_behind(mark: str, ctx: Ctx) -> int:
+def leave_a_fork_behind(ctx: Ctx, mark: str) -> int:
     """In the first attempt, die, and leave a fork that has the process's files."""
     if ctx.attempt == 1:
         Path(mark).write_text(str(libc_fork() or os.getpid()))

@@ -31,7 +31,7 @@ def seconds(number: float) -> timedelta:
 
 def worker_of(app: Holdfast, **options: Any) -> Worker:
     """Make a worker that is quick to look again."""
-    return Worker(app.dsn, app.registry, Options(**{**QUICK, **options}), app.hooks)
+    return Worker(app.dsn, app._engine.registry, Options(**{**QUICK, **options}), app._engine.hooks)
 
 
 def burst(app: Holdfast, **options: Any) -> Worker:

@@ -65,7 +65,7 @@ def test_what_was_not_begun_before_its_lease_ran_out_is_given_back(
     handle = hf.task(name="sign", cpu=is_cpu)(handler).start(mark=str(mark))  # type: ignore[call-overload]
 
     with running(frozen_after_its_first_claim(hf, meanwhile=int)) as worker:
-        handle.wait(timeout=30)
+        handle.result(timeout=30)
 
     assert events(db, step=handle.id) == ["claimed", "released", "claimed", "succeeded"]
     assert (mark.read_text(), step_row(db, handle.id)["failures"]) == ("ran\n", 0)
@@ -100,7 +100,7 @@ def test_a_process_that_was_frozen_begins_only_what_is_still_leased(
     step = ClaimedStep(1, None, "sign", json.dumps({"mark": str(mark)}), 1, 1, datetime.now(UTC), None)
     executor = HandlerExecutor(hf.dsn, "w", None, seconds(1))
     child = Child(hf.dsn)
-    one = Attempt(step, hf.registry.find("sign"), executor, LEASE, Batch(1, lease_clock() - LEASE + 1))
+    one = Attempt(step, hf._engine.registry.find("sign"), executor, LEASE, Batch(1, lease_clock() - LEASE + 1))
     process = psutil.Process(child.process.pid)
     process.suspend()
     with ThreadPoolExecutor(1) as thread:

@@ -206,10 +206,10 @@ def test_a_worker_takes_only_its_queues_and_tenants(hf: Holdfast, db: DB) -> Non
     acme = work.options(tenant="acme").start()
     mail = work.options(queue="mail").start()
     burst(hf, tenants=("acme",))
-    assert [one.look().state for one in (plain, acme, mail)] == ["pending", "done", "pending"]
+    assert [one.status().state for one in (plain, acme, mail)] == ["pending", "done", "pending"]
     burst(hf, queues=("mail", "default"))
 
-    assert [one.look().state for one in (plain, mail)] == ["done", "done"]
+    assert [one.status().state for one in (plain, mail)] == ["done", "done"]
 
 
 def test_higher_priority_first_then_the_oldest(hf: Holdfast) -> None:
@@ -262,7 +262,7 @@ def test_a_paused_queue_gives_nothing(hf: Holdfast, db: DB) -> None:
     run(db, calls.pause_queue("default", "maintenance"))
     burst(hf)
 
-    assert handle.look().state == "pending"
+    assert handle.status().state == "pending"
 
 
 def test_a_worker_that_drains_hands_back_what_it_has_not_begun(hf: Holdfast, db: DB) -> None:

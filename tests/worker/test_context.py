@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import Continue, Ctx, Fail, Holdfast, LeaseLost, Retry, Snooze
+from holdfast import Continue, Ctx, Fail, Holdfast, Retry, Snooze
+from holdfast.errors import LeaseLost
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
 from holdfast.testing import Clock, events
@@ -60,7 +61,7 @@ def test_a_handler_knows_how_long_it_has(hf: Holdfast) -> None:
     handle = look.start()
     burst(hf)
 
-    assert handle.wait() is True
+    assert handle.result() is True
 
 
 def test_notes_progress_and_usage_stay_with_the_step(hf: Holdfast, db: DB) -> None:
@@ -146,7 +147,7 @@ def test_after_a_takeover_each_word_is_refused(hf: Holdfast, db: DB, clock: Cloc
 
     assert raised == [LeaseLost]
     assert metric(worker, "holdfast_settle_refused_total") == 1
-    assert (handle.look().state, handle.look().result) == ("running", None)
+    assert (handle.status().state, handle.status().result) == ("running", None)
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
@@ -222,7 +223,7 @@ def test_a_transaction_works_in_a_process_too(hf: Holdfast, effects: DB) -> None
     handle = hf.task(cpu=True)(cpu.effect).start()
     worker = burst(hf)
 
-    assert (handle.wait(), written(effects)) == ("kept", ["cpu"])
+    assert (handle.result(), written(effects)) == ("kept", ["cpu"])
     assert metric(worker, "holdfast_settled_total", kind="effect", event="succeeded") == 1
 
 

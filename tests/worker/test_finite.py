@@ -178,10 +178,10 @@ def test_notes_cursors_and_results_given_by_hand_are_refused(hf: Holdfast, db: D
 
     run, noted, turned = flow.start(), note.start(), turn.start()
     with pytest.raises(BadInput) as refused:
-        run.resolve("only", "by hand", result={"sum": -INFINITY})
+        run.resolve("by hand", step="only", result={"sum": -INFINITY})
     drain(hf)
 
-    assert "sum must be finite, got -inf" in str(refused.value)
+    assert (refused.value.where, "-inf" in refused.value.what) == ("sum", True)
     assert error_of(db, noted.id)["type"] == "BadInput"
     assert "weight.0 must be finite" in error_of(db, noted.id)["message"]
     assert "page must be finite" in error_of(db, turned.id)["message"]
@@ -208,11 +208,11 @@ def test_a_stored_result_that_does_not_fit_is_told_in_our_words(hf: Holdfast, db
     db.execute("""update holdfast.steps set result = '{"x": "odd", "number": "odd"}' where result ?| '{x,number}'""")
 
     with pytest.raises(ResultMismatch) as of_task:
-        started.wait()
+        started.result()
     with pytest.raises(ResultMismatch) as of_run:
-        run.wait()
+        run.result()
     with pytest.raises(ResultMismatch):
-        run.result("weigh")
+        run.result_of("weigh")
 
     assert f"step {started.id}" in str(of_task.value)
     assert "number:" in str(of_task.value)

@@ -45,7 +45,7 @@ def test_a_process_whose_handler_forks_answers_for_each_attempt_once(hf: Holdfas
     handles = [task.start(number=number) for number in range(6)]
     burst(hf, concurrency=1)
 
-    assert [handle.wait(timeout=1) for handle in handles] == list(range(6))
+    assert [handle.result(timeout=1) for handle in handles] == list(range(6))
 
 
 def test_an_answer_of_another_attempt_is_not_taken(hf: Holdfast, db: DB) -> None:
@@ -53,7 +53,7 @@ def test_an_answer_of_another_attempt_is_not_taken(hf: Holdfast, db: DB) -> None
     handle = hf.task(cpu=True)(cpu.answer_for_another).start()
     burst(hf, concurrency=1)
 
-    assert handle.wait(timeout=1) == "its own"
+    assert handle.result(timeout=1) == "its own"
     assert events(db, step=handle.id) == ["claimed", "retried", "claimed", "succeeded"]
 
 
@@ -68,7 +68,7 @@ def test_a_process_whose_pipe_says_nothing_of_its_end_costs_its_own_attempt(
     with ending(mark):
         burst(hf, concurrency=1)
 
-    assert handle.wait(timeout=1) == 2
+    assert handle.result(timeout=1) == 2
     assert events(db, step=handle.id) == ["claimed", "retried", "claimed", "succeeded"]
 
 
@@ -99,7 +99,7 @@ def test_a_fork_that_leaves_its_handler_ends(
     with ending(mark):
         burst(hf)
 
-    assert handle.wait(timeout=1) == code
+    assert handle.result(timeout=1) == code
     assert events(db, step=handle.id) == ["claimed", "succeeded"]
 
 

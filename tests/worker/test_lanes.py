@@ -20,7 +20,7 @@ WAIT = 20.0
 def claimed() -> list[Attempt]:
     app = Holdfast("dbname=nowhere")
     app.task(name="meet")(lambda: None)
-    handler = app.registry.find("meet")
+    handler = app._engine.registry.find("meet")
     step = ClaimedStep(1, None, "meet", cast("Any", "{}"), 1, 1, datetime.now(UTC), None)
     return [Attempt(step, handler, cast("HandlerExecutor", None), 300.0, Batch(SIZE, 0.0)) for _ in range(SIZE)]
 

@@ -54,7 +54,7 @@ def test_a_handler_longer_than_three_leases_keeps_its_lease_and_runs_once(hf: Ho
         with working(hf, **others), working(hf, **others):
             until(lambda: step_row(db, handle.id)["lease_until"] > first + seconds(1.5), "a fourth lease")
             held.go.set()
-            assert handle.wait(timeout=30) == "done"
+            assert handle.result(timeout=30) == "done"
 
     assert (held.calls, events(db, step=handle.id)) == (1, ["claimed", "succeeded"])
     assert metric(worker, "holdfast_leases_renewed_total") >= 3
@@ -99,7 +99,7 @@ def test_a_renewal_that_fails_in_transit_is_unknown_and_not_lost(hf: Holdfast, d
         assert read(failures)
         until(lambda: metric(worker, "holdfast_leases_renewed_total") >= 1, "the renewal after it")
         held.go.set()
-        assert handle.wait(timeout=30) == "done"
+        assert handle.result(timeout=30) == "done"
 
     assert held.stopped == [None]
     assert metric(worker, "holdfast_leases_lost_total") == 0

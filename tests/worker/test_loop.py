@@ -65,11 +65,11 @@ def test_a_handler_that_stops_the_loop_ends_no_async_work(
         waiting = wait.start()
         assert read(began)
         stopping = stop_all.start()
-        assert stopping.wait(timeout=30) == "stopped"
+        assert stopping.result(timeout=30) == "stopped"
         later = quick.start()
-        assert later.wait(timeout=30) == "quick"
+        assert later.result(timeout=30) == "quick"
         go.set()
-        assert waiting.wait(timeout=30) == "waited"
+        assert waiting.result(timeout=30) == "waited"
 
     for handle in (waiting, stopping, later):
         assert events(db, step=handle.id) == ["claimed", "succeeded"]
@@ -110,7 +110,7 @@ def test_a_loop_that_cannot_go_on_is_replaced(
 
     with working(hf):
         handle = work.start()
-        assert handle.wait(timeout=30) == 2
+        assert handle.result(timeout=30) == 2
 
     assert events(db, step=handle.id) == ["claimed", "retried", "claimed", "succeeded"]
     assert db.execute("select attempt from effects").fetchall() == [(2,)]

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import Continue, Ctx, Fail, Holdfast, Retry, Snooze
+from holdfast import Continue, Ctx, Fail, Holdfast, Retry
 from holdfast.flow.events import Event
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from holdfast.models import Ending
 from kernel.steps import DB, step_row
 from worker.running import burst, error_of, metric
 
@@ -21,10 +20,14 @@ pytestmark = pytest.mark.one_server
 SECRET = "hunter2"
 TOO_LARGE = "x" * 2_000_000
 
+
+def changed(outcome: Retry, after: Any) -> Retry:
+    outcome.after = after
+    return outcome
+
+
 UNKEPT = {
-    "a time that is none": Retry("x", after="soon"),  # type: ignore[arg-type]
-    "a time beyond all": Snooze(after=1e300),
-    "a time that is no number": Snooze(after=float("nan")),
+    "a time that was changed": changed(Retry("x", after=1), after="soon"),
     "a cursor that is no JSON": Continue({1, 2}),
     "a cursor that holds itself": Continue(loop := [], loop.append(loop)),
     "a cursor with a NUL": Continue("a\0b"),
@@ -57,7 +60,7 @@ def test_an_outcome_that_makes_no_sense_fails_its_step_alone(
     bad, good = task.start(), even.start()
     burst(hf)
 
-    assert good.wait() == 1
+    assert good.result() == 1
     assert step_row(db, bad.id)["state"] == "error"
     assert error_of(db, bad.id)["message"]
 
@@ -81,7 +84,7 @@ def test_a_result_that_cannot_be_kept_fails_its_step_alone(hf: Holdfast, db: DB,
     bad, good = odd.start(), even.start()
     burst(hf)
 
-    assert good.wait() == 1
+    assert good.result() == 1
     assert step_row(db, bad.id)["state"] == "error"
     assert error_of(db, bad.id)["message"]
 
@@ -110,7 +113,7 @@ def test_an_exception_of_any_sort_is_stored_and_the_worker_goes_on(hf: Holdfast,
     bad, good = odd.start(), even.start()
     burst(hf)
 
-    assert good.wait() == 1
+    assert good.result() == 1
     assert error_of(db, bad.id)["type"] == type(error).__name__
 
 
@@ -138,7 +141,7 @@ def test_an_input_that_no_longer_fits_after_a_deploy_fails_that_step_and_says_wh
     good = greet.start(name="ann")
     burst(hf)
 
-    assert good.wait() == "ann"
+    assert good.result() == "ann"
     error = error_of(db, bad)
     assert error["type"] == "InputRefused"
     assert "name" in error["message"]
@@ -151,7 +154,7 @@ def test_json_that_python_cannot_read_fails_that_step_alone(hf: Holdfast, db: DB
     """W-33: PostgreSQL keeps what is nested deeper than Python reads."""
 
     @hf.task
-    def greet(name: object, ctx: Ctx) -> int:
+    def greet(ctx: Ctx, name: object) -> int:
         return 1
 
     deep = "[" * 4000 + "]" * 4000
@@ -160,7 +163,7 @@ def test_json_that_python_cannot_read_fails_that_step_alone(hf: Holdfast, db: DB
     db.execute(f"update holdfast.steps set {column} = %s::jsonb where id = %s", [given, bad.id])
     burst(hf)
 
-    assert good.wait() == 1
+    assert good.result() == 1
     found = db.execute("select state, error ->> 'next' from holdfast.steps where id = %s", [bad.id]).fetchone()
     assert found is not None
     assert found[0] == "error"
@@ -185,21 +188,17 @@ def _large_in_a_transaction(ctx: Ctx) -> str:
 def test_a_result_that_is_too_large_is_told_as_the_failure_that_it_is(
     hf: Holdfast, db: DB, log_lines: Any, handler: Callable[[Ctx], str]
 ) -> None:
-    """In the log, to hooks and subscribers, in the metrics and in the worker's states; a retry would not help."""
-    endings: list[Ending] = []
+    """In the log, to subscribers, in the metrics and in the worker's states; a retry would not help."""
     told: list[Event] = []
-    hf.on_ending(endings.append)
-    hf.subscribe("step.failed", told.append)
+    hf.on("flow.step.failed")(told.append)
     report = hf.flow("report")
     report.step(name="write", retry=3)(handler)
 
     run_of_it = report.start()
     worker = burst(hf)
 
-    (ending,), (event,), (step,) = endings, told, run_of_it.steps()
-    assert (ending.event, type(ending.outcome)) == ("failed", Fail)
-    assert isinstance(ending.outcome, Fail)
-    assert ending.outcome.error["type"] == event.payload["error"]["type"] == step.error["type"] == "TooLarge"
+    (event,), (step,) = told, run_of_it.steps()
+    assert event.payload["error"]["type"] == step.error["type"] == "TooLarge"
     assert event.payload["error"]["message"] == step.error["message"]
     assert event.payload["will_retry"] is False
     assert [line["error"] for line in log_lines if line["event"] == "step.failed"] == ["TooLarge"]
@@ -210,14 +209,13 @@ def test_a_result_that_is_too_large_is_told_as_the_failure_that_it_is(
 
 def test_a_failure_is_told_though_its_reason_cannot_be_read(hf: Holdfast, db: DB) -> None:
     """The outcome is settled by then: it is not settled again, and not taken for a success."""
-    endings: list[Ending] = []
-    hf.on_ending(endings.append)
+    told: list[Event] = []
+    hf.on("work.task.*")(told.append)
     db.execute("drop function holdfast.step_results")
     hf.task(name="large")(_large_result).start()
 
     worker = burst(hf)
 
-    (ending,) = endings
-    assert isinstance(ending.outcome, Fail)
-    assert ending.outcome.error["type"] == "TooLarge"
+    (event,) = told
+    assert (event.name, event.payload["error"]["type"]) == ("work.task.failed", "TooLarge")
     assert metric(worker, "holdfast_worker_errors_total") == 0

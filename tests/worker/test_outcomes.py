@@ -32,7 +32,7 @@ def test_what_is_returned_is_the_result(hf: Holdfast, db: DB) -> None:
     started = double.start(number=21)
     burst(hf)
 
-    assert started.wait() == 42
+    assert started.result() == 42
     assert events(db, step=started.id) == ["claimed", "succeeded"]
 
 
@@ -162,7 +162,7 @@ def test_continue_goes_on_page_by_page(hf: Holdfast, db: DB) -> None:
     started = pull.start()
     burst(hf)
 
-    assert (started.wait(), seen) == (4, [1, 2, 3, 4])
+    assert (started.result(), seen) == (4, [1, 2, 3, 4])
     assert step_row(db, started.id)["failures"] == 0
 
 
@@ -195,7 +195,7 @@ def test_a_typed_result_comes_back_as_its_type(hf: Holdfast) -> None:
     started = pay.start()
     burst(hf)
 
-    assert started.wait() == Receipt(total=9)
+    assert started.result() == Receipt(total=9)
 
 
 def test_the_trace_context_of_an_input_is_no_argument(hf: Holdfast, db: DB) -> None:
@@ -208,7 +208,7 @@ def test_the_trace_context_of_an_input_is_no_argument(hf: Holdfast, db: DB) -> N
     (step,) = run(db, calls.start_task("greet", {"name": "ann", "$trace": {"traceparent": "00-aa-bb-01"}}))
     burst(hf)
 
-    assert hf.started(step).wait() == "ann"
+    assert hf.handle(step).result() == "ann"
 
 
 def test_a_task_that_fails_and_one_that_succeeds_are_settled_by_one_call(hf: Holdfast, db: DB) -> None:
@@ -223,7 +223,7 @@ def test_a_task_that_fails_and_one_that_succeeds_are_settled_by_one_call(hf: Hol
     either.start_many({"number": n} for n in range(40))
     with working(hf):
         last = either.start(number=100)
-        assert last.wait(timeout=30) == 100
+        assert last.result(timeout=30) == 100
 
     assert value(db, "select count(*) from holdfast.steps where state = 'error'") == 20
     assert value(db, "select count(*) from holdfast.steps where state = 'done'") == 21

@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from holdfast import Holdfast, RetryPolicy
-from holdfast.errors import BadInput, BadTask, PermissionMissing
+from holdfast.errors import BadDefinition, BadInput, PermissionMissing
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.testing import drain
@@ -40,7 +40,7 @@ def nothing() -> None: ...
 )
 def test_a_definition_beyond_a_limit_is_refused_where_it_is_written(define: Define, limit: str) -> None:
     """C-65: the database would refuse it each time that a worker connects."""
-    with pytest.raises(BadTask) as raised:
+    with pytest.raises(BadDefinition) as raised:
         define(Holdfast("postgresql://nowhere"))
 
     assert limit in str(raised.value)
@@ -53,7 +53,7 @@ def test_names_of_the_longest_length_are_served(hf: Holdfast) -> None:
 
 
 def refused(definition: Call[None]) -> Define:
-    return lambda hf: hf.registry.add_definition(lambda: definition)
+    return lambda hf: hf._engine.registry.add_definition(lambda: definition)
 
 
 DEFINITIONS = {

@@ -78,7 +78,7 @@ def test_a_failure_at_startup_is_waited_for(hf: Holdfast, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(worker.leases, "start", failing)
     with running(worker):
-        assert count.start().wait(timeout=30) == 1
+        assert count.start().result(timeout=30) == 1
 
     assert worker.states.moves["startup", "error_wait"] == 1
     assert worker.states.moves["error_wait", "connecting"] == 1

@@ -158,7 +158,7 @@ def test_with_failures_in_every_state_the_trace_is_accepted(
         monkeypatch.setattr(place, name, _failing(getattr(place, name), chance), raising=True)
     started = [count.start(number=n) for n in range(20)]
     with running(worker):
-        assert [one.wait(timeout=60) for one in started] == list(range(20))
+        assert [one.result(timeout=60) for one in started] == list(range(20))
         until(lambda: ("error_wait", "connecting") in trace.moves, "an error, and a new beginning")
 
     assert set(trace.moves) <= TABLE
@@ -199,7 +199,7 @@ def test_a_failure_while_reporting_is_not_the_tasks(hf: Holdfast, monkeypatch: p
     monkeypatch.setattr(worker.settler, "_make", failing)
     started = count.start()
     with running(worker):
-        assert started.wait(timeout=30) == 1
+        assert started.result(timeout=30) == 1
         until(lambda: not worker.in_flight, "the settling")
 
     assert worker.states.moves["reporting_success", "polling"] == 1
@@ -228,7 +228,7 @@ def test_a_task_that_is_found_resets_the_interval(hf: Holdfast) -> None:
     worker.meters.poll_interval.set = slept.append  # type: ignore[method-assign]
     with running(worker):
         until(lambda: len(slept) >= 3, "a third sleep")
-        count.start().wait(timeout=30)
+        count.start().result(timeout=30)
         until(lambda: slept.count(0.01) == 2, "a short sleep")
 
     assert slept[:3] == [0.01, 0.02, 0.04]
@@ -270,7 +270,7 @@ def test_recovery_takes_back_what_a_lost_worker_held(hf: Holdfast, db: DB, clock
     clock.advance(seconds(31))
     worker = burst(hf)
 
-    assert hf.started(step).wait(timeout=1) == 1
+    assert hf.handle(step).result(timeout=1) == 1
     assert metric(worker, "holdfast_rescued_total") == 1
 
 

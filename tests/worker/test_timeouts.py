@@ -88,7 +88,7 @@ def test_the_next_step_of_the_thread_is_not_hit(hf: Holdfast) -> None:
     handles = [(slow.start(), quick.start(number=n))[1] for n in range(1, 9)]
     burst(hf, concurrency=1)
 
-    assert [handle.wait(timeout=1) for handle in handles] == list(range(1, 9))
+    assert [handle.result(timeout=1) for handle in handles] == list(range(1, 9))
 
 
 def test_the_next_step_of_the_process_is_not_hit(hf: Holdfast, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_next_step_of_the_process_is_not_hit(hf: Holdfast, tmp_path: Path) -
     handles = [(slow.start(mark=str(tmp_path / "m")), quick.start(number=n))[1] for n in (1, 2)]
     burst(hf, concurrency=1)
 
-    assert [handle.wait(timeout=1) for handle in handles] == [1, 2]
+    assert [handle.result(timeout=1) for handle in handles] == [1, 2]
 
 
 def test_a_stop_that_comes_late_leaves_the_process_to_the_next(hf: Holdfast) -> None:
@@ -126,7 +126,7 @@ def test_waiting_for_a_slot_is_not_the_handlers_time(hf: Holdfast) -> None:
     handles = [work.start() for _ in range(8)]  # one after the other they take longer than two seconds
     burst(hf, concurrency=1)
 
-    assert [handle.wait(timeout=1) for handle in handles] == [False] * 8
+    assert [handle.result(timeout=1) for handle in handles] == [False] * 8
 
 
 def test_a_process_that_is_cancelled_by_hand_is_killed(hf: Holdfast, db: DB, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_process_that_is_cancelled_by_hand_is_killed(hf: Holdfast, db: DB, tmp
         until(mark.exists, "the handler")
         handle.cancel()
         until(lambda: worker.in_flight == 0, "the end of the handler")
-        assert quick.start().wait(timeout=30) > 0
+        assert quick.start().result(timeout=30) > 0
 
     assert events(db, step=handle.id) == ["claimed", "cancelled"]
 
@@ -148,7 +148,7 @@ def test_a_process_that_dies_costs_its_own_attempt(hf: Holdfast, db: DB) -> None
     handle = hf.task(cpu=True)(cpu.die).start()
     burst(hf, concurrency=1)
 
-    assert handle.wait(timeout=1) == 2
+    assert handle.result(timeout=1) == 2
     assert events(db, step=handle.id) == ["claimed", "retried", "claimed", "succeeded"]
 
 

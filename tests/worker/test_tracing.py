@@ -10,9 +10,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from holdfast import Ctx, Holdfast
+from holdfast import Ctx, Event, Holdfast
 from holdfast.errors import KeyConflict
-from holdfast.models import Ending
 from kernel.steps import DB
 from worker import cpu
 from worker.running import burst
@@ -49,7 +48,7 @@ def test_start_and_handler_are_of_one_trace(hf: Holdfast) -> None:
 
     of_trace = format(asked.get_span_context().trace_id, "032x")
     made = {span.name: span for span in SPANS.get_finished_spans()}
-    assert started.wait(timeout=0) == 4
+    assert started.result(timeout=0) == 4
     assert seen == [of_trace]
     assert format(made["process look"].context.trace_id, "032x") == of_trace
     assert {"claim_steps", "settle_batch"} <= made.keys()
@@ -59,9 +58,9 @@ def test_start_and_handler_are_of_one_trace(hf: Holdfast) -> None:
 def test_the_traces_id_is_in_the_workers_lines_and_beside_the_result(
     hf: Holdfast, db: DB, log_lines: list[dict[str, object]], apart: bool
 ) -> None:
-    """W-55: in what hooks are told too."""
-    told: list[Ending] = []
-    hf.on_ending(told.append)
+    """W-55: in events too."""
+    told: list[Event] = []
+    hf.on("work.task.failed")(told.append)
     refuse = hf.task(cpu=apart)(cpu.refuse)
     with trace.get_tracer("test").start_as_current_span("asked") as asked:
         refuse.start()
@@ -71,7 +70,7 @@ def test_the_traces_id_is_in_the_workers_lines_and_beside_the_result(
     of_trace = format(asked.get_span_context().trace_id, "032x")
     failed = [line.get("trace_id") for line in log_lines if line["event"] == "step.failed"]
     assert (len(failed), set(failed)) == (2, {of_trace, None})
-    assert {one.trace_id for one in told} == {of_trace, None}
+    assert {event.payload["trace_id"] for event in told} == {of_trace, None}
     assert [row for (row,) in db.execute("select trace_id from work.tasks order by id")] == [of_trace, None]
 
 
@@ -86,7 +85,7 @@ def test_all_steps_of_a_flow_are_of_the_trace_that_started_it(hf: Holdfast) -> N
         return [1]
 
     @order.step(each=reserve)
-    def ship(item: int, ctx: Ctx) -> None:
+    def ship(ctx: Ctx, item: int) -> None:
         seen.append(ctx.trace_id)
 
     with trace.get_tracer("test").start_as_current_span("asked") as asked:

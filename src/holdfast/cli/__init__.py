@@ -1,39 +1,57 @@
-"""The command line: data on stdout, all else on stderr, and exit codes that mean something."""
+"""The command line: data on stdout, all else on stderr, and exit codes that mean something.
+
+A command's module is imported when the command is used, so `holdfast --help` imports none of them.
+"""
 
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from holdfast import faces
-from holdfast.cli import config, db, demo, dev, dlq, doctor, queues_workers, runs, worker
-from holdfast.cli.render import data, show_error
+from holdfast.cli.lazy import Entry, lazy_group
 from holdfast.errors import HoldfastError
 
 __all__ = ["app", "main"]
 
+ENTRIES = {
+    "start": Entry("holdfast.cli.start:start", "Start a task or a flow by its name."),
+    "runs": Entry("holdfast.cli.runs:app", "Runs, and tasks on their own: list, follow, retry and cancel them."),
+    "dlq": Entry("holdfast.cli.dlq:app", "The dead letter: steps that failed for good."),
+    "queues": Entry("holdfast.cli.queues_workers:app", "Queues: what is in them, and pausing them."),
+    "workers": Entry(
+        "holdfast.cli.queues_workers:workers", "List workers: what each serves and holds, and when it was last seen."
+    ),
+    "worker": Entry("holdfast.cli.worker:worker", "Claim steps, run their handlers and settle the outcomes."),
+    "dev": Entry("holdfast.cli.dev:dev", "Work on an app: database, migrations and a worker by one command."),
+    "demo": Entry(
+        "holdfast.cli.demo:demo",
+        "Run some thousand tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.",
+    ),
+    "db": Entry("holdfast.cli.db:app", "The embedded PostgreSQL, or the server that HOLDFAST_DSN names."),
+    "doctor": Entry(
+        "holdfast.cli.doctor:doctor",
+        "Check server, schema, settings and every invariant; ends with 9 when one of them fails.",
+    ),
+    "config": Entry(
+        "holdfast.cli.config:config",
+        "Show the settings in force, each with its source: default, environment or file; secrets are masked.",
+    ),
+    **{
+        face.name: Entry(face.commands, face.commands_help or face.summary)
+        for face in faces.all_faces()
+        if face.commands is not None
+    },
+}
 app = typer.Typer(
     name="holdfast",
     help="Work that must not be lost, must not be done twice, and must be explainable afterwards.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    cls=lazy_group(ENTRIES),
 )
-app.add_typer(db.app, name="db")
-app.add_typer(runs.app, name="runs")
-app.add_typer(dlq.app, name="dlq")
-app.add_typer(queues_workers.app, name="queues")
-app.command()(queues_workers.workers)
-app.command()(doctor.doctor)
-app.command()(worker.worker)
-app.command("config")(config.config)
-app.command()(demo.demo)
-app.command()(dev.dev)
-for face in faces.all_faces():
-    if face.commands is not None:
-        app.add_typer(face.load("commands"), name=face.name)
 
 
 @app.callback(invoke_without_command=True)
@@ -41,7 +59,9 @@ def _root(
     show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if show_version:
-        data(version("holdfast"))
+        from importlib.metadata import version
+
+        sys.stdout.write(f"{version('holdfast-pg')}\n")
         raise typer.Exit
 
 
@@ -50,5 +70,7 @@ def main() -> None:
     try:
         app()
     except HoldfastError as error:
+        from holdfast.cli.render import show_error
+
         show_error(error, as_json=not {"--json", "--jsonl"}.isdisjoint(sys.argv))
         sys.exit(error.exit_code)

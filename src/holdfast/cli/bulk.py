@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import typer
 
 from holdfast.cli.connection import DB, opened
-from holdfast.cli.render import data, data_json, data_table, say, show_error
+from holdfast.cli.render import data, data_json, say, show_error
+from holdfast.cli.table import data_table
 from holdfast.errors import BadInput, HoldfastError, RefusedError
 from holdfast.kernel import db
 from holdfast.kernel.call import Call

@@ -7,7 +7,8 @@ from pydantic import SecretStr
 from holdfast import config as settings
 from holdfast.cli.connection import load_settings, masked
 from holdfast.cli.options import output_options
-from holdfast.cli.render import AsJson, data_json, data_table
+from holdfast.cli.render import AsJson, data_json
+from holdfast.cli.table import data_table
 
 COLUMNS = ("setting", "value", "source", "meaning")
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from psycopg import Connection
@@ -54,6 +59,21 @@ def opened_database(settings: Config) -> Iterator[str]:
         with reaped(settings.home):
             yield embedded.ensure(settings.home)
         say("the embedded PostgreSQL is stopped again; its data stays, and the next command starts it")
+
+
+def as_typed(settings: Config) -> str:
+    """Write `holdfast` so that it works as printed: with the home of this call, and by the path it was called by."""
+    home = ""
+    if settings.dsn is None and config.source("home") == "environment":
+        home = f"{config.variable('home')}={shlex.quote(os.environ[config.variable('home')])} "
+    return home + _program()
+
+
+def _program() -> str:
+    called, found = Path(sys.argv[0]), shutil.which("holdfast")
+    if called.name != "holdfast":  # python -m holdfast
+        return "holdfast" if found else f"{shlex.quote(sys.executable)} -m holdfast"
+    return "holdfast" if found is not None and called.exists() and called.samefile(found) else shlex.quote(sys.argv[0])
 
 
 def masked(address: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -13,11 +15,15 @@ from holdfast.cli.connection import load_settings, masked, psql_call
 from holdfast.cli.options import output_options
 from holdfast.cli.render import AsJson, data, data_json, data_pairs, say
 from holdfast.config import Config
-from holdfast.errors import PermissionMissing
+from holdfast.embedded.binaries import EXTRA
+from holdfast.errors import BadInput, NotFound, PermissionMissing
 from holdfast.kernel import migrate as schema
+from holdfast.kernel.reset import database_name
+from holdfast.kernel.reset import reset as reset_database
 
 app = typer.Typer(help="The embedded PostgreSQL, or the server that HOLDFAST_DSN names.", no_args_is_help=True)
 
+DEMO_SCHEMA = "holdfast_demo"  # it counts effects by the numbers of tasks, which begin anew
 NO_SCHEMA = {"schema_version": None, "code_version": None, "pending": None}
 
 
@@ -87,15 +93,83 @@ def migrate(
     say(f"applied {len(applied)}" if applied else "up to date")
 
 
+@app.command()
+@output_options
+def reset(
+    database: Annotated[
+        str | None, typer.Option("--database", help="Its name; required on a server that HOLDFAST_DSN names.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Drop Holdfast's schemas with every run, task and journal entry, and install them again.
+
+    It asks first. Stop the workers before. Your own tables stay, but views and foreign keys of yours that refer to
+    Holdfast's tables are dropped with them. On a server that HOLDFAST_DSN names, repeat the name of the database.
+
+    Examples:
+
+        holdfast db reset
+
+        holdfast db reset --yes
+
+        HOLDFAST_DSN=postgresql://db.example/app holdfast db reset --database app
+    """
+    config = load_settings()
+    address = embedded.address(config)
+    name = database_name(address)
+    place = f"the embedded PostgreSQL of {config.home}" if config.dsn is None else masked(address)
+    _check_name(database, name, place, is_named=config.dsn is not None)
+    if not yes:
+        _confirm_reset(f"the database {name} ({place})")
+    done = reset_database(address, also=[DEMO_SCHEMA], progress=say)
+    if as_json:
+        data_json(asdict(done))
+    else:
+        data_pairs({"database": done.database, "dropped": done.dropped, "installed": done.applied})
+
+
+def _check_name(given: str | None, name: str, place: str, *, is_named: bool) -> None:
+    if given is not None and given != name:
+        raise BadInput(f"the database is {name}, not {given}", where="--database", next="check HOLDFAST_DSN")
+    if is_named and given is None:
+        raise PermissionMissing(
+            f"this would drop every run and task of Holdfast in the database {name} ({place})",
+            where="--database",
+            next=f"holdfast db reset --database {name}",
+        )
+
+
+def _confirm_reset(what: str) -> None:
+    if not sys.stdin.isatty():
+        raise BadInput(
+            f"this would drop every run and task of Holdfast in {what}, and nobody is here to ask",
+            where="--yes",
+            next="add --yes to do it",
+        )
+    if not typer.confirm(f"drop every run and task of Holdfast in {what}?", err=True):
+        raise BadInput("nothing was dropped", where="--yes")
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def psql(context: typer.Context) -> None:
     """Open psql on the database; what follows is passed on, as in: holdfast db psql -c 'select 1'."""
     config = load_settings()
     address = embedded.address(config)
-    ours = str(embedded.binary("psql"))
-    program = ours if config.dsn is None else shutil.which("psql") or ours  # ours speaks no TLS
     arguments, environment = psql_call(address)
-    os.execve(program, ["psql", *arguments, *context.args], os.environ | environment)  # noqa: S606
+    os.execve(_psql(config), ["psql", *arguments, *context.args], os.environ | environment)  # noqa: S606
+
+
+def _psql(config: Config) -> str:
+    """Find the program: for the embedded server its own; for another the one on the PATH, since ours speaks no TLS."""
+    found = None if config.dsn is None else shutil.which("psql")
+    if found is None and config.dsn is not None and not embedded.is_installed():
+        raise NotFound(
+            "there is no psql on the PATH",
+            where="psql",
+            next=f"install PostgreSQL's client programs, or use the bundled one: {EXTRA}",
+        )
+    return found or str(embedded.binary("psql"))
 
 
 def _embedded(config: Config) -> dict[str, Any]:

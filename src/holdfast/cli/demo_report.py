@@ -17,8 +17,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.connection import load_settings, opened_database
-from holdfast.cli.render import data, data_json, data_table, is_quiet, say
+from holdfast.cli.connection import as_typed, load_settings, opened_database
+from holdfast.cli.render import data, data_json, is_quiet, say
+from holdfast.cli.table import data_table
 from holdfast.config import Config
 from holdfast.connections.deadline import connection_to
 from holdfast.demo import run
@@ -36,6 +37,7 @@ STYLES = {"running": "cyan", "done": "green", "retried": "yellow", "failed": "re
 def show(*, tasks: int, workers: int, as_json: bool) -> None:
     """Run the demo and report it; ends with the exit code that the verdict has."""
     settings = load_settings()
+    holdfast = as_typed(settings)
     with opened_database(settings) as dsn, connection_to(dsn) as connection:
         _migrate(connection, settings, dsn)
         began_at = time.monotonic()
@@ -44,12 +46,12 @@ def show(*, tasks: int, workers: int, as_json: bool) -> None:
             with showing(started, workers) as show_scene:
                 played = run.play(dsn, connection, started, workers, show_scene)
         except KeyboardInterrupt:
-            _say_what_stays(connection, started)
+            _say_what_stays(connection, started, holdfast)
             raise typer.Exit(INTERRUPTED) from None
         if as_json:
             _report_json(played, round(time.monotonic() - began_at, 1))
         else:
-            _report(played)
+            _report(played, holdfast)
     raise typer.Exit(0 if played.holds else CHECK_FAILED)
 
 
@@ -60,7 +62,7 @@ def _migrate(connection: Connection[Any], settings: Config, dsn: str) -> None:
     migrate.check(connection)
 
 
-def _report(played: Played) -> None:
+def _report(played: Played, holdfast: str) -> None:
     rows = [(one.what, f"{one.count:,}", one.mark, one.meaning) for one in played.findings]
     data("")
     data_table(("", "count", "", "must be"), rows, styles={"✓": "bold green", "✗": "bold red"})
@@ -70,10 +72,8 @@ def _report(played: Played) -> None:
         at = line.at.astimezone(UTC)
         data(f"  {at:%H:%M:%S.%f}  +{line.since.total_seconds():6.3f} s  {line.state:<8}  {line.what}")
     data("\nLook further:")
-    commands = _commands(played)
-    width = max(len(command) for command, _ in commands)
-    for command, meaning in commands:
-        data(f"  {command:<{width}}  {meaning}")
+    for command, meaning in _commands(played):
+        data(f"  {holdfast} {command}  # {meaning}")
 
 
 def _report_json(played: Played, seconds: float) -> None:
@@ -89,22 +89,22 @@ def _commands(played: Played) -> list[tuple[str, str]]:
     """Name the commands that show more of what has just happened."""
     shown = played.chosen or played.evidence[0]
     return [
-        (f"holdfast runs show {shown.step_id}", "one task's whole story"),
-        (f"holdfast flow show {played.order}", "the order: its steps, and what became of each"),
-        (f"holdfast flow graph {played.order}", "the same as a picture"),
-        (f"holdfast dlq report --queue {played.load.queue}", "what failed for good, and why"),
-        ("holdfast workers", "who is there; the killed one was seen last when it was killed"),
-        ("holdfast db psql -c 'table holdfast.queue_list'", "what waits where"),
-        ("holdfast doctor", "whether every invariant holds"),
+        (f"runs show {shown.step_id}", "one task's whole story"),
+        (f"flow show {played.order}", "the order: its steps, and what became of each"),
+        (f"flow graph {played.order}", "the same as a picture"),
+        (f"dlq report --queue {played.load.queue}", "what failed for good, and why"),
+        ("workers --all", "who worked; the killed one was last seen when it was killed"),
+        ("db psql -c 'table holdfast.queue_list'", "what waits where"),
+        ("doctor", "whether every invariant holds"),
     ]
 
 
-def _say_what_stays(connection: Connection[Any], started: Load) -> None:
+def _say_what_stays(connection: Connection[Any], started: Load, holdfast: str) -> None:
     whole = added(standings(connection, started))
     say(
         f"interrupted; the workers are stopped. {whole.over:,} tasks are over, {whole.total - whole.over:,} stay queued"
     )
-    say(f"go on with them: holdfast worker --app {run.APP} --queue {started.queue} --burst")
+    say(f"go on with them: {holdfast} worker --app {run.APP} --queue {started.queue} --burst")
 
 
 @contextmanager

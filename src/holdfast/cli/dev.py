@@ -146,7 +146,7 @@ def _work(app: str, queues: list[str], concurrency: int) -> int:
     from holdfast.worker.process import run_worker
 
     found = load_app(app)
-    served = queues or sorted({handler.queue for handler in found.registry})
+    served = queues or sorted({handler.queue for handler in found._engine.registry})
     if not served:
         raise BadInput(
             f"{app} has no tasks",
@@ -154,4 +154,6 @@ def _work(app: str, queues: list[str], concurrency: int) -> int:
             next="decorate a function with @hf.task, and see that its module is imported",
         )
     options = options_of(config, served, [], concurrency)
-    return run_worker(embedded.address(config), found.registry, options, hooks=found.hooks, is_supervised=True)
+    return run_worker(
+        embedded.address(config), found._engine.registry, options, hooks=found._engine.hooks, is_supervised=True
+    )

@@ -10,13 +10,14 @@ import typer
 
 from holdfast.cli.bulk import act_on_each, deal_with_all
 from holdfast.cli.connection import DB, opened
-from holdfast.cli.options import LimitOption, QueueOption, Reason, SinceOption, TenantOption, output_options
+from holdfast.cli.options import LimitOption, QueueOption, Reason, SinceOption, TenantOption, WideOption, output_options
 from holdfast.cli.options import ids as complete_ids
-from holdfast.cli.render import AsJson, data_json, data_table, say
+from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.run_page import state_cell
+from holdfast.cli.table import NEVER, SAME, Column, data_table
 from holdfast.errors import BadInput
 from holdfast.kernel import calls
-from holdfast.kernel.query import as_mapping, moment_ago
+from holdfast.kernel.query import as_mapping, clock, moment_ago
 from holdfast.reads import dead_letter
 from holdfast.reads.dead_letter import Scope, Verb
 from holdfast.reads.retry import retry_call
@@ -24,6 +25,26 @@ from holdfast.reads.run_detail import parse_id
 
 app = typer.Typer(help="The dead letter: steps that failed for good.", no_args_is_help=True)
 
+REPORT_COLUMNS = (
+    Column("count"),
+    Column("kind", NEVER, rank=1, least=8),
+    Column("error", rank=2, least=10),
+    Column("message", rank=3, least=16, folds=True),
+    Column("first", rank=8),
+    Column("last", NEVER, rank=6),
+    Column("next step", NEVER, rank=4),
+)
+LIST_COLUMNS = (
+    Column("id"),
+    Column("kind", NEVER, rank=1, least=8),
+    Column("queue", "default", rank=7, least=8),
+    Column("tenant", "default", rank=8, least=8),
+    Column("state", SAME, rank=9),
+    Column("tries", rank=6),
+    Column("died", NEVER, rank=4),
+    Column("error", rank=3, least=10),
+    Column("message", rank=5, least=16),
+)
 KindOption = Annotated[str | None, typer.Option("--kind", help="Only of this kind.")]
 SomeIds = Annotated[list[str] | None, typer.Argument(help="Steps' numbers.", autocompletion=complete_ids)]
 AllOption = Annotated[bool, typer.Option("--all", help="All that are dead.")]
@@ -38,11 +59,13 @@ def report(
     queue: QueueOption = None,
     tenant: TenantOption = None,
     since: SinceOption = None,
+    wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Group the dead by kind and fault: how many, since when, and an example of each."""
     with opened() as connection:
         found = dead_letter.report(connection, _scope(connection, kind, queue, tenant, since))
+        now = clock(connection)
     groups = found.groups
     if as_json:
         data_json({"groups": [asdict(g) | {"next": f"holdfast runs show {g.sample_id}"} for g in groups]})
@@ -51,7 +74,7 @@ def report(
             (g.count, g.kind, g.error_type, g.fingerprint, g.first_at, g.last_at, f"holdfast runs show {g.sample_id}")
             for g in groups
         ]
-        data_table(("count", "kind", "error", "message", "first", "last", "next step"), rows)
+        data_table(REPORT_COLUMNS, rows, now=now, wide=wide)
     if found.is_partial:
         say(f"these are the newest {dead_letter.LOOK_AT:,}; there may be more")
     say("then: holdfast dlq retry --kind KIND, or holdfast dlq resolve --kind KIND" if groups else "nothing is dead")
@@ -67,12 +90,14 @@ def list_(
     since: SinceOption = None,
     limit: LimitOption = 50,
     before: Annotated[str | None, typer.Option("--before", help="Begin below this id, as the last page says.")] = None,
+    wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
     """List dead steps, newest first."""
     with opened() as connection:
         scope = _scope(connection, kind, queue, tenant, since)
         found = dead_letter.page(connection, scope, limit=limit, below=before)
+        now = clock(connection)
     rows = found.rows
     if as_json:
         data_json({"steps": [as_mapping(row) for row in rows], "next": found.next})
@@ -81,7 +106,7 @@ def list_(
             (r.id, r.kind, r.queue, r.tenant, state_cell(r), r.attempt, r.finished_at, r.error_type, r.message)
             for r in rows
         ]
-        data_table(("id", "kind", "queue", "tenant", "state", "tries", "died", "error", "message"), shown)
+        data_table(LIST_COLUMNS, shown, now=now, wide=wide)
     if found.next is not None:
         say(f"next page: add --before {found.next}")
     elif not rows:

@@ -15,14 +15,16 @@ from rich.console import Console
 
 from holdfast.cli.connection import load_settings, opened_database
 from holdfast.cli.options import output_options
-from holdfast.cli.render import AsJson, data, data_json, data_table, is_quiet, say
+from holdfast.cli.render import AsJson, data, data_json, is_quiet, say
+from holdfast.cli.table import data_table
+from holdfast.errors import NotMigrated
 
 if TYPE_CHECKING:
     from holdfast.selftest.play import Row, Show
     from holdfast.selftest.stage import Sizes
 
 CHECK_FAILED, INTERRUPTED = 9, 130
-VERDICTS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+VERDICTS = {"ok": "green", "warn": "yellow", "fail": "bold red", "new": "cyan"}
 FAULT_COLUMNS = ("", "fault", "what must hold", "rounds", "kills", "lost", "accepted twice", "seconds")
 MARKS = {"✓": "bold green", "✗": "bold red"}
 SelfTest = Annotated[bool, typer.Option("--self-test", help="Make faults happen for a minute, and see that all holds.")]
@@ -39,7 +41,9 @@ Kills = Annotated[
 def doctor(
     *, self_test: SelfTest = False, seed: Seed = None, tasks: Tasks = None, kills: Kills = None, as_json: AsJson = False
 ) -> None:
-    """Check server, schema, settings and every invariant; ends with 9 when one of them fails.
+    """Check server, schema, settings and every invariant.
+
+    Exit codes: 0 all is well, 9 a check failed, 13 the database is new and `holdfast db migrate` comes first.
 
     With --self-test it installs the engine once more, in a schema of its own in the same database, and lets real
     workers run tasks there while they are killed with -9, frozen and cut off. Then it judges what they wrote down, the
@@ -62,14 +66,17 @@ def doctor(
     from holdfast.reads.doctor import examine
 
     checks = list(examine(load_settings()))
-    has_failed = any(check.verdict == "fail" for check in checks)
+    verdicts = {check.verdict for check in checks}
     if as_json:
-        data_json({"ok": not has_failed, "checks": [asdict(check) for check in checks]})
+        data_json({"ok": verdicts.isdisjoint({"fail", "new"}), "checks": [asdict(check) for check in checks]})
     else:
         rows = [(check.verdict, check.name, check.detail, check.next) for check in checks]
         data_table(("", "check", "detail", "next step"), rows, styles=VERDICTS)
-    if has_failed:
+    if "fail" in verdicts:
         raise typer.Exit(CHECK_FAILED)
+    if "new" in verdicts:
+        say("this database is new: run `holdfast db migrate`, then `holdfast doctor` again")
+        raise typer.Exit(NotMigrated.exit_code)
 
 
 def run_self_test(sizes: Sizes, seed: int | None, *, as_json: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,9 +11,9 @@ from typing import Annotated, Any, TypeVar
 
 import psycopg
 import typer
-from pydantic import ValidationError
+from psycopg import Connection
 
-from holdfast import config, embedded
+from holdfast import config, durations, embedded
 from holdfast.cli.render import be_quiet, drop_colour
 from holdfast.connections.deadline import connect
 from holdfast.errors import HoldfastError
@@ -22,9 +21,6 @@ from holdfast.kernel.query import Query, limit_time, query
 from holdfast.reads import queues_workers, run_detail
 
 Command = TypeVar("Command", bound=Callable[..., None])
-UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_SPAN = re.compile(r"(?:(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)\s*)")
-_LONGEST = timedelta(days=36500)
 PATIENCE = 2  # seconds to connect: libpq knows no less
 ANSWER_WITHIN = timedelta(milliseconds=300)
 _SIGNS = (
@@ -54,6 +50,11 @@ def ids(incomplete: str) -> list[str]:
 
 
 def matching(names: Query[str], incomplete: str) -> list[str]:
+    """Complete a word by names of the database, as `matching_names` does."""
+    return matching_names(lambda connection: query(connection, names), incomplete)
+
+
+def matching_names(read: Callable[[Connection[Any]], list[str]], incomplete: str) -> list[str]:
     """Complete a word by names of the database; it gives nothing rather than an error, and starts no server."""
     try:
         address = _address()
@@ -61,8 +62,8 @@ def matching(names: Query[str], incomplete: str) -> list[str]:
             return []
         with connect(address, timeout=PATIENCE) as connection:
             limit_time(connection, ANSWER_WITHIN)
-            known = query(connection, names)
-    except (HoldfastError, psycopg.Error, OSError, ValidationError):
+            known = read(connection)
+    except (HoldfastError, psycopg.Error, OSError):
         return []
     return [name for name in known if name.startswith(incomplete) and name.isprintable()]
 
@@ -76,16 +77,12 @@ def _address() -> str | None:
     return embedded.address(settings)
 
 
-def parse_span(text: str) -> timedelta:
-    """Read a span such as 90s, 5m, 2h or 1h30m; a bare number is seconds."""
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        text += "s"
-    if not re.fullmatch(f"(?:{_SPAN.pattern})+", text):
-        raise typer.BadParameter(f"{text!r} is no span of time; write it as 90s, 5m, 2h, 7d or 1h30m")
-    seconds = sum(float(number) * UNITS[unit] for number, unit in _SPAN.findall(text))
-    if seconds > _LONGEST.total_seconds():
-        raise typer.BadParameter(f"{text!r} is too long; {_LONGEST.days} days are the most")
-    return timedelta(seconds=seconds)
+def parse_duration(text: str) -> timedelta:
+    """Read a duration such as 90s, 5m, 2h or 1h30m; a bare number is seconds."""
+    try:
+        return durations.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}; write it as 90s, 5m, 2h, 7d or 1h30m") from None
 
 
 Id = Annotated[str, typer.Argument(help="A step's number or a run's UUID.", autocompletion=ids)]
@@ -95,8 +92,10 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Why; it is journal
 QueueOption = Annotated[str | None, typer.Option("--queue", help="Only of this queue.", autocompletion=queues)]
 TenantOption = Annotated[str | None, typer.Option("--tenant", help="Only of this tenant.")]
 SinceOption = Annotated[
-    timedelta | None, typer.Option("--since", help="Only of the last 2h, 7d, …", parser=parse_span, metavar="SPAN")
+    timedelta | None,
+    typer.Option("--since", help="Only of the last 2h, 7d, …", parser=parse_duration, metavar="DURATION"),
 ]
+WideOption = Annotated[bool, typer.Option("--wide", help="Show every column, with exact times and whole texts.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
 
 

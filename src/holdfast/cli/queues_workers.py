@@ -9,37 +9,48 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.connection import opened
-from holdfast.cli.options import Queue, Reason, output_options
-from holdfast.cli.render import AsJson, data_json, data_table, say
+from holdfast.cli.options import Queue, Reason, WideOption, output_options
+from holdfast.cli.render import AsJson, Styled, data_json, say
+from holdfast.cli.table import NEVER, Column, data_table
 from holdfast.kernel import calls, db
-from holdfast.kernel.query import as_mapping, query
+from holdfast.kernel.query import as_mapping, clock, query
 from holdfast.reads import queues_workers
+from holdfast.reads.queues_workers import WorkerDetail
 
-app = typer.Typer(help="Queues: what stands in them, and pausing them.", no_args_is_help=True)
+app = typer.Typer(help="Queues: what is in them, and pausing them.", no_args_is_help=True)
 
-QUEUE_COLUMNS = ("queue", "due", "later", "parked", "oldest due", "workers", "paused", "by", "reason")
-WORKER_COLUMNS = (
-    "worker",
-    "standing",
-    "state",
-    "queues",
-    "kinds",
-    "held",
-    "oldest claim",
-    "seen",
-    "host",
-    "pid",
-    "version",
+QUEUE_COLUMNS = (
+    Column("queue"),
+    Column("due", NEVER, rank=1),
+    Column("later", "0", rank=4),
+    Column("parked", "0", rank=3),
+    Column("oldest due", rank=5),
+    Column("workers", NEVER, rank=2),
+    Column("paused", rank=2),
+    Column("by", rank=7, least=8),
+    Column("reason", rank=6, least=12),
 )
-STANDINGS = {"alive": "green", "late": "yellow", "gone": "dim"}
+WORKER_COLUMNS = (
+    Column("worker"),
+    Column("state", NEVER, rank=1),
+    Column("last seen", NEVER, rank=1),
+    Column("queues", NEVER, rank=2, least=10),
+    Column("held", 0, rank=3),
+    Column("oldest claim", rank=4),
+    Column("kinds", is_extra=True),
+    Column("host", is_extra=True),
+    Column("pid", is_extra=True),
+    Column("version", is_extra=True),
+)
+STANDING_STYLES = {"alive": "", "late": "yellow", "gone": "dim"}
 
 
 @app.command("list", epilog="Example: holdfast queues list --json")
 @output_options
-def list_(*, as_json: AsJson = False) -> None:
+def list_(*, wide: WideOption = False, as_json: AsJson = False) -> None:
     """List queues; a count stops at 10,000."""
     with opened() as connection:
-        found = query(connection, queues_workers.queues())
+        found, now = query(connection, queues_workers.queues()), clock(connection)
     if as_json:
         data_json({"queues": [asdict(q) for q in found], "counts_stop_at": queues_workers.CAP})
         return
@@ -48,7 +59,7 @@ def list_(*, as_json: AsJson = False) -> None:
          q.paused_by, q.pause_reason)
         for q in found
     ]  # fmt: skip
-    data_table(QUEUE_COLUMNS, rows)
+    data_table(QUEUE_COLUMNS, rows, now=now, wide=wide)
     if not found:
         say("no queues yet: a queue is made on first use")
 
@@ -84,19 +95,27 @@ def capped(count: int) -> str:
 def workers(
     *,
     is_all: Annotated[bool, typer.Option("--all", help="Also those that are gone.")] = False,
+    wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """List workers: what they serve and hold, and whether they are alive, late or gone."""
+    """List workers: what each serves and holds, and when it was last seen."""
     with opened() as connection:
-        found = query(connection, queues_workers.workers(is_all=is_all))
+        found, now = query(connection, queues_workers.workers(is_all=is_all)), clock(connection)
     if as_json:
         data_json({"workers": [as_mapping(worker) for worker in found]})
         return
     rows = [
-        (w.worker, w.standing, "asleep" if w.is_asleep else w.state, w.queues, "any" if w.kinds is None else w.kinds,
-         w.held, w.oldest_claimed_at, w.seen_at, w.host, w.pid, w.version)
+        (w.worker, _state(w), w.seen_at, w.queues, w.held, w.oldest_claimed_at,
+         "any" if w.kinds is None else w.kinds, w.host, w.pid, w.version)
         for w in found
     ]  # fmt: skip
-    data_table(WORKER_COLUMNS, rows, styles=STANDINGS)
+    data_table(WORKER_COLUMNS, rows, now=now, wide=wide)
     if not found:
         say("no workers; `holdfast workers --all` shows those that are gone too")
+
+
+def _state(worker: WorkerDetail) -> Styled:
+    """Show what it said last; one that was not seen for long may have been killed, and is late or gone instead."""
+    said = "asleep" if worker.is_asleep else worker.state or ""
+    text = said if worker.standing == "alive" else worker.standing
+    return Styled(text, STANDING_STYLES.get(worker.standing, ""))

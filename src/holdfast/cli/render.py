@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,6 @@ from uuid import UUID
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from holdfast.errors import HoldfastError
@@ -26,7 +25,6 @@ from holdfast.kernel.query import JsonText
 from holdfast.reads.run_page import span_text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-LONGEST_CELL = 80  # on a terminal; elsewhere nothing is cut
 # Control characters, what turns the direction of writing around, and halves of characters.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _NO_JSON_ESCAPE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -92,7 +90,7 @@ def as_json(value: object, *, indent: int | None) -> str:
             case _:
                 return found
 
-    text = json.dumps(keep(value), default=_plain, ensure_ascii=False, indent=indent)
+    text = json.dumps(keep(value), default=text_of, ensure_ascii=False, indent=indent)
     text = re.sub(r'"\\u0000(\d+)\\u0000"', lambda mark: raw[int(mark[1])], text)
     return _NO_JSON_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -102,7 +100,7 @@ def data_pairs(pairs: Mapping[str, object]) -> None:
     width = max(map(len, pairs), default=0)
     for name, value in pairs.items():
         if value is not None:
-            data(f"{name.replace('_', ' '):<{width}}  {plain(_plain(value))}")
+            data(f"{name.replace('_', ' '):<{width}}  {plain(text_of(value))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,31 +112,8 @@ class Styled:
     sign: str = ""
 
 
-def data_table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], *, styles: Mapping[str, str] | None = None
-) -> None:
-    """Print rows: as a table on a terminal, with tabs between the values elsewhere; `styles` are of whole texts."""
-    console = Console()
-    if not console.is_terminal:
-        for row in rows:
-            data("\t".join(plain(_plain(value.text if isinstance(value, Styled) else value)) for value in row))
-        return
-    table = Table(*columns, box=None, pad_edge=False)
-    table.columns[0].no_wrap = True  # it names the row: on a narrow screen the others give way
-    for row in rows:
-        table.add_row(*(_cell(value, styles or {}) for value in row))
-    console.print(table)
-
-
-def _cell(value: object, styles: Mapping[str, str]) -> Text:
-    if isinstance(value, Styled):
-        return Text(cut(f"{value.sign} {plain(value.text)}".lstrip()), style=value.style)
-    text = plain(_plain(value))
-    return Text(cut(text), style=styles.get(text, ""))
-
-
-def cut(text: str, longest: int = LONGEST_CELL) -> str:
-    """Shorten a text for a cell."""
+def cut(text: str, longest: int) -> str:
+    """Shorten a text."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
@@ -177,7 +152,8 @@ def show_error(error: HoldfastError, *, as_json: bool) -> None:
         console.print(Text.assemble(("next:  ", "bold"), plain(error.next, keep="\n")))
 
 
-def _plain(value: object) -> str:
+def text_of(value: object) -> str:
+    """Write a value as text: a time in ISO 8601 and UTC, a list with commas, nothing as nothing."""
     match value:
         case None:
             return ""

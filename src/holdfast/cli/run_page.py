@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
-from holdfast.cli.render import Styled, data, data_json, data_pairs, data_table, folded, heading
+from holdfast.cli.render import Styled, data, data_json, data_pairs, folded, heading
 from holdfast.cli.render import as_json as written
+from holdfast.cli.table import NEVER, Column, data_table
 from holdfast.kernel.query import JsonText
 from holdfast.models import error_text
 from holdfast.reads import run_detail, run_page
@@ -34,6 +36,22 @@ COMMANDS = {
     "resolve": "holdfast dlq resolve {target}",
     "resume_queue": "holdfast queues resume {target}",
 }
+STEP_COLUMNS = (
+    Column("state"),
+    Column("standing", "over", rank=4),
+    Column("id", NEVER, rank=1),
+    Column("name", NEVER, rank=2, least=10),
+    Column("tries", (0, 1), rank=5),
+    Column("error", rank=3, least=16, folds=True),
+)
+STORY_COLUMNS = (
+    Column("at"),
+    Column("attempt", rank=6),
+    Column("what", NEVER, rank=1),
+    Column("move", rank=5),
+    Column("by", rank=4, least=12),
+    Column("said", rank=2, least=16, folds=True),
+)
 FOLD = 12
 LONG_TRACE = 40
 
@@ -86,16 +104,16 @@ def draw(page: RunPage, possible: Sequence[str]) -> None:
             print_all(folded(pretty(str(text)), lines=FOLD))
     if page.steps and isinstance(subject, RunDetail):
         _draw_steps(page.steps, subject)
-    draw_story(page.story)
+    draw_story(page.story, subject.looked_at)
     heading("possible now")
     print_all(possible or ["nothing: its state is final"])
 
 
-def draw_story(story: Sequence[StoryEntry]) -> None:
-    """Print what happened, in order."""
+def draw_story(story: Sequence[StoryEntry], now: datetime) -> None:
+    """Print what happened, in order; on a terminal, each time as an age."""
     if story:
         heading("story")
-        data_table(("at", "attempt", "what", "move", "by", "said"), [_told(entry) for entry in story], styles=EVENTS)
+        data_table(STORY_COLUMNS, [_told(entry) for entry in story], styles=EVENTS, now=now)
 
 
 def pretty(text: str) -> str:
@@ -134,7 +152,7 @@ def _draw_steps(groups: Sequence[StepGroup], run: RunDetail) -> None:
         rows += [(state_cell(s), s.standing, s.id, s.name or s.kind, s.attempt, s.error) for s in group.steps]
         if group.count > len(group.steps):
             rows.append((state_cell(group), "", f"… {group.count - len(group.steps)} more", "", "", ""))
-    data_table(("state", "standing", "id", "name", "tries", "error"), rows, styles=STANDINGS)
+    data_table(STEP_COLUMNS, rows, styles=STANDINGS)
 
 
 def _facts(subject: StepDetail | RunDetail, reason: str) -> dict[str, object]:
@@ -145,12 +163,18 @@ def _facts(subject: StepDetail | RunDetail, reason: str) -> dict[str, object]:
         times = ["created_at", "started_at", "finished_at"]
     else:
         named = {"step": subject.id, "name": subject.step_name, "kind": subject.kind, "run": subject.run_id}
-        of = "" if subject.tries is None else f" of {subject.tries}"
-        shown = {"queue": subject.queue, "attempts": f"{subject.attempt}, failed tries {subject.failures}{of}"}
+        shown = {"queue": subject.queue, "attempts": _attempts(subject)}
         times = ["created_at", "due_at", "claimed_at", "finished_at"]
     standing = {"standing": subject.standing} if isinstance(subject, StepDetail) else {}
     head = {"state": subject.state, **standing, "why": reason, "machine": subject.machine, "tenant": subject.tenant}
     return {**named, **head, **shown, **{name: getattr(subject, name) for name in times}}
+
+
+def _attempts(step: StepDetail) -> str:
+    """Write how often it was tried; how many failures it may have is said only while a try is left."""
+    if not step.failures or step.finished_at is not None:
+        return f"{step.attempt}"
+    return f"{step.attempt}, {step.failures} failed" + ("" if step.tries is None else f" of {step.tries}")
 
 
 def _told(entry: StoryEntry) -> tuple[object, ...]:

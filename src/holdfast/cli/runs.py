@@ -20,32 +20,34 @@ from holdfast.cli.options import (
     Reason,
     SinceOption,
     TenantOption,
+    WideOption,
     output_options,
-    parse_span,
+    parse_duration,
 )
-from holdfast.cli.render import AsJson, data_json, data_table, say
+from holdfast.cli.render import AsJson, data_json, say
+from holdfast.cli.table import NEVER, SAME, Column, data_table
 from holdfast.kernel import calls
-from holdfast.kernel.query import moment_ago
+from holdfast.kernel.query import clock, moment_ago
 from holdfast.reads import run_list, run_page
 from holdfast.reads.retry import retry_call
 from holdfast.reads.run_detail import parse_id
 from holdfast.reads.run_list import Asked, Page, Wanted
 
-app = typer.Typer(help="What was asked for: runs, and tasks without a run.", no_args_is_help=True)
+app = typer.Typer(help="Runs, and tasks on their own: list, follow, retry and cancel them.", no_args_is_help=True)
 
 COLUMNS = (
-    "id",
-    "what",
-    "name",
-    "state",
-    "standing",
-    "queue",
-    "tenant",
-    "tries",
-    "done",
-    "created",
-    "finished",
-    "error",
+    Column("id"),
+    Column("what", SAME, rank=9),
+    Column("name", NEVER, rank=2, least=10),
+    Column("state", NEVER, rank=1),
+    Column("standing", "over", rank=4),
+    Column("queue", "default", rank=7, least=8),
+    Column("tenant", "default", rank=8, least=8),
+    Column("tries", (0, 1), rank=6),
+    Column("done", rank=5),
+    Column("created", NEVER, rank=4),
+    Column("finished", rank=7),
+    Column("error", rank=3, least=12),
 )
 StateOption = Annotated[
     list[str] | None,
@@ -68,6 +70,7 @@ def list_(
     since: SinceOption = None,
     limit: LimitOption = 50,
     before: BeforeOption = None,
+    wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
     """List runs and tasks, newest first."""
@@ -81,10 +84,11 @@ def list_(
             since=None if since is None else moment_ago(connection, since),
         )
         found = run_list.newest(connection, wanted, run_list.position_of(connection, before), limit=limit)
+        now = clock(connection)
     if as_json:
         data_json({"runs": found.rows, "next": None if found.next is None else str(found.next)})
     else:
-        data_table(COLUMNS, [_cells(row) for row in found.rows], styles=page.STANDINGS)
+        data_table(COLUMNS, [_cells(row) for row in found.rows], styles=page.STANDINGS, now=now, wide=wide)
     _say_how_to_go_on(found, wanted)
 
 
@@ -111,7 +115,8 @@ def watch(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
     timeout: Annotated[
-        timedelta | None, typer.Option("--timeout", parser=parse_span, metavar="SPAN", help="Give up after 30s, 10m, …")
+        timedelta | None,
+        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 30s, 10m, …"),
     ] = None,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a change.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, at the end.")] = False,

@@ -11,7 +11,7 @@ import typer
 
 from holdfast import embedded, log
 from holdfast.cli.connection import load_settings
-from holdfast.cli.options import output_options
+from holdfast.cli.options import output_options, parse_duration
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.config import Config
 from holdfast.connections.deadline import connection_to
@@ -30,7 +30,12 @@ ProbePort = Annotated[
     int | None, typer.Option("--probe-port", min=0, max=65535, help="Serve /healthz, /readyz and /metrics there.")
 ]
 ProbeHost = Annotated[str, typer.Option("--probe-host", help="The address for --probe-port.")]
-Grace = Annotated[float | None, typer.Option("--grace", min=0, help="Seconds for handlers to end after SIGTERM.")]
+Grace = Annotated[
+    timedelta | None,
+    typer.Option(
+        "--grace", parser=parse_duration, metavar="DURATION", help="For handlers to end after SIGTERM, as 25s or 2m."
+    ),
+]
 Supervised = Annotated[bool, typer.Option("--supervised", hidden=True)]
 OfGroup = Annotated[str | None, typer.Option("--group", hidden=True)]
 
@@ -52,7 +57,7 @@ def worker(
     group: OfGroup = None,
     as_json: AsJson = False,
 ) -> None:
-    """Claim steps, run their handlers and settle what became of them.
+    """Claim steps, run their handlers and settle the outcomes.
 
     Stops in order on SIGTERM or Ctrl-C: no new claims, running handlers get their grace, the rest is handed back
     uncharged. A second signal does not wait. Exit codes: 0 in order, 7 the database could not be told, 130 told twice.
@@ -76,7 +81,7 @@ def worker(
     if processes > 1:
         raise typer.Exit(Supervisor(_commands(processes, probe_port), burst=burst).run())
     found = load_app(app)
-    if not found.registry.kinds():
+    if not found._engine.registry.kinds():
         raise BadInput(
             f"{app} has no tasks",
             where=app,
@@ -87,7 +92,12 @@ def worker(
     if probe is not None:
         say(f"probe: http://{probe_host}:{probe.port}/healthz, /readyz, /metrics")
     code = run_worker(
-        _address(config), found.registry, options, hooks=found.hooks, probe=probe, is_supervised=supervised
+        _address(config),
+        found._engine.registry,
+        options,
+        hooks=found._engine.hooks,
+        probe=probe,
+        is_supervised=supervised,
     )
     if as_json:
         data_json({"worker": options.identity, "exit_code": code})
@@ -103,7 +113,7 @@ def options_of(
     burst: bool = False,
     name: str | None = None,
     group: str | None = None,
-    grace: float | None = None,
+    grace: timedelta | None = None,
 ) -> Options:
     """Put together what the command line and HOLDFAST_* say."""
     return Options(
@@ -119,7 +129,7 @@ def options_of(
         poll_max=config.poll_max,
         error_wait=config.error_wait,
         call_deadline=config.call_deadline,
-        grace=config.grace if grace is None else timedelta(seconds=grace),
+        grace=config.grace if grace is None else grace,
         listens=config.listen,
     )
 

@@ -147,32 +147,32 @@ def _translated_connect(dsn: str) -> Iterator[None]:
         raise why_not_connected(str(error).strip()) from error
 
 
-def why_not_connected(said: str) -> errors.DatabaseError:
+def why_not_connected(message: str) -> errors.DatabaseError:
     """Find our error for a failed connect by its text; the driver gives no code."""
-    if _REFUSED_LOGIN.search(said):
+    if _REFUSED_LOGIN.search(message):
         return errors.LoginRefused(
-            f"the server refused the login: {said}",
+            f"the server refused the login: {message}",
             where="HOLDFAST_DSN",
             next="check user and password in HOLDFAST_DSN",
         )
-    if _NO_DATABASE.search(said):
-        return errors.BadAddress(said, next="create the database, or name another in HOLDFAST_DSN")
-    if _NO_WRITER.search(said):
-        return errors.ReadOnly(f"no server takes writes: {said}", next="see which is to be the primary, or name it")
-    if _FULL.search(said):
+    if _NO_DATABASE.search(message):
+        return errors.BadAddress(message, next="create the database, or name another in HOLDFAST_DSN")
+    if _NO_WRITER.search(message):
+        return errors.ReadOnly(f"no server takes writes: {message}", next="see which is to be the primary, or name it")
+    if _FULL.search(message):
         return errors.TooManyConnections(
-            f"too many connections: {said}",
+            f"too many connections: {message}",
             next=(
                 "close some, put a pooler in front, or raise the limit (max_connections, "
                 "or CONNECTION LIMIT of the role or database)"
             ),
         )
-    if _NOT_YET.search(said):
+    if _NOT_YET.search(message):
         return errors.Unreachable(
-            f"the server takes no connections now: {said}", next="wait until it is up, and try again"
+            f"the server takes no connections now: {message}", next="wait until it is up, and try again"
         )
     return errors.Unreachable(
-        f"no PostgreSQL answered: {said}", where="HOLDFAST_DSN", next="check HOLDFAST_DSN, and that the server runs"
+        f"no PostgreSQL answered: {message}", where="HOLDFAST_DSN", next="check HOLDFAST_DSN, and that the server runs"
     )
 
 

@@ -2,7 +2,7 @@
 
     http.call("POST", "https://pay.example/charges", json={"order": 41}, key="charge:41").json()
 
-Of a request only method, host and path are ever told: queries, headers and bodies may be secrets.
+An error names only the method, host and path of a request: queries, headers and bodies may be secrets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.errors import RateLimited, Rejected, Unavailable
 try:
     import httpx2
 except ImportError as error:
-    raise ImportError("holdfast.connectors.http needs httpx2; pip install 'holdfast[http]'") from error
+    raise ImportError("holdfast.connectors.http needs httpx2; pip install 'holdfast-pg[http]'") from error
 
 TIMEOUT = timedelta(seconds=30)
 BUSY = {429, 503}
@@ -107,18 +107,18 @@ def _seconds(timeout: timedelta | float) -> float:
 
 def _judged(place: str, answer: httpx2.Response) -> Response:
     status = answer.status_code
-    told = f"{place} answered {status}"
+    message = f"{place} answered {status}"
     if answer.is_success or status == NOT_MODIFIED:
         return Response(status, answer.headers, answer.content)
     if status in BUSY:
         # By the server's own clock where it tells it: a date of theirs means little by ours.
         now = http_date(answer.headers.get("Date")) or datetime.now(UTC)
-        raise RateLimited(told, retry_after=retry_after(answer.headers.get("Retry-After"), now))
+        raise RateLimited(message, retry_after=retry_after(answer.headers.get("Retry-After"), now))
     if answer.is_server_error or status in PASSING:
-        raise Unavailable(told)
+        raise Unavailable(message)
     if answer.is_redirect:
-        raise Rejected(f"{told}, a redirect", next="call the address that it leads to")
-    raise Rejected(told)
+        raise Rejected(f"{message}, a redirect", next="call the address that it leads to")
+    raise Rejected(message)
 
 
 def _refuse(place: str, error: httpx2.InvalidURL | httpx2.RequestError) -> NoReturn:

@@ -27,29 +27,29 @@ class OrderPlay:
 
     def __init__(self, connection: Connection[Any], order_id: int) -> None:
         self._connection = connection
-        self.task_id: UUID = orders.order.options(conn=connection).start(order_id=order_id, goods=GOODS).id
+        self.run_id: UUID = orders.order.options(conn=connection).start(order_id=order_id, goods=GOODS).id
 
-    def look(self) -> RunResult:
+    def status(self) -> RunResult:
         """See how it stands."""
-        (found,) = db.run(self._connection, calls.run_results([self.task_id]))
+        (found,) = db.run(self._connection, calls.run_results([self.run_id]))
         return found
 
     def see_to_it(self) -> None:
         """Do what a person would: resolve the step at customs, once it has failed for good."""
-        stuck = demo.stuck_step(self._connection, self.task_id)
+        stuck = demo.stuck_step(self._connection, self.run_id)
         if stuck is not None:
             db.run(self._connection, calls.resolve(str(stuck), REASON, RESULT))
 
     def wait(self) -> None:
         """Wait until it is over."""
         until = time.monotonic() + PATIENCE
-        while self.look().state != "complete" and time.monotonic() < until:
+        while self.status().state != "complete" and time.monotonic() < until:
             self.see_to_it()
             time.sleep(LOOK_EACH)
 
     def findings(self) -> list[Finding]:
         """Hold what happened against what must have happened."""
-        return judged(demo.order_facts(self._connection, self.task_id, REASON), self.look().state)
+        return judged(demo.order_facts(self._connection, self.run_id, REASON), self.status().state)
 
 
 def judged(facts: OrderFacts, state: str) -> list[Finding]:

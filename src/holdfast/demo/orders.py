@@ -23,7 +23,7 @@ def reserve(order_id: int, goods: list[str]) -> list[str]:
 
 
 @order.step(after=reserve, queue=QUEUE)
-def charge(order_id: int, ctx: Ctx) -> str:
+def charge(ctx: Ctx, order_id: int) -> str:
     """Charge the card, which is declined at first."""
     if ctx.attempt == 1:
         raise CardDeclined("insufficient funds")
@@ -31,7 +31,7 @@ def charge(order_id: int, ctx: Ctx) -> str:
 
 
 @order.step(after=reserve, queue=QUEUE)
-def book_carrier(order_id: int, ctx: Ctx) -> str:
+def book_carrier(ctx: Ctx, order_id: int) -> str:
     """Book a carrier, who answers 429 with a Retry-After at first."""
     if ctx.attempt == 1:
         raise Retry("429: too many requests", after=PAUSE)

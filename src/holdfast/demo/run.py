@@ -72,4 +72,4 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
     chosen = story.choose(evidence)
     lines = [] if chosen is None else story.tell(connection, chosen.step_id)
     verdict = judge(started, evidence, killed=0 if killed is None else 1)
-    return Played(started, evidence, verdict, lines, chosen, order.task_id, order.findings())
+    return Played(started, evidence, verdict, lines, chosen, order.run_id, order.findings())

@@ -31,7 +31,7 @@ class CatalogMissing(Exception):
 
 
 @hf.task(name="demo.send_welcome", queue="demo")
-async def send_welcome(number: int, seconds: float, ctx: Ctx) -> str:
+async def send_welcome(ctx: Ctx, number: int, seconds: float) -> str:
     """Write to a new user."""
     await asyncio.sleep(seconds)
     async with ctx.transaction() as tx:
@@ -40,7 +40,7 @@ async def send_welcome(number: int, seconds: float, ctx: Ctx) -> str:
 
 
 @hf.task(name="demo.resize_image", queue="demo")
-def resize_image(number: int, seconds: float, ctx: Ctx) -> str:
+def resize_image(ctx: Ctx, number: int, seconds: float) -> str:
     """Make a small image of a large one."""
     time.sleep(seconds)
     with ctx.transaction() as tx:
@@ -49,7 +49,7 @@ def resize_image(number: int, seconds: float, ctx: Ctx) -> str:
 
 
 @hf.task(name="demo.charge_card", queue="demo", retry=SOON)
-def charge_card(number: int, seconds: float, ctx: Ctx) -> str:
+def charge_card(ctx: Ctx, number: int, seconds: float) -> str:
     """Charge a card; now and then it is declined, and tried again."""
     time.sleep(seconds)
     with ctx.transaction() as tx:
@@ -60,7 +60,7 @@ def charge_card(number: int, seconds: float, ctx: Ctx) -> str:
 
 
 @hf.task(name=HOPELESS, queue="demo", retry=RetryPolicy(limit=3, base=timedelta(seconds=0.3)))
-async def import_catalog(number: int, seconds: float, ctx: Ctx) -> int:
+async def import_catalog(ctx: Ctx, number: int, seconds: float) -> int:
     """Import a catalog that is not there: fails each time, and in the end for good."""
     await asyncio.sleep(seconds)
     ctx.log.debug("catalog.opened", number=number)

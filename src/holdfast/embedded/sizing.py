@@ -84,6 +84,8 @@ BEHAVIOUR = {
     "checkpoint_timeout": "15min",
     "random_page_cost": "1.1",
     "jit": "off",
+    # The login is called as our schema is: by the default, "$user" first, its own tables would land among ours.
+    "search_path": "public",
     # A worker that is gone is noticed, and one that forgot its transaction does not hold back vacuum for good.
     "client_connection_check_interval": "10s",
     "idle_in_transaction_session_timeout": "15min",

@@ -1,4 +1,4 @@
-"""Flows in Python: `hf.flow` defines them, loads them from documents, finds them, and follows their tasks."""
+"""Flows in Python: `hf.flow` defines them, loads them from documents, finds them, and follows their runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import Backoff
 from holdfast.flow.coordinator import Coordinator
 from holdfast.flow.decisions import Strategy
@@ -14,6 +14,7 @@ from holdfast.flow.define import Flow
 from holdfast.flow.events import FlowExecutor
 from holdfast.flow.step import NAMESPACE, VERSION, Title
 from holdfast.flow.yaml import needs_extra
+from holdfast.spelling import checks_options
 
 __all__ = ["Backoff", "Coordinator", "Flow", "Flows", "Strategy"]  # what annotations of the app name
 
@@ -24,15 +25,15 @@ class Watched(Protocol):
     def watch(self, watcher: Coordinator) -> None: ...
 
 
-class App(FlowExecutor, Protocol):
-    """The app, as its flows see it."""
+class Engine(FlowExecutor, Protocol):
+    """The inside of an app, as its flows see it."""
 
     @property
     def hooks(self) -> Watched: ...
 
 
 class Titled(Protocol):
-    """A task, as far as it names its flow."""
+    """A run, as far as it names its flow."""
 
     @property
     def name(self) -> str: ...
@@ -45,13 +46,14 @@ class Titled(Protocol):
 class Flows:
     """The flows of an app, each version once. Calling it defines a flow."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.backoff = Backoff()  # of flows without their own
-        self.watcher = Coordinator(app.subscribers, self.backoff_of, app)
-        self._app = app
+        self.watcher = Coordinator(engine.subscribers, self.backoff_of, engine)
+        self._engine = engine
         self._flows: dict[tuple[str, str, str], Flow] = {}
         self._by_document: list[tuple[Hashable, Flow]] = []
 
+    @checks_options(BadDefinition)
     def __call__(
         self,
         name: str,
@@ -68,17 +70,18 @@ class Flows:
         defines: each run continues with the handlers of its own version, or with the newest where that is gone. A flow
         without its own `backoff` uses the app's.
         """
+        _check_flow_name(name)
         title = Title(name, namespace, version, description)
         key = (namespace, name, version)
-        flow = Flow(title, self._app, context, backoff or self.backoff)
+        flow = Flow(title, self._engine, context, backoff or self.backoff)
         if key in self._flows:
-            raise BadTask(
+            raise BadDefinition(
                 f"flow {name} {version} is defined twice",
                 where=name,
                 next="give one of them another name or version",
             )
         self._flows[key] = flow
-        self._app.registry.add_definition(flow.definition)
+        self._engine.registry.add_definition(flow.definition)
         return flow
 
     def load(
@@ -103,23 +106,23 @@ class Flows:
         if not matches:
             known = ", ".join(" ".join(key) for key in self._flows) or "none"
             wanted = name if version is None else f"{name} {version}"
-            raise BadTask(
+            raise BadDefinition(
                 f"there is no flow {wanted} in namespace {namespace}", where=wanted, next=f"defined are: {known}"
             )
         return matches[-1]
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
-        """Record the decision about each task after every settle of this app's workers; return who does it."""
+        """Record the decision about each run after every settle of this app's workers; return who does it."""
         if strategy is not None:
             self.watcher.strategy = strategy
         self.watcher.is_deciding = True
-        self._app.hooks.watch(self.watcher)
+        self._engine.hooks.watch(self.watcher)
         return self.watcher
 
-    def backoff_of(self, task: Titled) -> Backoff:
-        """Return the backoff of a task's flow: that of its version, else of the newest, else the default."""
-        of_name = [f for f in self if (f.title.namespace, f.title.name) == (task.namespace, task.name)]
-        of_version = [f for f in of_name if f.title.version == task.version]
+    def backoff_of(self, run: Titled) -> Backoff:
+        """Return the backoff of a run's flow: that of its version, else of the newest, else the default."""
+        of_name = [f for f in self if (f.title.namespace, f.title.name) == (run.namespace, run.name)]
+        of_version = [f for f in of_name if f.title.version == run.version]
         return next((f.backoff for f in reversed(of_version or of_name)), Backoff())
 
     def from_document(self, key: Hashable) -> Flow | None:
@@ -132,3 +135,15 @@ class Flows:
 
     def __iter__(self) -> Iterator[Flow]:
         return iter(self._flows.values())
+
+
+def _check_flow_name(name: Any) -> None:
+    """Refuse a function: a flow is made by its name, and functions are its steps."""
+    if isinstance(name, str):
+        return
+    step = getattr(name, "__name__", "reserve")
+    raise BadDefinition(
+        f"hf.flow takes the name of a flow, got {name!r}",
+        where="name",
+        next=f'write order = hf.flow("order"), and @order.step above def {step}',
+    )

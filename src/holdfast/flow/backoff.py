@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import BadTask
+from holdfast.durations import Duration, duration
+from holdfast.errors import BadDefinition
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 
@@ -19,25 +20,33 @@ LONGEST_SECONDS = 10**9  # some thirty years; an interval holds more, and nobody
 LONGEST_LIST = 1000
 FALLBACK_SECONDS = Decimal(30)  # the law of the preset flow.sql: 2 ^ n seconds, and no more than these
 _POWERS = Context(prec=17)  # as many digits as PostgreSQL's power() gives at least
+DURATIONS = ("max_backoff_seconds", "default_reenqueue_delay", "buffer_seconds")
 _SWITCHES = ("jitter_enabled", "enabled", "monotonic", "bypass")
 
 
 @dataclass(frozen=True, slots=True)
 class ReenqueueDelays:
-    """The seconds until the next pass over a task, by its execution status."""
+    """The seconds until the next pass over a run, by its execution status."""
 
     has_ready_steps: float = 0
     waiting_for_dependencies: float = 45
     processing: float = 10
 
+    if TYPE_CHECKING:  # durations are given in any form, and kept as seconds
+
+        def __init__(
+            self, has_ready_steps: Duration = 0, waiting_for_dependencies: Duration = 45, processing: Duration = 10
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         for each in fields(self):
-            _check_number(f"reenqueue_delays.{each.name}", getattr(self, each.name))
+            seconds = _seconds(f"reenqueue_delays.{each.name}", getattr(self, each.name))
+            object.__setattr__(self, each.name, seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How failed steps are spread over time, in seconds; frozen, so that flows may share one.
+    """How failed steps are spread over time; frozen, so that flows may share one. Durations are kept as seconds.
 
     After failure n the wait is the nth of `default_backoff_seconds`, beyond them n ^ `backoff_multiplier` in whole
     seconds. It is at most `max_backoff_seconds`, which also bounds a Retry-After, and varies by up to
@@ -57,9 +66,29 @@ class Backoff:
     monotonic: bool = False
     bypass: bool = False
 
+    if TYPE_CHECKING:  # as above
+
+        def __init__(
+            self,
+            *,
+            default_backoff_seconds: Sequence[Duration] = (1, 2, 4, 8, 16, 32),
+            max_backoff_seconds: Duration = 300,
+            backoff_multiplier: float = 2.0,
+            jitter_enabled: bool = True,
+            jitter_max_percentage: float = 0.1,
+            reenqueue_delays: ReenqueueDelays = ...,
+            default_reenqueue_delay: Duration = 30,
+            buffer_seconds: Duration = 5,
+            enabled: bool = True,
+            monotonic: bool = False,
+            bypass: bool = False,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "default_backoff_seconds", _listed(self.default_backoff_seconds))
+        for name in DURATIONS:
+            object.__setattr__(self, name, _seconds(name, getattr(self, name)))
         _check(self)
-        object.__setattr__(self, "default_backoff_seconds", tuple(self.default_backoff_seconds))
         if self.enabled and not self.bypass and not self.monotonic:
             _warn_of_shrinking(self)
 
@@ -85,7 +114,7 @@ class Backoff:
         return min(wait, _exact(self.max_backoff_seconds))
 
     def reenqueue_delay(self, status: str, earliest_retry_in: float | None = None) -> float:
-        """Return the seconds until the next pass over a task of this execution status.
+        """Return the seconds until the next pass over a run of this execution status.
 
         `earliest_retry_in`: seconds until the first of its failed steps is retried, if one waits.
         """
@@ -119,12 +148,12 @@ class StepRetry:
 
     def __post_init__(self) -> None:
         if not _is_count(self.limit):
-            raise BadTask(
+            raise BadDefinition(
                 f"a retry limit of {self.limit!r} counts no executions", where="retry", next="take 3 for three of them"
             )
         backoff: Any = self.backoff
         if not isinstance(backoff, Backoff):
-            raise BadTask(
+            raise BadDefinition(
                 f"a backoff of {backoff!r} is none", where="backoff", next="take Backoff(max_backoff_seconds=60), say"
             )
         self.definition("")  # so that a list that would be too long is refused here
@@ -166,7 +195,7 @@ class StepRetry:
             if failure > len(listed) and _whole_power(failure, backoff.backoff_multiplier) >= top:
                 break
             if failure > LONGEST_LIST:
-                raise BadTask(
+                raise BadDefinition(
                     (
                         f"monotonic: {self.limit} executions by a backoff_multiplier of {backoff.backoff_multiplier} "
                         f"need more than {LONGEST_LIST} waits"
@@ -200,19 +229,8 @@ def _spread(wait: Decimal, jitter: float, chance: float) -> Decimal:
 
 
 def _check(backoff: Backoff) -> None:
-    listed: Any = backoff.default_backoff_seconds
-    if isinstance(listed, str) or not isinstance(listed, Sequence) or len(listed) > LONGEST_LIST:
-        raise BadTask(
-            f"default_backoff_seconds is no list of at most {LONGEST_LIST} numbers",
-            where="default_backoff_seconds",
-            next="take [1, 2, 4], say",
-        )
-    for place, seconds in enumerate(listed):
-        _check_number(f"default_backoff_seconds[{place}]", seconds)
-    for name in ("max_backoff_seconds", "default_reenqueue_delay", "buffer_seconds"):
-        _check_number(name, getattr(backoff, name))
     if backoff.max_backoff_seconds == 0:
-        raise BadTask(
+        raise BadDefinition(
             "max_backoff_seconds of 0 would let nothing wait",
             where="max_backoff_seconds",
             next="take bypass=True for tests, else a longer one",
@@ -220,16 +238,35 @@ def _check(backoff: Backoff) -> None:
     _check_number("backoff_multiplier", backoff.backoff_multiplier, most=100)
     _check_number("jitter_max_percentage", backoff.jitter_max_percentage, most=1)
     if not isinstance(backoff.reenqueue_delays, ReenqueueDelays):
-        raise BadTask(
+        raise BadDefinition(
             "reenqueue_delays is no ReenqueueDelays",
             where="reenqueue_delays",
             next="take ReenqueueDelays(processing=5)",
         )
     for name in _SWITCHES:
         if not isinstance(getattr(backoff, name), bool):
-            raise BadTask(
+            raise BadDefinition(
                 f"{name} of {getattr(backoff, name)!r} is neither on nor off", where=name, next="take True or False"
             )
+
+
+def _listed(given: Any) -> tuple[float, ...]:
+    name = "default_backoff_seconds"
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) > LONGEST_LIST:
+        raise BadDefinition(
+            f"{name} must be a list of at most {LONGEST_LIST} durations, got {given!r:.50}",
+            where=name,
+            next='use [1, 2, 4] or ["1s", "1m"]',
+        )
+    return tuple(_seconds(f"{name}[{place}]", each) for place, each in enumerate(given))
+
+
+def _seconds(name: str, given: Any) -> float:
+    """Read a duration; numbers stay as they were given."""
+    is_number = isinstance(given, (int, float))
+    seconds: float = given if is_number else duration(given, name, error=BadDefinition).total_seconds()
+    _check_number(name, seconds)
+    return seconds
 
 
 def _is_count(value: Any) -> bool:
@@ -239,7 +276,7 @@ def _is_count(value: Any) -> bool:
 def _check_number(name: str, value: Any, *, most: float = LONGEST_SECONDS) -> None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= most:
-        raise BadTask(f"{name} of {value!r} makes no sense", where=name, next=f"take a number from 0 to {most}")
+        raise BadDefinition(f"{name} of {value!r} makes no sense", where=name, next=f"take a number from 0 to {most}")
 
 
 def _warn_of_shrinking(backoff: Backoff) -> None:

@@ -43,10 +43,15 @@ class TouchedTask:
     steps: dict[str, dict[str, Any]]
     moves: list[dict[str, Any]]
 
+    @property
+    def run_id(self) -> UUID:
+        """The run, which SQL calls a task."""
+        return self.task_id
+
 
 @dataclass(frozen=True, slots=True)
-class TaskContext:
-    """The execution context of a task: the counts of its steps, its status and the recommended action."""
+class RunContext:
+    """The execution context of a run: the counts of its steps, its status and the recommended action."""
 
     task_id: UUID
     name: str
@@ -65,6 +70,11 @@ class TaskContext:
     completion_percentage: Decimal
     health_status: str
     earliest_retry_at: datetime | None
+
+    @property
+    def run_id(self) -> UUID:
+        """The run, which SQL calls a task."""
+        return self.task_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,11 @@ class StepReadiness:
     backoff_period_expired: bool
     waiting_reason: str | None
 
+    @property
+    def run_id(self) -> UUID:
+        """The run, which SQL calls a task."""
+        return self.task_id
+
 
 @dataclass(frozen=True, slots=True)
 class SettledTask:
@@ -118,6 +133,11 @@ class SettledTask:
     steps: dict[str, dict[str, Any]]
     moves: list[dict[str, Any]]
 
+    @property
+    def run_id(self) -> UUID:
+        """The run, which SQL calls a task."""
+        return self.task_id
+
 
 @dataclass(frozen=True, slots=True)
 class ClosedTask:
@@ -131,6 +151,11 @@ class ClosedTask:
     failed_steps: int
     at: datetime
     moves: list[dict[str, Any]]
+
+    @property
+    def run_id(self) -> UUID:
+        """The run, which SQL calls a task."""
+        return self.task_id
 
 
 def define_flow(
@@ -188,9 +213,9 @@ def start_task(
 def step_surroundings(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[CompletedInput]:
     """Read the arguments of handlers that are not in the step's own input."""
     of_steps, arguments, names, sources = zip(*wishes, strict=True) if wishes else ((), (), (), ())
-    asked = {"arguments": list(arguments), "names": list(names), "sources": list(sources)}
+    wanted = {"arguments": list(arguments), "names": list(names), "sources": list(sources)}
     ids = {"step_ids": Bigints(step_ids), "of_steps": Bigints(of_steps)}
-    return Call("step_surroundings", CompletedInput, {**ids, **asked}, keeps_json=True, schema="flow", is_read=True)
+    return Call("step_surroundings", CompletedInput, {**ids, **wanted}, keeps_json=True, schema="flow", is_read=True)
 
 
 def step_outcomes(task_id: UUID, names: Sequence[str] | None = None) -> Call[StepOutcome]:
@@ -199,9 +224,9 @@ def step_outcomes(task_id: UUID, names: Sequence[str] | None = None) -> Call[Ste
     return Call("step_outcomes", StepOutcome, {"task_id": task_id, "names": named}, schema="flow", is_read=True)
 
 
-def task_context(task_id: UUID) -> Call[TaskContext]:
-    """Read the execution context of a task."""
-    return Call("get_task_execution_context", TaskContext, {"task_id": task_id}, schema="flow", is_read=True)
+def run_context(run_id: UUID) -> Call[RunContext]:
+    """Read the execution context of a run."""
+    return Call("get_task_execution_context", RunContext, {"task_id": run_id}, schema="flow", is_read=True)
 
 
 def step_readiness(task_id: UUID, step_ids: Sequence[int] | None = None) -> Call[StepReadiness]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NotRequired, Protocol, cast, runtime_checkable
 
@@ -11,9 +11,9 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, Val
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
-from holdfast.errors import BadInput, BadTask, InputRefused
+from holdfast.errors import BadDefinition, BadInput, InputRefused
 from holdfast.flow.yaml import needs_extra
-from holdfast.handlers.signature import validation_text
+from holdfast.handlers.signature import first_place, strict_scalars, validation_text
 from holdfast.kernel import finite
 from holdfast.models import Json
 
@@ -55,7 +55,7 @@ class Fields:
             self._fields[name] = Field(hint, is_required or (other is not None and other.is_required), step)
             return
         if hint is not Any and hint != other.hint:
-            raise BadTask(
+            raise BadDefinition(
                 (
                     f"{self._flow}: {name} of the context is {_type_name(other.hint)} in step {other.step} "
                     f"and {_type_name(hint)} in step {step}"
@@ -66,9 +66,14 @@ class Fields:
         if is_required and not other.is_required:
             self._fields[name] = replace(other, is_required=True)
 
+    def taker(self, name: str) -> str | None:
+        """Return the step that takes a field."""
+        return self._fields[name].step if name in self._fields else None
+
     def typed(self) -> Any:
         """Return the type of the whole context."""
-        types = {n: f.hint if f.is_required else NotRequired[f.hint] for n, f in self._fields.items()}
+        hints = {name: strict_scalars(field.hint) for name, field in self._fields.items()}
+        types = {n: hints[n] if f.is_required else NotRequired[hints[n]] for n, f in self._fields.items()}
         typed = cast("Any", TypedDict)(f"{self._flow} context", types)
         typed.__pydantic_config__ = ConfigDict(extra="forbid")
         return typed
@@ -77,12 +82,13 @@ class Fields:
 class Typed:
     """A context by its type: a pydantic model, a dataclass, a TypedDict, or the collected fields of the steps."""
 
-    def __init__(self, flow: str, hint: Any) -> None:
+    def __init__(self, flow: str, hint: Any, missing: Callable[[str], InputRefused | None] | None = None) -> None:
         self._flow = flow
+        self._missing = missing  # explains why a start lacks a field, where it is not the caller's fault
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(hint)
         except PydanticSchemaGenerationError as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"the context of flow {flow} cannot travel as JSON: {str(error).splitlines()[0]}",
                 where="context",
                 next="take a pydantic model, a dataclass or plain JSON types",
@@ -94,9 +100,9 @@ class Typed:
             checked = self._adapter.validate_python(value)
             text = self._adapter.dump_json(checked).decode()
         except ValidationError as error:
-            raise InputRefused(
+            raise self._explained(error) or InputRefused(
                 f"flow {self._flow} cannot be started with that: {validation_text(error)}",
-                where="context",
+                where=first_place(error) or "context",
                 next=self._usage(),
             ) from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
@@ -113,6 +119,12 @@ class Typed:
     def schema(self) -> dict[str, Any]:
         """Describe it as JSON Schema."""
         return self._adapter.json_schema()
+
+    def _explained(self, error: ValidationError) -> InputRefused | None:
+        if self._missing is None:
+            return None
+        names = (str(each["loc"][0]) for each in error.errors(include_url=False) if each["type"] == "missing")
+        return next((found for found in map(self._missing, names) if found is not None), None)
 
     def _usage(self) -> str:
         fields = self.schema().get("properties", {})

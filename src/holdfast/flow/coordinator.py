@@ -1,6 +1,6 @@
 """Publishes events and decisions about flows from what workers do with their steps, in its own thread.
 
-A pass is a settled batch. One query in its transaction reads the state of its tasks, and serves every event and
+A pass is a settled batch. One query in its transaction reads the state of its runs, and serves every event and
 decision of the pass. Only what somebody subscribed to is read. Without a subscriber or a strategy nothing of this is
 connected to a worker.
 """
@@ -16,7 +16,7 @@ from uuid import UUID
 
 from holdfast.flow import calls
 from holdfast.flow.backoff import Backoff
-from holdfast.flow.calls import ClosedTask, SettledTask, TaskContext, TouchedTask
+from holdfast.flow.calls import ClosedTask, RunContext, SettledTask, TouchedTask
 from holdfast.flow.decisions import Decision, Durable, Strategy, decide
 from holdfast.flow.events import CATALOGUE, Event, title_of
 from holdfast.kernel.call import Call, Executor
@@ -26,13 +26,13 @@ from holdfast.notify import BackgroundNotifier, Count, Subscribers
 K = TypeVar("K")
 V = TypeVar("V")
 MOST_KEPT = 10_000
-_CONTEXT = [field.name for field in fields(TaskContext)]
+_CONTEXT = [field.name for field in fields(RunContext)]
 # The events of each moment; nothing is read for events without a subscriber.
-BEGINNING = frozenset({"step.before_handle"})
-CLAIMING = BEGINNING | {"task.started", "step.execution_requested", "workflow.viable_steps_discovered"}
-CLOSING = frozenset({"task.completed", "task.failed"})
-MANUAL = frozenset({"task.initialized", "task.retry_requested", "task.cancelled"}) | {
-    "step.cancelled", "step.resolved_manually",
+BEGINNING = frozenset({"flow.step.before_handle"})
+CLAIMING = BEGINNING | {"flow.run.started", "flow.step.execution_requested", "flow.workflow.viable_steps_discovered"}
+CLOSING = frozenset({"flow.run.completed", "flow.run.failed"})
+MANUAL = frozenset({"flow.run.initialized", "flow.run.retry_requested", "flow.run.cancelled"}) | {
+    "flow.step.cancelled", "flow.step.resolved_manually",
 }  # fmt: skip
 SETTLING = CATALOGUE.keys() - CLAIMING - CLOSING - MANUAL
 
@@ -55,15 +55,15 @@ class Begun:
 class Ended:
     worker: str
     endings: list[Ending]
-    tasks: list[SettledTask | ClosedTask] | None
+    runs: list[SettledTask | ClosedTask] | None
     count: Count
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The task that events are about, when it happened, and the counter of deliveries."""
+    """The run that events are about, when it happened, and the counter of deliveries."""
 
-    task_id: UUID
+    run_id: UUID
     at: datetime
     count: Count
 
@@ -75,7 +75,7 @@ class StrategyCall:
 
 
 class Coordinator:
-    """Publishes what happens to tasks, passes those that go on to a strategy, and keeps the decisions."""
+    """Publishes what happens to runs, passes those that go on to a strategy, and keeps the decisions."""
 
     face = "flow"
 
@@ -88,11 +88,11 @@ class Coordinator:
         self._executor = executor
         self._notes: BackgroundNotifier[Claimed | Begun | Ended] = BackgroundNotifier(self._publish_note, "coordinator")
         self._strategy_calls: BackgroundNotifier[StrategyCall] = BackgroundNotifier(self._call_strategy, "strategy")
-        self._names: OrderedDict[int, str] = OrderedDict()  # of steps in their tasks
-        self._published: OrderedDict[tuple[str, UUID], int] = OrderedDict()  # the last published move of a task
+        self._names: OrderedDict[int, str] = OrderedDict()  # of steps in their runs
+        self._published: OrderedDict[tuple[str, UUID], int] = OrderedDict()  # the last published move of a run
 
     def query(self, worker: str, step_ids: list[int]) -> Call[Any] | None:
-        """Return the query of the tasks of settled steps, or only of those that are over."""
+        """Return the query of the runs of settled steps, or only of those that are over."""
         if self.is_deciding or self._subscribers.want(SETTLING):
             return calls.settled_tasks(worker, step_ids)
         return calls.closed_tasks(worker, step_ids) if self._subscribers.want(CLOSING) else None
@@ -110,7 +110,7 @@ class Coordinator:
             self._notes.tell(Begun(step, datetime.now(UTC), count), _failures_only(count))
 
     def ended(self, worker: str, endings: list[Ending], answers: list[Any] | None, count: Count) -> None:
-        """Take note of the outcomes of steps, unless no task of a flow is among theirs."""
+        """Take note of the outcomes of steps, unless no run of a flow is among theirs."""
         if answers != []:
             self._notes.tell(Ended(worker, endings, answers, count), _failures_only(count))
 
@@ -131,106 +131,107 @@ class Coordinator:
     def _publish_claimed(self, note: Claimed) -> None:
         steps = {step.step_id: step for step in note.steps}
         now = datetime.now(UTC)
-        for task in self._executor.make(calls.touched_tasks(note.worker, list(steps))):
-            scene = Scene(task.task_id, now, note.count)
-            started = [move for move in task.moves if move["event"] == "started"]  # its settle publishes the others
-            self._publish_moves(scene, task, note.worker, started)
-            taken = sorted((int(step_id), str(facts["name"])) for step_id, facts in task.steps.items())
-            self._publish(scene, "workflow.viable_steps_discovered", steps=[name for _, name in taken])
+        for run in self._executor.make(calls.touched_tasks(note.worker, list(steps))):
+            scene = Scene(run.run_id, now, note.count)
+            started = [move for move in run.moves if move["event"] == "started"]  # its settle publishes the others
+            self._publish_moves(scene, run, note.worker, started)
+            taken = sorted((int(step_id), str(facts["name"])) for step_id, facts in run.steps.items())
+            self._publish(scene, "flow.workflow.viable_steps_discovered", steps=[name for _, name in taken])
             for step_id, name in taken:
                 _keep(self._names, step_id, name)
-                self._publish(scene, "step.execution_requested", step_id, **_step_fields(name, steps[step_id]))
+                self._publish(scene, "flow.step.execution_requested", step_id, **_step_fields(name, steps[step_id]))
 
     def _publish_begun(self, note: Begun) -> None:
         step = note.step
         name = self._names.get(step.step_id)
         if name is not None and step.run_id is not None:  # else it is not a step of a flow
             scene = Scene(step.run_id, note.at, note.count)
-            self._publish(scene, "step.before_handle", step.step_id, **_step_fields(name, step))
+            self._publish(scene, "flow.step.before_handle", step.step_id, **_step_fields(name, step))
 
     def _publish_ended(self, note: Ended) -> None:
-        if note.tasks is None:
-            raise LookupError("could not read the state of the tasks after the settle; the journal has what happened")
+        if note.runs is None:
+            raise LookupError("could not read the state of the runs after the settle; the journal has what happened")
         endings = {ending.step_id: ending for ending in note.endings}
-        for task in note.tasks:
-            scene = Scene(task.task_id, task.at, note.count)
-            if isinstance(task, ClosedTask):
-                self._publish_moves(scene, task, note.worker, task.moves)
+        for run in note.runs:
+            scene = Scene(run.run_id, run.at, note.count)
+            if isinstance(run, ClosedTask):
+                self._publish_moves(scene, run, note.worker, run.moves)
                 continue
-            for step_id, facts in task.steps.items():
+            for step_id, facts in run.steps.items():
                 ending = endings.get(int(step_id))
                 self._names.pop(int(step_id), None)
                 if ending is not None:
                     self._publish_ending(scene, ending, facts)
-            self._finalize(scene, task, note.worker)
+            self._finalize(scene, run, note.worker)
 
     def _publish_ending(self, scene: Scene, ending: Ending, facts: dict[str, Any]) -> None:
         payload = _step_fields(str(facts["name"]), ending)
-        failed = {**payload, "execution_duration": ending.took, "error": _error(ending)}
+        execution = {"execution_duration": ending.took, "trace_id": ending.trace_id}
+        failed = {**payload, **execution, "error": _error(ending)}
         budget = {**payload, "attempts": facts["attempts"], "retry_limit": facts["retry_limit"]}
         step_id = ending.step_id
         match ending.event:
             case "succeeded":
-                self._publish(scene, "step.completed", step_id, **payload, execution_duration=ending.took)
+                self._publish(scene, "flow.step.completed", step_id, **payload, **execution)
             case "retried":
-                self._publish(scene, "step.failed", step_id, **failed, will_retry=True)
-                self._publish(scene, "step.retry_requested", step_id, **budget)
+                self._publish(scene, "flow.step.failed", step_id, **failed, will_retry=True)
+                self._publish(scene, "flow.step.retry_requested", step_id, **budget)
                 waits = _waits(facts)
                 if waits["delay"]:
-                    self._publish(scene, "step.backoff", step_id, **payload, **waits)
+                    self._publish(scene, "flow.step.backoff", step_id, **payload, **waits)
             case "failed":
-                self._publish(scene, "step.failed", step_id, **failed, will_retry=False)
+                self._publish(scene, "flow.step.failed", step_id, **failed, will_retry=False)
                 if isinstance(ending.outcome, Retry):
-                    self._publish(scene, "step.max_retries_reached", step_id, **budget)
+                    self._publish(scene, "flow.step.max_retries_reached", step_id, **budget)
 
-    def _finalize(self, scene: Scene, task: SettledTask, worker: str) -> None:
-        if task.execution_status not in {"has_ready_steps", "processing"}:  # counts of a wide task are lower bounds
-            self._publish(scene, "workflow.no_viable_steps", execution_status=task.execution_status)
-        context = {name: getattr(task, name) for name in _CONTEXT}
-        self._publish(scene, "workflow.task_finalization_started", context=context)
-        decision = decide(task, self._backoff_of(task), task.at)
+    def _finalize(self, scene: Scene, run: SettledTask, worker: str) -> None:
+        if run.execution_status not in {"has_ready_steps", "processing"}:  # counts of a wide run are lower bounds
+            self._publish(scene, "flow.workflow.no_viable_steps", execution_status=run.execution_status)
+        context = {name: getattr(run, name) for name in _CONTEXT}
+        self._publish(scene, "flow.workflow.finalization_started", context=context)
+        decision = decide(run, self._backoff_of(run), run.at)
         self.decisions.append(decision)
-        self._publish_moves(scene, task, worker, task.moves)
+        self._publish_moves(scene, run, worker, run.moves)
         payload = {"action": decision.action, "delay": decision.delay, "reason": decision.reason}
-        self._publish(scene, "workflow.task_finalization_completed", execution_status=decision.status, **payload)
+        self._publish(scene, "flow.workflow.finalization_completed", execution_status=decision.status, **payload)
         if decision.action == "reenqueue":
             self._strategy_calls.tell(StrategyCall(decision, scene), _failures_only(scene.count))
 
     def _call_strategy(self, call: StrategyCall) -> None:
         decision, scene = call.decision, call.scene
         status = decision.status
-        self._publish(scene, "workflow.task_reenqueue_started", execution_status=status)
+        self._publish(scene, "flow.workflow.reenqueue_started", execution_status=status)
         try:
             self.strategy.reenqueue(decision)
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
-            self._publish(scene, "workflow.task_reenqueue_failed", execution_status=status, error=message)
+            self._publish(scene, "flow.workflow.reenqueue_failed", execution_status=status, error=message)
             raise  # to be counted and logged
         if decision.delay:
-            self._publish(scene, "workflow.task_reenqueue_delayed", execution_status=status, delay=decision.delay)
+            self._publish(scene, "flow.workflow.reenqueue_delayed", execution_status=status, delay=decision.delay)
         else:
-            self._publish(scene, "workflow.task_reenqueue_requested", execution_status=status)
+            self._publish(scene, "flow.workflow.reenqueue_requested", execution_status=status)
 
     def _publish_moves(
-        self, scene: Scene, task: TouchedTask | SettledTask | ClosedTask, worker: str, moves: list[Any]
+        self, scene: Scene, run: TouchedTask | SettledTask | ClosedTask, worker: str, moves: list[Any]
     ) -> None:
-        """Publish each move of the task by this worker once; other workers publish theirs."""
-        key = worker, task.task_id
+        """Publish each move of the run by this worker once; other workers publish theirs."""
+        key = worker, run.run_id
         for move in moves:
             if move["id"] <= self._published.get(key, 0):
                 continue
             _keep(self._published, key, move["id"])
-            payload: dict[str, Any] = dict(title_of(task))
+            payload: dict[str, Any] = dict(title_of(run))
             match move["state"]:
                 case "in_progress":
-                    self._publish(scene, "task.started", **payload)
-                case "complete" if not isinstance(task, TouchedTask):
-                    self._publish(scene, "task.completed", **payload, completed_steps=task.completed_steps)
-                case "error" if not isinstance(task, TouchedTask):
-                    self._publish(scene, "task.failed", **payload, failed_steps=task.failed_steps)
+                    self._publish(scene, "flow.run.started", **payload)
+                case "complete" if not isinstance(run, TouchedTask):
+                    self._publish(scene, "flow.run.completed", **payload, completed_steps=run.completed_steps)
+                case "error" if not isinstance(run, TouchedTask):
+                    self._publish(scene, "flow.run.failed", **payload, failed_steps=run.failed_steps)
 
     def _publish(self, scene: Scene, name: str, step_id: int | None = None, /, **payload: Any) -> None:
-        self._subscribers.publish(Event(name, scene.at, scene.task_id, step_id, payload), scene.count)
+        self._subscribers.publish(Event(name, scene.at, scene.run_id, step_id, payload), scene.count)
 
 
 def _step_fields(name: str, of: ClaimedStep | Ending) -> dict[str, Any]:

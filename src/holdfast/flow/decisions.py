@@ -1,4 +1,4 @@
-"""Decides how a task goes on after some of its steps were settled. Pure, except for strategies.
+"""Decides how a run goes on after some of its steps were settled. Pure, except for strategies.
 
 A decision carries nothing out: the rows are the queue. The settle that freed a step or delayed it has written when
 it is due, in its own transaction, and any worker continues from there. A decision reports that, and when the next pass
@@ -19,10 +19,10 @@ OVER = {"complete", "resolved_manually", "error", "cancelled"}
 
 
 class Standing(Protocol):
-    """The state of a task, as flow.get_task_execution_context returns it."""
+    """The state of a run, as flow.get_task_execution_context returns it."""
 
     @property
-    def task_id(self) -> UUID: ...
+    def run_id(self) -> UUID: ...
     @property
     def state(self) -> str: ...
     @property
@@ -33,9 +33,9 @@ class Standing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a task goes on; `delay` is the time until its next pass, None if there is none."""
+    """How a run goes on; `delay` is the time until its next pass, None if there is none."""
 
-    task_id: UUID
+    run_id: UUID
     status: str
     action: Action
     delay: timedelta | None
@@ -43,10 +43,10 @@ class Decision:
 
 
 class Strategy(Protocol):
-    """Receives each decision that a task goes on."""
+    """Receives each decision that a run goes on."""
 
     def reenqueue(self, decision: Decision) -> None:
-        """Note that the task is due again after `decision.delay`."""
+        """Note that the run is due again after `decision.delay`."""
 
 
 class Durable:
@@ -56,30 +56,30 @@ class Durable:
         """Do nothing."""
 
 
-def decide(task: Standing, backoff: Backoff, now: datetime) -> Decision:
-    """Decide how a task in this state goes on."""
-    status = task.execution_status
+def decide(run: Standing, backoff: Backoff, now: datetime) -> Decision:
+    """Decide how a run in this state goes on."""
+    status = run.execution_status
     match status:
-        case _ if task.state == "cancelled":
-            return Decision(task.task_id, status, "none", None, "it was cancelled")
+        case _ if run.state == "cancelled":
+            return Decision(run.run_id, status, "none", None, "it was cancelled")
         case "all_complete":
-            return Decision(task.task_id, status, "complete", None, "all its steps are done")
-        case "blocked_by_failures" if task.state in OVER:
-            return Decision(task.task_id, status, "fail", None, "steps failed for good, and nothing else is left to do")
-        case "blocked_by_failures":  # a step failed for good, and another waits for its next try: the task goes on
-            delay, reason = _delay("waiting_for_dependencies", task, backoff, now), "a branch failed, others go on"
+            return Decision(run.run_id, status, "complete", None, "all its steps are done")
+        case "blocked_by_failures" if run.state in OVER:
+            return Decision(run.run_id, status, "fail", None, "steps failed for good, and nothing else is left to do")
+        case "blocked_by_failures":  # a step failed for good, and another waits for its next try: the run goes on
+            delay, reason = _delay("waiting_for_dependencies", run, backoff, now), "a branch failed, others go on"
         case "has_ready_steps":
-            delay, reason = _delay(status, task, backoff, now), "steps are ready"
+            delay, reason = _delay(status, run, backoff, now), "steps are ready"
         case "processing":
-            delay, reason = _delay(status, task, backoff, now), "steps are being executed"
-        case "waiting_for_dependencies" if task.earliest_retry_at is not None:
-            delay, reason = _delay(status, task, backoff, now), "a failed step waits for its next try"
+            delay, reason = _delay(status, run, backoff, now), "steps are being executed"
+        case "waiting_for_dependencies" if run.earliest_retry_at is not None:
+            delay, reason = _delay(status, run, backoff, now), "a failed step waits for its next try"
         case _:
-            delay, reason = _delay(status, task, backoff, now), "steps wait for others"
-    return Decision(task.task_id, status, "reenqueue", delay, reason)
+            delay, reason = _delay(status, run, backoff, now), "steps wait for others"
+    return Decision(run.run_id, status, "reenqueue", delay, reason)
 
 
-def _delay(status: str, task: Standing, backoff: Backoff, now: datetime) -> timedelta:
-    earliest = task.earliest_retry_at
+def _delay(status: str, run: Standing, backoff: Backoff, now: datetime) -> timedelta:
+    earliest = run.earliest_retry_at
     retry_in = None if earliest is None else max(0.0, (earliest - now).total_seconds())
     return timedelta(seconds=backoff.reenqueue_delay(status, retry_in))

@@ -13,19 +13,22 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from holdfast import tracing
-from holdfast.errors import BadTask
+from holdfast.durations import Duration
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed, given_as, read_context
 from holdfast.flow.events import FlowExecutor
-from holdfast.flow.handle import FlowRun
+from holdfast.flow.handle import FlowRun, read_run_id
 from holdfast.flow.handlers import Declared, Maker
+from holdfast.flow.later import Later, later
 from holdfast.flow.step import After, Node, Step, Title, check_step_name, limit_of, name_of, names_of, read_options
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
-from holdfast.models import Json, Span
+from holdfast.models import Json
+from holdfast.spelling import checks_options
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,7 +36,7 @@ _TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
 
 class Flow:
-    """Steps that wait for steps. Each start makes a task of them, which workers carry out."""
+    """Steps that wait for steps. Each start makes a run of them, which workers carry out."""
 
     def __init__(
         self, title: Title, executor: FlowExecutor, context: Any = None, backoff: Backoff | None = None
@@ -63,8 +66,8 @@ class Flow:
         skippable: bool = False,
         queue: str = "default",
         when: Callable[..., Any] | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
         priority: int = 0,
         description: str | None = None,
@@ -91,13 +94,14 @@ class Flow:
         return lambda function: self._add(function, inner=flow, **options)
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, with the whole context or with its fields by name."""
+        """Start a run, with the whole context or with its fields by name."""
         return self.options().start(*context, **fields)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, as `start` does."""
+        """Start a run, as `start` does."""
         return await self.options().astart(*context, **fields)
 
+    @checks_options(BadInput)
     def options(
         self,
         *,
@@ -109,24 +113,35 @@ class Flow:
         source_system: str | None = None,
         reason: str | None = None,
         conn: Connection[Any] | AsyncConnection[Any] | None = None,
+        delay: Duration | None = None,
+        due_at: datetime | None = None,
     ) -> Starter:
         """Set options for a start.
 
-        `key`: starting again with the same key and context returns the existing task. `skip`: names of skippable
-        steps. `conn`: start inside your own transaction. `tags`, `initiator`, `source_system` and `reason` are kept
-        for readers.
+        `key`: starting again with the same key and context returns the existing run. `skip`: names of skippable
+        steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after that much time by the
+        database's clock, or at that moment. `tags`, `initiator`, `source_system` and `reason` are kept for readers.
         """
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
-        return Starter(self, self._executor, key=key, tenant=tenant, skip=skip, about=about, conn=conn)
+        return Starter(
+            self,
+            self._executor,
+            key=key,
+            tenant=tenant,
+            skip=skip,
+            about=about,
+            conn=conn,
+            later=later(delay, due_at),
+        )
 
-    def started(self, task_id: UUID | str) -> FlowRun:
-        """Return the handle of a task that was started elsewhere, by its id."""
-        return FlowRun(UUID(str(task_id)), self._executor, self.read_result)
+    def handle(self, run_id: UUID | str) -> FlowRun:
+        """Return the handle of a run that was started elsewhere, by its id."""
+        return FlowRun(read_run_id(run_id), self._executor, self.read_result)
 
     @functools.cached_property
     def context(self) -> Context:
         """The check of a start's context."""
-        return self._declared or Typed(self.title.name, self._maker.fields.typed())
+        return self._declared or Typed(self.title.name, self._maker.fields.typed(), self._maker.forgotten)
 
     @functools.cached_property
     def plan(self) -> list[dict[str, Any]]:
@@ -181,7 +196,7 @@ class Flow:
         name = name or str(getattr(function, "__name__", ""))
         check_step_name(self.title.name, name)
         if name in self.nodes:
-            raise BadTask(
+            raise BadDefinition(
                 f"flow {self.title.name} has a step {name} already", where=name, next="give one of them another name"
             )
         checked = read_options(name, options)
@@ -191,7 +206,7 @@ class Flow:
         node = Node(name, awaited, checked, limit_of(name, checked), kind, source, inner)
         graph.order(self.title.name, {**self.waits(), name: awaited})
         if "plan" in self.__dict__:
-            raise BadTask(
+            raise BadDefinition(
                 f"flow {self.title.name} was used before its step {name} was added",
                 where=name,
                 next="add all steps first",
@@ -218,9 +233,11 @@ class Starter:
         skip: Sequence[str] = (),
         about: Mapping[str, Any] | None = None,
         conn: Any = None,
+        later: Later = Later(),  # noqa: B008 - it is frozen
     ) -> None:
         check_names([("key", key)], LONGEST_KEY)
         check_tenant(tenant)
+        later.check(key, [name for name in skip if name in flow.nodes and not flow.nodes[name].after])
         self._flow = flow
         self._executor = executor
         self._key = key
@@ -228,24 +245,25 @@ class Starter:
         self._skip = list(skip)
         self._about = {name: value for name, value in (about or {}).items() if value}
         self._conn = conn
+        self._later = later
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, with the whole context or with its fields by name."""
-        asked_at = self._executor.make(kernel.clock()) if self._may_be_old else []
-        (task_id,) = self._executor.make(self._call(given_as(context, fields)), self._conn)
-        return self._run(task_id, asked_at)
+        """Start a run, with the whole context or with its fields by name."""
+        asked_at = self._executor.make(kernel.clock()) if self._needs_time else []
+        (run_id,) = self._executor.make(self._call(given_as(context, fields), asked_at), self._conn)
+        return self._run(run_id, asked_at)
 
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a task, as `start` does."""
-        asked_at = await self._executor.amake(kernel.clock()) if self._may_be_old else []
-        (task_id,) = await self._executor.amake(self._call(given_as(context, fields)), self._conn)
-        return self._run(task_id, asked_at)
+        """Start a run, as `start` does."""
+        asked_at = await self._executor.amake(kernel.clock()) if self._needs_time else []
+        (run_id,) = await self._executor.amake(self._call(given_as(context, fields), asked_at), self._conn)
+        return self._run(run_id, asked_at)
 
-    def _call(self, context: Any) -> Call[UUID]:
+    def _call(self, context: Any, now: Sequence[datetime]) -> Call[UUID]:
         title = self._flow.title
         return calls.initialize_task(
             title.name,
-            self._flow.written_plan,
+            self._later.write(self._flow.plan, now) or self._flow.written_plan,
             self._flow.context.write(context),
             namespace=title.namespace,
             version=title.version,
@@ -261,20 +279,20 @@ class Starter:
         return {} if carrier is None else {"trace": carrier}
 
     @property
-    def _may_be_old(self) -> bool:
-        """Whether the key may belong to an older task, and somebody subscribed to new ones."""
-        return self._key is not None and self._executor.subscribers.are_there
+    def _needs_time(self) -> bool:
+        """Whether the database's time is needed: for a delay, or because the key may belong to an older run."""
+        return self._later.delay is not None or (self._key is not None and self._executor.subscribers.are_there)
 
-    def _run(self, task_id: UUID, asked_at: list[datetime]) -> FlowRun:
-        if self._executor.subscribers.are_there and self._is_committed() and _is_new(task_id, asked_at):
-            events.initialized(self._executor, task_id, self._flow.title, len(self._flow.plan))
-        return FlowRun(task_id, self._executor, self._flow.read_result)
+    def _run(self, run_id: UUID, asked_at: list[datetime]) -> FlowRun:
+        if self._executor.subscribers.are_there and self._is_committed() and _is_new(run_id, asked_at):
+            events.initialized(self._executor, run_id, self._flow.title, len(self._flow.plan))
+        return FlowRun(run_id, self._executor, self._flow.read_result)
 
     def _is_committed(self) -> bool:
         """Whether the start is stored already: a caller's open transaction may still be rolled back."""
         return self._conn is None or self._conn.info.transaction_status == TransactionStatus.IDLE
 
 
-def _is_new(task_id: UUID, asked_at: Sequence[datetime]) -> bool:
-    """Whether a start made the task; under a key it may have found one that is older than `asked_at`."""
-    return all(task_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)
+def _is_new(run_id: UUID, asked_at: Sequence[datetime]) -> bool:
+    """Whether a start made the run; under a key it may have found one that is older than `asked_at`."""
+    return all(run_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)

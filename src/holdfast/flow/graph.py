@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 
 Waits = Mapping[str, Sequence[str]]  # each step, and those that it waits for
 
@@ -13,7 +13,7 @@ Waits = Mapping[str, Sequence[str]]  # each step, and those that it waits for
 def order(flow: str, waits: Waits) -> list[str]:
     """Sort each step after those that it waits for; reject an empty flow, unknown parents and cycles."""
     if not waits:
-        raise BadTask(f"flow {flow} has no steps", where=flow, next=f"give it at least one, as in @{flow}.step")
+        raise BadDefinition(f"flow {flow} has no steps", where=flow, next=f"give it at least one, as in @{flow}.step")
     for name, parents in waits.items():
         for parent in parents:
             _check_parent(flow, name, parent, waits)
@@ -21,7 +21,7 @@ def order(flow: str, waits: Waits) -> list[str]:
         return list(TopologicalSorter(waits).static_order())
     except CycleError as error:
         circle = " → ".join(reversed(error.args[1]))
-        raise BadTask(
+        raise BadDefinition(
             f"steps of flow {flow} wait for each other: {circle}", next="take one of these edges away"
         ) from None
 
@@ -42,14 +42,14 @@ def levels(flow: str, waits: Waits) -> dict[str, int]:
 
 def _check_parent(flow: str, name: str, parent: str, waits: Waits) -> None:
     if parent == name:
-        raise BadTask(
+        raise BadDefinition(
             f"step {name} of flow {flow} would wait for itself",
             where=name,
             next="take its own name out of `after` or `each`",
         )
     if parent not in waits:
         known = ", ".join(waits)
-        raise BadTask(
+        raise BadDefinition(
             f"step {name} of flow {flow} waits for {parent}, which is not one of its steps",
             where=name,
             next=f"it has: {known}",

@@ -1,70 +1,42 @@
-"""The handle of a flow's task: waits for it, reads it and acts on it."""
+"""The handle of a flow's run: waits for it, reads it and acts on it and on its steps."""
 
 from __future__ import annotations
 
-import asyncio
 import shlex
-import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from holdfast.errors import NotFound, RunCancelled, RunFailed
+from holdfast.errors import BadInput, NotFound
 from holdfast.flow import calls, events
-from holdfast.flow.calls import StepOutcome, StepReadiness, TaskContext
+from holdfast.flow.calls import RunContext, StepOutcome, StepReadiness
 from holdfast.flow.events import FlowExecutor
 from holdfast.kernel import calls as kernel
-from holdfast.kernel.call import pauses
-from holdfast.models import RunResult, Span, error_line
+from holdfast.kernel.handle import Handle, Plan, afollow, checked_reason, follow
+from holdfast.models import Status, error_line
 
-Row = TypeVar("Row")
 ReadResult = Callable[[str, Any, str], Any]
 MOST_NAMED = 5  # steps in an error's message
 
 
-class FlowRun:
-    """A task that was started.
+class FlowRun(Handle[dict[str, Any]]):
+    """A run of a flow. `result` returns the results of its steps by name.
 
-    Each method has an async twin with an `a` before its name. That of `wait` is `await_over`, because `await` is a
-    keyword.
+    A step is named by its function or by its name. `cancel`, `retry` and `resolve` act on the run, or on one `step`.
     """
 
-    def __init__(self, task_id: UUID, executor: FlowExecutor, read_result: ReadResult) -> None:
-        self.id = task_id
-        self._executor = executor
+    _label = "run"
+    _shown_by = "holdfast flow show"
+
+    def __init__(self, run_id: UUID, executor: FlowExecutor, read_result: ReadResult) -> None:
+        self._id = run_id
+        self._executor: FlowExecutor = executor
         self._read_result = read_result
 
-    def __repr__(self) -> str:
-        return f"<task {self.id}>"
-
-    def look(self) -> RunResult:
-        """Read its state."""
-        result: RunResult = self._first(self._executor.make(kernel.run_results([self.id])))
-        return result
-
-    async def alook(self) -> RunResult:
-        """Read its state."""
-        result: RunResult = self._first(await self._executor.amake(kernel.run_results([self.id])))
-        return result
-
-    def wait(self, timeout: Span | None = None) -> dict[str, Any]:
-        """Wait until it ends, and return the results of its steps by name.
-
-        Raise RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
-        """
-        for pause in pauses(timeout, f"task {self.id}"):
-            if (result := self.look()).outcome is not None:
-                return self._ended(result, self.steps())
-            time.sleep(pause)
-        raise AssertionError("not reached")
-
-    async def await_over(self, timeout: Span | None = None) -> dict[str, Any]:
-        """Wait as `wait` does."""
-        for pause in pauses(timeout, f"task {self.id}"):
-            if (result := await self.alook()).outcome is not None:
-                return self._ended(result, await self.asteps())
-            await asyncio.sleep(pause)
-        raise AssertionError("not reached")
+    @property
+    def id(self) -> UUID:
+        """The run's id."""
+        return self._id
 
     def steps(self) -> list[StepOutcome]:
         """Read the states of its steps, in the order of the plan."""
@@ -74,23 +46,21 @@ class FlowRun:
         """Read the states of its steps, in the order of the plan."""
         return await self._executor.amake(calls.step_outcomes(self.id))
 
-    def result(self, step: Any) -> Any:
+    def result_of(self, step: Any) -> Any:
         """Return the result of a step in the type of its function; None while the step has not ended."""
-        return self._result(step, self._executor.make(calls.step_outcomes(self.id, [_name(step)])))
+        return follow(self._executor, self._result_of(step))
 
-    async def aresult(self, step: Any) -> Any:
-        """Return the result of a step, as `result` does."""
-        return self._result(step, await self._executor.amake(calls.step_outcomes(self.id, [_name(step)])))
+    async def aresult_of(self, step: Any) -> Any:
+        """Return the result of a step, as `result_of` does."""
+        return await afollow(self._executor, self._result_of(step))
 
-    def context(self) -> TaskContext:
+    def context(self) -> RunContext:
         """Read its execution context: the counts of its steps, its status and the recommended action."""
-        context: TaskContext = self._first(self._executor.make(calls.task_context(self.id)))
-        return context
+        return follow(self._executor, self._context())
 
-    async def acontext(self) -> TaskContext:
+    async def acontext(self) -> RunContext:
         """Read its execution context, as `context` does."""
-        context: TaskContext = self._first(await self._executor.amake(calls.task_context(self.id)))
-        return context
+        return await afollow(self._executor, self._context())
 
     def readiness(self) -> list[StepReadiness]:
         """Read which of its steps are ready, and what the others wait for."""
@@ -102,101 +72,93 @@ class FlowRun:
 
     def cancel(self, reason: str | None = None, *, step: Any = None) -> None:
         """Cancel it and all its steps, or one of them; running handlers are asked to stop."""
-        self._executor.make(kernel.cancel(self._target(step), reason))
-        events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
+        follow(self._executor, self._cancel(reason, step))
 
     async def acancel(self, reason: str | None = None, *, step: Any = None) -> None:
         """Cancel it and all its steps, or one of them; running handlers are asked to stop."""
-        await self._executor.amake(kernel.cancel(await self._atarget(step), reason))
-        events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
+        await afollow(self._executor, self._cancel(reason, step))
 
-    def retry(self, reason: str | None = None, *, step: Any = None) -> None:
-        """Retry its failed steps, or one of them, with a fresh budget."""
-        self._executor.make(kernel.retry(self._target(step), reason))
-        events.retried(self._executor, self.id, reason)
+    def retry(self, reason: str | None = None, *, step: Any = None) -> FlowRun:
+        """Retry its failed steps, or one of them, with a fresh budget; the run itself continues."""
+        return follow(self._executor, self._retry(reason, step))
 
-    async def aretry(self, reason: str | None = None, *, step: Any = None) -> None:
-        """Retry its failed steps, or one of them, with a fresh budget."""
-        await self._executor.amake(kernel.retry(await self._atarget(step), reason))
-        events.retried(self._executor, self.id, reason)
+    async def aretry(self, reason: str | None = None, *, step: Any = None) -> FlowRun:
+        """Retry its failed steps, or one of them, as `retry` does."""
+        return await afollow(self._executor, self._retry(reason, step))
 
-    def resolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
-        """Mark a step as resolved by hand, with the result that it passes on."""
-        step_id = self._target(step)
-        self._executor.make(kernel.resolve(step_id, reason, result))
-        events.resolved(self._executor, self.id, int(step_id), _name(step), reason)
+    def resolve(self, reason: str | None = None, *, step: Any = None, result: Any = None) -> None:
+        """Mark one of its steps as resolved by hand, with the result that it passes on; without a step the run."""
+        follow(self._executor, self._resolve(reason, result, step))
 
-    async def aresolve(self, step: Any, reason: str | None = None, result: Any = None) -> None:
-        """Mark a step as resolved by hand, as `resolve` does."""
-        step_id = await self._atarget(step)
-        await self._executor.amake(kernel.resolve(step_id, reason, result))
-        events.resolved(self._executor, self.id, int(step_id), _name(step), reason)
+    async def aresolve(self, reason: str | None = None, *, step: Any = None, result: Any = None) -> None:
+        """Mark a step or the run as resolved by hand, as `resolve` does."""
+        await afollow(self._executor, self._resolve(reason, result, step))
 
     def retry_from(self, step: Any, reason: str | None = None) -> FlowRun:
-        """Repeat a step of a finished task, and all that wait for it, in a new task; return that one's handle."""
-        (task_id,) = self._executor.make(calls.retry_from(int(self._target(step)), reason))
-        return self._again(task_id)
+        """Repeat a step of a finished run, and all that wait for it, in a new run; return that one's handle."""
+        return follow(self._executor, self._retry_from(step, reason))
 
     async def aretry_from(self, step: Any, reason: str | None = None) -> FlowRun:
         """Repeat a step, as `retry_from` does."""
-        (task_id,) = await self._executor.amake(calls.retry_from(int(await self._atarget(step)), reason))
-        return self._again(task_id)
+        return await afollow(self._executor, self._retry_from(step, reason))
 
-    def _again(self, task_id: UUID) -> FlowRun:
-        events.done_again(self._executor, task_id, self.id)
-        return FlowRun(task_id, self._executor, self._read_result)
+    def _value(self, _stored: Any) -> Plan[dict[str, Any]]:
+        steps: list[StepOutcome] = yield calls.step_outcomes(self.id)
+        return {step.name: self._typed(step) for step in steps}
 
-    def _target(self, step: Any) -> str:
-        """Return the id to act on: the task's, or the number of one of its steps."""
-        if step is None:
-            return str(self.id)
-        return str(self._step(step, self._executor.make(calls.step_outcomes(self.id, [_name(step)]))).step_id)
+    def _result_of(self, step: Any) -> Plan[Any]:
+        outcome = yield from self._step(step)
+        return None if outcome.outcome is None else self._typed(outcome)
 
-    async def _atarget(self, step: Any) -> str:
-        if step is None:
-            return str(self.id)
-        return str(self._step(step, await self._executor.amake(calls.step_outcomes(self.id, [_name(step)]))).step_id)
+    def _context(self) -> Plan[RunContext]:
+        context: RunContext = self._first((yield calls.run_context(self.id)))
+        return context
 
-    def _result(self, step: Any, rows: list[StepOutcome]) -> Any:
-        row = self._step(step, rows)
-        return None if row.outcome is None else self._typed(row)
+    def _cancel(self, reason: str | None, step: Any = None) -> Plan[None]:
+        yield kernel.cancel((yield from self._target(step)), checked_reason(reason))
+        events.cancelled(self._executor, self.id, reason, None if step is None else _name(step))
+
+    def _retry(self, reason: str | None, step: Any = None) -> Plan[FlowRun]:
+        yield kernel.retry((yield from self._target(step)), checked_reason(reason))
+        events.retried(self._executor, self.id, reason)
+        return self
+
+    def _resolve(self, reason: str | None, result: Any, step: Any = None) -> Plan[None]:
+        target = yield from self._target(step)
+        yield kernel.resolve(target, checked_reason(reason), result)
+        events.resolved(self._executor, self.id, reason, None if step is None else (int(target), _name(step)))
+
+    def _retry_from(self, step: Any, reason: str | None) -> Plan[FlowRun]:
+        outcome = yield from self._step(step)
+        (run_id,) = yield calls.retry_from(outcome.step_id, checked_reason(reason))
+        events.done_again(self._executor, run_id, self.id)
+        return FlowRun(run_id, self._executor, self._read_result)
+
+    def _target(self, step: Any) -> Plan[str]:
+        """Return the id to act on: the run's, or the number of one of its steps."""
+        return str(self.id) if step is None else str((yield from self._step(step)).step_id)
+
+    def _step(self, step: Any) -> Plan[StepOutcome]:
+        name = _name(step)
+        rows: list[StepOutcome] = yield calls.step_outcomes(self.id, [name])
+        if not rows:
+            raise NotFound(
+                f"run {self.id} has no step {name}", where=name, next=f"its steps: holdfast flow show {self.id}"
+            )
+        return rows[0]
 
     def _typed(self, step: StepOutcome) -> Any:
-        return self._read_result(step.name, step.result, f"step {step.name} of task {self.id}")
+        return self._read_result(step.name, step.result, f"step {step.name} of run {self.id}")
 
-    def _step(self, step: Any, rows: list[StepOutcome]) -> StepOutcome:
-        if not rows:
-            raise NotFound(
-                f"task {self.id} has no step {_name(step)}",
-                where=_name(step),
-                next=f"its steps: holdfast flow show {self.id}",
-            )
-        return rows[0]
+    def _causes(self, status: Status) -> Plan[str]:  # noqa: ARG002 - it reads all its steps
+        steps: list[StepOutcome] = yield calls.step_outcomes(self.id)
+        return _causes(steps)
 
-    def _first(self, rows: list[Row]) -> Row:
-        if not rows:
-            raise NotFound(
-                f"there is no task {self.id}", where=str(self.id), next="it was pruned, or is another tenant's"
-            )
-        return rows[0]
-
-    def _ended(self, result: RunResult, steps: list[StepOutcome]) -> dict[str, Any]:
-        match result.outcome:
-            case "succeeded":
-                return {step.name: self._typed(step) for step in steps}
-            case "cancelled":
-                raise RunCancelled(
-                    f"task {self.id} was cancelled", where=str(self.id), next=f"see why: holdfast flow show {self.id}"
-                )
-            case _:
-                raise RunFailed(f"task {self.id} failed: {_causes(steps)}", where=str(self.id), next=self._next(steps))
-
-    def _next(self, steps: list[StepOutcome]) -> str:
-        """Return the next step for the user: a cancelled step is final, and is repeated in a new task."""
-        cancelled = [step.name for step in steps if step.outcome == "cancelled"]
-        if not cancelled or any(step.outcome == "failed" for step in steps):
-            return f"see its story: holdfast flow show {self.id}"
-        return f"do it again in a new task: holdfast flow retry {self.id} --from {shlex.quote(cancelled[0])}"
+    def _next(self, status: Status) -> str:
+        """Return the next step for the user: a cancelled step is final, and is repeated in a new run."""
+        if status.outcome != "failed" or status.failed or status.step is None:
+            return super()._next(status)
+        return f"do it again in a new run: holdfast flow retry {self.id} --from {shlex.quote(status.step)}"
 
 
 def _name(step: Any) -> str:
@@ -204,13 +166,25 @@ def _name(step: Any) -> str:
 
 
 def _causes(steps: list[StepOutcome]) -> str:
-    """List the steps that ended a task, the failed first."""
+    """List the steps that ended a run, the failed first."""
     causes = [f"step {step.name}: {error_line(step.error)}" for step in steps if step.outcome == "failed"]
     causes += [f"step {step.name} was cancelled" for step in steps if step.outcome == "cancelled"]
     more = f"; and {len(causes) - MOST_NAMED} more" if len(causes) > MOST_NAMED else ""
     return "; ".join(causes[:MOST_NAMED]) + more
 
 
-def by_id(executor: FlowExecutor, task_id: str) -> FlowRun:
-    """Return the handle of a task by its id; results are returned as they are stored."""
-    return FlowRun(UUID(task_id), executor, lambda _step, stored, _place: stored)
+def by_id(executor: FlowExecutor, run_id: str) -> FlowRun:
+    """Return the handle of a run by its id; results are returned as they are stored."""
+    return FlowRun(UUID(run_id), executor, lambda _step, stored, _place: stored)
+
+
+def read_run_id(given: Any) -> UUID:
+    """Read the id of a run."""
+    try:
+        return UUID(str(given))
+    except ValueError:
+        raise BadInput(
+            f"the id of a run must be a UUID, got {given!r}",
+            where="id",
+            next="use the id of the handle of its start",
+        ) from None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition, InputRefused
 from holdfast.flow import calls, wrappers
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Fields, known_fields
@@ -96,7 +96,9 @@ class Maker:
         if self._context_type is None:
             self.fields.add(node.name, parameter, hint)
         elif self._known is not None and name not in self._known and parameter.default is parameter.empty:
-            raise BadTask(
+            if name in self._nodes:
+                raise BadDefinition(self._forgotten(node.name, name), where=name, next=f"write after={name}")
+            raise BadDefinition(
                 (
                     f"step {node.name} of flow {self._title.name} takes {name}, which is neither a step that it waits "
                     f"for nor a field of the context (it has: {', '.join(self._known) or 'none'})"
@@ -106,6 +108,21 @@ class Maker:
             )
         return Want(name, "context", name)
 
+    def forgotten(self, field: str) -> InputRefused | None:
+        """Explain why a start lacks a field that has the name of a step: another one forgot to wait for it."""
+        taker = self.fields.taker(field)
+        if taker is None or field not in self._nodes:
+            return None
+        return InputRefused(
+            self._forgotten(taker, field),
+            where=field,
+            next=f"write @{self._title.name}.step(after={field}) above {taker}",
+        )
+
+    def _forgotten(self, step: str, parent: str) -> str:
+        """Say that a step takes the result of another one and does not wait for it."""
+        return f"step {step} of flow {self._title.name} takes {parent}, which is a step that it does not wait for"
+
     def _constants(self, node: Node, named: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
         """Return the arguments that are the same for all rows of the step."""
         config = node.options.config
@@ -114,7 +131,7 @@ class Maker:
         try:
             TypeAdapter(named[CONFIG].annotation).validate_json(json.dumps(config))
         except ValidationError as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"step {node.name} of flow {self._title.name}: its config is not what its function takes: "
                 f"{validation_text(error)}",
                 where="config",
@@ -124,7 +141,7 @@ class Maker:
     def _check_parameters(self, node: Node, function: Callable[..., Any]) -> None:
         named = Parameters(function).named
         if node.each is not None and wrappers.ITEM not in named:
-            raise BadTask(
+            raise BadDefinition(
                 (
                     f"step {node.name} of flow {self._title.name} runs once for each item of {node.each} and takes "
                     "none of them"
@@ -133,7 +150,7 @@ class Maker:
                 next=f"give it a parameter called {wrappers.ITEM}",
             )
         if ours := [name for name in named if name.startswith(OURS)]:
-            raise BadTask(
+            raise BadDefinition(
                 f"step {node.name}: names that begin with {OURS} are ours",
                 where=ours[0],
                 next=f"call {ours[0]} otherwise",
@@ -145,7 +162,7 @@ class Maker:
         try:
             TypeAdapter(hint).validate_python(None)
         except ValidationError:
-            raise BadTask(
+            raise BadDefinition(
                 f"step {node.name} of flow {self._title.name} takes the result of {parent}, which may be skipped",
                 where=node.name,
                 next=f"annotate it so that None may come: {parent}: … | None",

@@ -161,9 +161,7 @@ def task(connection: DB, id: UUID) -> TaskDetail:  # noqa: A002 - the word is th
     """Look at a task, or say that there is none."""
     found = query_one(connection, Query(TASK, TaskDetail, {"id": id}))
     if found is None:
-        raise NotFound(
-            f"there is no task {id} of a flow", where=str(id), next="`holdfast flow tasks` shows what there is"
-        )
+        raise NotFound(f"there is no run {id} of a flow", where=str(id), next="`holdfast flow runs` lists them")
     return found
 
 
@@ -180,24 +178,24 @@ def marked(connection: DB, steps: Sequence[TaskStep], ids: Collection[int]) -> l
 
 def history(connection: DB, task: UUID, *, limit: int) -> list[StoryEntry]:
     """Tell the last that happened to a task and to its steps, in the order it happened."""
-    asked = {"task": task, "limit": limit, "steps": TOLD_OF}
-    return query(connection, Query(HISTORY, StoryEntry, asked))[::-1]
+    arguments = {"task": task, "limit": limit, "steps": TOLD_OF}
+    return query(connection, Query(HISTORY, StoryEntry, arguments))[::-1]
 
 
 def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is the same in SQL
     """Find the task that an id names, or that a step is of; refuse what is no flow's."""
-    asked: Query[UUID] = (
+    search: Query[UUID] = (
         Query(TASK_OF_STEP, UUID, {"step": min(id, 2**63 - 1)})
         if isinstance(id, int)
         else Query(IS_TASK, UUID, {"id": id})
     )
-    found = query_one(connection, asked)
+    found = query_one(connection, search)
     if found is None:
-        what = f"there is no step {id} of a flow's task" if isinstance(id, int) else f"there is no task {id} of a flow"
+        what = f"there is no step {id} of a flow's run" if isinstance(id, int) else f"there is no run {id} of a flow"
         raise NotFound(
             what,
             where=str(id),
-            next=f"`holdfast flow tasks` shows tasks, `holdfast runs show {id}` whatever has that id",
+            next=f"`holdfast flow runs` lists them, `holdfast runs show {id}` shows whatever has that id",
         )
     return found
 
@@ -206,5 +204,5 @@ def step_of(connection: DB, task: UUID, name: str) -> int:
     """Find a step of a task by its name."""
     found = query_one(connection, Query(STEP_OF_NAME, int, {"task": task, "name": name}))
     if found is None:
-        raise NotFound(f"task {task} has no step {name}", where=name, next=f"its steps: holdfast flow show {task}")
+        raise NotFound(f"run {task} has no step {name}", where=name, next=f"its steps: holdfast flow show {task}")
     return found

@@ -164,7 +164,9 @@ def plan(connection: DB, of: Definition) -> list[PlannedStep]:
 def check_states(states: Sequence[str] | None) -> list[str] | None:
     """Give the states that `TasksWanted.states` can hold, and refuse others."""
     if odd := [state for state in states or () if state not in STATES]:
-        raise BadInput(f"a task has no state {odd[0]!r}", where="state", next=f"take one of: {', '.join(STATES)}")
+        raise BadInput(
+            f"a run of a flow has no state {odd[0]!r}", where="state", next=f"take one of: {', '.join(STATES)}"
+        )
     return list(states) if states else None
 
 
@@ -172,7 +174,7 @@ def begins_below(text: str | None) -> UUID:
     """Read where a page of tasks begins, as the last page said; None is the beginning."""
     below = run_list.LAST_RUN if text is None else parse_id(text)
     if not isinstance(below, UUID):
-        raise BadInput(f"{text} is a step", where=text, next="a task's id is a UUID: take what the last page said")
+        raise BadInput(f"{text} is a step", where=text, next="a run's id is a UUID: take what the last page said")
     return below
 
 

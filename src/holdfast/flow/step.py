@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import StepRetry
-from holdfast.handlers.registry import Handler, RetryPolicy, check_name
-from holdfast.models import span
+from holdfast.handlers.registry import RETRIES, Handler, RetryPolicy, check_name, read_duration
+from holdfast.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from holdfast.flow.define import Flow
@@ -44,15 +43,15 @@ class Title:
         for what, name in (("flow", self.name), ("namespace", self.namespace)):
             _check_form(name, f"a {what}")
             if not _NAME.fullmatch(name):
-                raise BadTask(
+                raise BadDefinition(
                     f"{name!r} cannot name a {what}", where=what, next="take letters, digits, _ and -, a letter first"
                 )
             check_name(what, name)
         if not self.version or not self.version.isprintable():
-            raise BadTask(
+            raise BadDefinition(
                 f"flow {self.name}: {self.version!r} is no version", where="version", next="take one such as 1.0.0"
             )
-        check_name(f"flow {self.name}: version", self.version)
+        check_name("version", self.version, of=f"flow {self.name}")
 
     def kind(self, step: str) -> str:
         """Return the kind of a step. It has no version: handlers of a flow also serve its older runs."""
@@ -78,14 +77,14 @@ class StepOptions:
 
     def __post_init__(self) -> None:
         if not is_count(self.priority, most=9):
-            raise BadTask(
-                f"a priority of {self.priority!r} is none",
+            raise BadDefinition(
+                f"priority must be a whole number from 0 to 9, got {self.priority!r}",
                 where="priority",
-                next="take a whole number from 0 to 9, 9 goes first",
+                next="use 9 for the most urgent",
             )
         queue: Any = self.queue
         if not isinstance(queue, str) or not queue:
-            raise BadTask(f"{queue!r} names no queue", where="queue", next="take a name such as mail")
+            raise BadDefinition(f"queue must be a name, got {queue!r}", where="queue", next='use queue="mail"')
         _check_config(self.config)
 
 
@@ -154,42 +153,44 @@ class Node:
 
 def read_options(name: str, options: dict[str, Any]) -> StepOptions:
     """Check the options of a step."""
-    spans = {name: span(options[name]) for name in ("timeout", "lease") if options.get(name) is not None}
     known = {name: value for name, value in options.items() if value is not None}
     for option in known.keys() - _OPTIONS:
-        raise BadTask(
+        raise BadDefinition(
             f"step {name} has no option {option}", where=option, next=did_you_mean(option, [*_OPTIONS, *_SHAPE])
         )
+    if known.get("retry") is False:
+        del known["retry"]
+        known["retryable"] = False
     try:
-        return StepOptions(**{**known, **spans})
-    except BadTask as error:
-        raise BadTask(f"step {name}: {error.what}", where=error.where, next=error.next) from None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the closest known name, or list all."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
+        durations = {option: read_duration(option, known.get(option)) for option in ("timeout", "lease")}
+        return StepOptions(**{**known, **durations})
+    except BadDefinition as error:
+        raise BadDefinition(f"step {name}: {error.what}", where=error.where, next=error.next) from None
 
 
 def limit_of(name: str, options: StepOptions) -> int:
     limit = options.retry.limit if isinstance(options.retry, (RetryPolicy, StepRetry)) else options.retry
     if limit is not None and not is_count(limit):
-        raise BadTask(
-            f"step {name}: {limit!r} is no number of executions",
+        raise BadDefinition(
+            f"step {name}: retry must be a number of executions, False or a policy, got {limit!r}",
             where="retry",
-            next="take at least 1, the first included",
+            next=RETRIES,
         )
     return LIMIT if limit is None else max(1, limit)
 
 
 def name_of(step: Step[Any, Any] | str) -> str:
-    return step if isinstance(step, str) else step.name
+    given: Any = step
+    if not isinstance(given, (str, Step)):
+        raise BadDefinition(
+            f"after and each take steps or their names, got {given!r}", where="after", next="use after=[reserve, check]"
+        )
+    return given if isinstance(given, str) else given.name
 
 
 def names_of(after: After) -> list[str]:
-    return [name_of(after)] if isinstance(after, (str, Step)) else [name_of(each) for each in after]
+    given: Any = after
+    return [name_of(each) for each in given] if isinstance(given, (list, tuple, set)) else [name_of(given)]
 
 
 def is_count(value: Any, *, most: int = 2**31 - 1) -> bool:
@@ -201,19 +202,21 @@ def check_step_name(flow: str, name: str) -> None:
     """Reject a name that no parameter can have: steps receive results by the names of their parents."""
     _check_form(name, f"a step of flow {flow}")
     if not name.isidentifier() or iskeyword(name):
-        raise BadTask(
+        raise BadDefinition(
             f"{name!r} cannot name a step of flow {flow}", where=name, next="take a name that a parameter could have"
         )
     if name in _TAKEN or name.startswith("holdfast_"):
         meaning = _TAKEN.get(name, "names that begin so are ours")
-        raise BadTask(f"a step of flow {flow} cannot be called {name}: {meaning}", where=name, next="take another name")
+        raise BadDefinition(
+            f"a step of flow {flow} cannot be called {name}: {meaning}", where=name, next="take another name"
+        )
 
 
 def _check_form(name: str, what: str) -> None:
     """Reject a name that is not in NFKC, the form in which Python reads the names of parameters."""
     plain = unicodedata.normalize("NFKC", name)
     if name != plain:
-        raise BadTask(
+        raise BadDefinition(
             f"{name!r} cannot name {what}: its letters are not in the form that Python reads",
             where=name,
             next=f"write {plain!r}",
@@ -224,8 +227,12 @@ def _check_config(config: Any) -> None:
     if config is None:
         return
     if not isinstance(config, Mapping):
-        raise BadTask(f"a config that is a {type(config).__name__} has no names", where="config", next="take a dict")
+        raise BadDefinition(
+            f"a config that is a {type(config).__name__} has no names", where="config", next="take a dict"
+        )
     try:
         json.dumps(config, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadTask(f"a config has to be JSON, to be kept with the definition: {error}", where="config") from None
+        raise BadDefinition(
+            f"a config has to be JSON, to be kept with the definition: {error}", where="config"
+        ) from None

@@ -70,6 +70,11 @@ def failed(steps: Sequence[TaskStep]) -> list[TaskStep]:
     return sorted((s for s in steps if s.outcome == "failed"), key=lambda s: (s.finished_at, s.id))
 
 
+def fault_of(step: TaskStep) -> str:
+    """Write why a step failed, in one line."""
+    return ": ".join(filter(None, (step.error_type, step.message))).partition("\n")[0]
+
+
 def is_skipped(step: TaskStep, task: TaskDetail) -> bool:
     """Whether a step was not done, because the task or the flow said so."""
     return step.name in task.skip or (step.mark is not None and step.mark.what == "skipped")
@@ -100,11 +105,11 @@ def why(task: TaskDetail, steps: Sequence[TaskStep], blocker: TaskStep | None, d
     """Say in a sentence what a task waits for, or how it ended; `blocker` is the step that it waits for."""
     dead, cancelled = failed(steps), _cancelled(task, steps)
     if dead and task.outcome != "succeeded":
-        return f"step {dead[0].name} failed for good{_and_more(dead)}"
+        return f"step {dead[0].name} failed: {fault_of(dead[0])}{_and_more(dead)}"
     if cancelled:
         return f"step {cancelled[0].name} was cancelled{_and_more(cancelled)}: what waits for it did not run"
     if task.finished_at is not None:
-        return f"over since {span_text(task.looked_at - task.finished_at)}"
+        return f"{run_page.OVER.get(task.outcome or '', 'over')} {span_text(task.looked_at - task.finished_at)} ago"
     if task.moving is not None:
         return f"being {task.moving}: its steps follow in chunks"
     if blocker is not None and detail is not None:
@@ -119,20 +124,20 @@ def actions(task: TaskDetail, steps: Sequence[TaskStep]) -> list[Action]:
         stop = Action("cancel", task.id, "stop it and all its steps")
         return [stop, *(_for_failed(task, dead[0]) if dead else [])]
     if dead and task.outcome == "failed":
-        again = Action("retry", task.id, "try all that failed again, with a fresh budget of tries")
+        again = Action("retry", task.id, "retry all that failed, with a fresh budget of tries")
         return [again, *_for_failed(task, dead[0])]
     if cancelled := _cancelled(task, steps):
         return [
-            Action("retry_from", task.id, "do it and all that waits for it again, in a new task", cancelled[0].name),
-            Action("resolve", task.id, "say that the task is dealt with as it is"),
+            Action("retry_from", task.id, "run it and all that wait for it again, in a new run", cancelled[0].name),
+            Action("resolve", task.id, "mark the run as resolved as it is"),
         ]
-    return [Action("retry_from", task.id, "do a step and all that waits for it again, in a new task")]
+    return [Action("retry_from", task.id, "run a step and all that wait for it again, in a new run")]
 
 
 def _for_failed(task: TaskDetail, step: TaskStep) -> list[Action]:
     return [
-        Action("retry", task.id, f"try {step.name} again", step.name),
-        Action("resolve", task.id, "say what it should have given, and go on", step.name),
+        Action("retry", task.id, f"retry {step.name}", step.name),
+        Action("resolve", task.id, "resolve it by hand with a result, and continue", step.name),
         Action("show", task.id, "see its error, trace and story", step.name),
     ]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, get_type_hints
 
-from holdfast.errors import BadInput, BadTask
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import graph
 from holdfast.flow.context import Context
 from holdfast.handlers.context import Ctx
@@ -40,7 +40,7 @@ class Parameters:
         try:
             hints = get_type_hints(function, include_extras=True)
         except (NameError, TypeError, AttributeError) as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"an annotation of {getattr(function, '__qualname__', function)} cannot be read: {error}",
                 next="import what it names at the top of the module, not under TYPE_CHECKING",
             ) from error
@@ -80,14 +80,14 @@ def parameter(name: str, hint: Any = Any, default: Any = inspect.Parameter.empty
 def conditional(function: Callable[..., Any], condition: Callable[..., Any], step: str) -> Any:
     """Run a function only when a condition over its step's arguments holds; otherwise skip the step."""
     if inspect.iscoroutinefunction(condition):
-        raise BadTask(
+        raise BadDefinition(
             f"step {step}: `when` is async",
             where="when",
             next="a condition only looks at what it is given, so make it a plain def",
         )
     Signature(condition)  # refuses what cannot be called by names
     own, of_condition = Parameters(function), Parameters(condition)
-    taken = {**of_condition.named, **own.named, CTX: parameter(CTX, Ctx)}
+    taken = {CTX: parameter(CTX, Ctx), **of_condition.named, **own.named}
 
     def holds(arguments: dict[str, Any]) -> bool:
         ctx: Ctx = arguments[CTX]

@@ -104,7 +104,7 @@ class Ctx:
     def log(self) -> log.Logger:
         """A logger that writes the step's number, kind, attempt and trace with each line."""
         ids = {"step_id": self.step_id, "run_id": self.run_id, "kind": self.kind, "attempt": self.attempt}
-        return log.get("handler").bind(**ids, trace_id=self.trace_id)
+        return log.get(log.HANDLER).bind(**ids, trace_id=self.trace_id)
 
     @property
     def trace_id(self) -> str | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
 from typing import Any, Protocol
 
-from holdfast.errors import BadTask
+from holdfast.durations import Duration, duration
+from holdfast.errors import BadDefinition
 from holdfast.handlers.inputs import Completes, Want
 from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls
@@ -18,6 +19,8 @@ from holdfast.models import Json
 LONGEST_LEASE = timedelta(days=365)
 MOST_TRIES = 2**31 - 1
 MOST_GROWTH = 1000
+_EXAMPLES = {"version": "1.0.0"}
+RETRIES = "use 5 for the first execution and four retries, False for none, or RetryPolicy(limit=5, base=10)"
 
 
 class RetryLaw(Protocol):
@@ -30,17 +33,44 @@ class RetryLaw(Protocol):
         """Return the same law, by which a failure is retried at once: for tests."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class RetryPolicy:
-    """How failures are tried again: at most `limit` executions, waiting base, then `growth` times as long, …"""
+    """How failures are retried: at most `limit` executions, waiting `base`, then `growth` times as long, …
 
-    limit: int = 3
-    base: timedelta = timedelta(seconds=1)
-    growth: float = 2
-    longest: timedelta = timedelta(hours=1)
-    jitter: float = 0.1
-    waits: tuple[timedelta, ...] = ()
-    retryable: bool = True  # False: the first failure is final, whatever the limit
+    No wait is longer than `longest`, and each varies by the share `jitter`. `waits` lists the first ones instead.
+    """
+
+    limit: int
+    base: timedelta
+    growth: float
+    longest: timedelta
+    jitter: float
+    waits: tuple[timedelta, ...]
+    retryable: bool  # False: the first failure is final, whatever the limit
+
+    def __init__(
+        self,
+        limit: int = 3,
+        base: Duration = 1,
+        growth: float = 2,
+        longest: Duration = "1h",
+        jitter: float = 0.1,
+        *,
+        waits: Sequence[Duration] = (),
+        retryable: bool = True,
+    ) -> None:
+        fields = {
+            "limit": limit,
+            "base": _duration("base", base),
+            "growth": growth,
+            "longest": _duration("longest", longest),
+            "jitter": jitter,
+            "waits": _durations("waits", waits),
+            "retryable": retryable,
+        }
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)  # it is frozen once it is made
+        _check_policy(self)
 
     def definition(self, policy: str) -> Call[None]:
         """Return the call that stores it under a name."""
@@ -106,7 +136,7 @@ class Registry:
         other = versions.pop(handler.version, None)
         if other is not None and other.function is not handler.function:
             versions[handler.version] = other
-            raise BadTask(
+            raise BadDefinition(
                 f"two handlers would serve {handler.kind}: {_place(other)} and {_place(handler)}",
                 where=handler.kind,
                 next="give one of them another name, as in @hf.task(name=…)",
@@ -151,61 +181,83 @@ class Registry:
 def _check(handler: Handler) -> None:
     name = handler.kind
     if not name or not name.isprintable():
-        raise BadTask(f"{name!r} cannot name a task", where="name", next="take letters, digits, dots and dashes")
+        raise BadDefinition(f"{name!r} cannot name a task", where="name", next="take letters, digits, dots and dashes")
     check_name("name", name)
-    check_name(f"{name}: queue", handler.queue)
+    check_name("queue", handler.queue, of=name)
     if handler.uses_cpu and handler.is_async:
-        raise BadTask(
+        raise BadDefinition(
             f"{name}: an async handler cannot run in a process",
             where="cpu",
             next="make it a plain def, or leave cpu=True out",
         )
     if handler.uses_cpu and "<locals>" in handler.function.__qualname__:
-        raise BadTask(
+        raise BadDefinition(
             f"{name}: another process finds a cpu=True handler by its name",
             where="cpu",
             next="define it at the top of a module",
         )
     for option, given in (("lease", handler.lease), ("timeout", handler.timeout)):
         if given is not None and given <= timedelta(0):
-            raise BadTask(
-                f"{name}: a {option} of {given} ends before it begins", where=option, next="take a longer one"
-            )
+            raise BadDefinition(f"{name}: {option} must be longer than 0", where=option, next='use "5m"')
         if given is not None and given > LONGEST_LEASE:
-            raise BadTask(
+            raise BadDefinition(
                 f"{name}: a {option} must be at most {LONGEST_LEASE.days} days, got {given}",
                 where=option,
                 next="take minutes",
             )
-    if isinstance(handler.retry, RetryPolicy):
-        _check_policy(name, handler.retry)
 
 
-def check_name(what: str, name: Any) -> None:
+def check_name(what: str, name: Any, *, of: str | None = None) -> None:
     """Refuse a name that the database would refuse each time a worker connects."""
     if reason := problem(what, name):
-        raise BadTask(reason, where=what)
+        raise BadDefinition(
+            reason if of is None else f"{of}: {reason}",
+            where=what,
+            next=f"use a name such as {_EXAMPLES.get(what, 'mail')}",
+        )
 
 
-def _check_policy(name: str, law: RetryPolicy) -> None:
+def read_retry(given: Any) -> RetryPolicy | None:
+    """Read how a handler retries: a number of executions in all, a policy, or None and False for not at all."""
+    if given is None or given is False or isinstance(given, RetryPolicy):
+        return given or None
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MOST_TRIES:
+        raise BadDefinition(
+            f"retry must be a number of executions, False or a RetryPolicy, got {given!r}", where="retry", next=RETRIES
+        )
+    return RetryPolicy(given) if given > 0 else None
+
+
+def read_duration(option: str, given: Duration | None) -> timedelta | None:
+    """Read the lease or the timeout of a handler."""
+    return None if given is None else duration(given, option, error=BadDefinition)
+
+
+def _duration(field: str, given: Duration) -> timedelta:
+    return duration(given, field, error=BadDefinition)
+
+
+def _durations(field: str, given: Any) -> tuple[timedelta, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise BadDefinition(f"{field} must be a list of durations, got {given!r}", where=field, next='use ["5s", "1m"]')
+    return tuple(_duration(f"{field}[{place}]", each) for place, each in enumerate(given))
+
+
+def _check_policy(policy: RetryPolicy) -> None:
     """Refuse here what the database would refuse each time a worker connects."""
-    limit: Any = law.limit
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit > MOST_TRIES:
-        raise BadTask(
-            f"{name}: limit must be a whole number of executions up to {MOST_TRIES}, got {limit!r}", where="limit"
+    limit: Any = policy.limit
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_TRIES:
+        raise BadDefinition(
+            f"limit must be a whole number of executions from 1 to {MOST_TRIES}, got {limit!r}",
+            where="limit",
+            next="use 3 for the first execution and two retries",
         )
-    if law.limit < 1:
-        raise BadTask(f"{name}: a policy of {law.limit} executions never tries", where="limit", next="take at least 1")
-    if min(law.base, law.longest, *law.waits) < timedelta(0):
-        raise BadTask(
-            f"{name}: the waits of a policy cannot be negative", where="waits", next="take 0 to try again at once"
-        )
-    if not 0 <= law.jitter <= 1:
-        raise BadTask(f"{name}: a jitter of {law.jitter} is no share", where="jitter", next="take one from 0 to 1")
-    if not law.growth >= 1:
-        raise BadTask(f"{name}: with a growth of {law.growth} waits get shorter", where="growth", next="take 1 or more")
-    if law.growth > MOST_GROWTH:
-        raise BadTask(f"{name}: growth must be at most {MOST_GROWTH}, got {law.growth}", where="growth")
+    for field, least, most, example in (("jitter", 0, 1, 0.1), ("growth", 1, MOST_GROWTH, 2)):
+        given: Any = getattr(policy, field)
+        if isinstance(given, bool) or not isinstance(given, (int, float)) or not least <= given <= most:
+            raise BadDefinition(
+                f"{field} must be a number from {least} to {most}, got {given!r}", where=field, next=f"use {example}"
+            )
 
 
 def _place(handler: Handler) -> str:

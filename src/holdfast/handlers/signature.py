@@ -5,19 +5,23 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NotRequired, cast, get_type_hints
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Set as AbstractSet
+from types import UnionType
+from typing import Annotated, Any, NotRequired, Union, cast, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticSchemaGenerationError, Strict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
-from holdfast.errors import BadInput, BadTask, InputRefused, ResultMismatch
+from holdfast.errors import BadDefinition, BadInput, InputRefused, ResultMismatch
 from holdfast.handlers.context import Ctx
 from holdfast.kernel import finite
 from holdfast.models import Json
 
 NULL = Json("null")
+_SEQUENCES = {list, set, frozenset, tuple, Iterable, Sequence, MutableSequence, AbstractSet}
+_MAPPINGS = {dict, Mapping, MutableMapping}
 TRACE = "$trace"  # where a trace context travels in an input, beside the arguments
 _REFUSED_KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "is positional only",
@@ -41,6 +45,8 @@ class Signature:
         hints = self._hints(function)
         self.ctx_name = self._find_ctx(hints)
         self._arguments = self._adapter(self._arguments_type(hints))
+        strict = {name: strict_scalars(hint) for name, hint in hints.items()}
+        self._given = self._arguments if strict == hints else self._adapter(self._arguments_type(strict))
         self._result = (
             None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
         )
@@ -48,9 +54,7 @@ class Signature:
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Check arguments as a caller gives them."""
-        names = [
-            n for n, p in self._signature.parameters.items() if n != self.ctx_name and p.kind is not p.KEYWORD_ONLY
-        ]
+        names = self.names(by_place=True)
         if len(args) > len(names):
             raise InputRefused(f"{self._name} was given {len(args)} arguments", next=self.usage())
         arguments = dict(zip(names, args, strict=False))
@@ -61,12 +65,28 @@ class Signature:
                 next="name it or place it, not both",
             )
         try:
-            checked: dict[str, Any] = self._arguments.validate_python({**arguments, **kwargs})
+            checked: dict[str, Any] = self._given.validate_python({**arguments, **kwargs})
+        except ValidationError as error:
+            raise InputRefused(
+                f"{self._name} cannot be started with that: {validation_text(error)}",
+                where=first_place(error),
+                next=self.usage(),
+            ) from None
+        return checked
+
+    def read_given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Check arguments that come as JSON, in which a date is text, and return them as Python's own."""
+        try:
+            return cast("dict[str, Any]", self.read(json.dumps(dict(arguments))))
         except ValidationError as error:
             raise InputRefused(
                 f"{self._name} cannot be started with that: {validation_text(error)}", next=self.usage()
             ) from None
-        return checked
+
+    def names(self, *, by_place: bool = False) -> list[str]:
+        """List the arguments; with `by_place` those that need not be named."""
+        parameters = self._signature.parameters.items()
+        return [n for n, p in parameters if n != self.ctx_name and not (by_place and p.kind is p.KEYWORD_ONLY)]
 
     def write(self, checked: Mapping[str, Any]) -> Json:
         """Write checked arguments as JSON."""
@@ -127,7 +147,7 @@ class Signature:
         try:
             return get_type_hints(function, include_extras=True)
         except (NameError, TypeError, AttributeError) as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"an annotation of {self._name} cannot be read: {error}",
                 next="import what it names at the top of the module, not under TYPE_CHECKING",
             ) from error
@@ -135,8 +155,20 @@ class Signature:
     def _find_ctx(self, hints: dict[str, Any]) -> str | None:
         named = [name for name in self._signature.parameters if hints.get(name) is Ctx]
         if len(named) > 1:
-            raise BadTask(f"{self._name} takes two contexts, {' and '.join(named)}", next="take one away")
+            raise BadDefinition(f"{self._name} takes two contexts, {' and '.join(named)}", next="remove one of them")
+        if named and named[0] != next(iter(self._signature.parameters)):
+            self._refuse_late_ctx(named[0])
         return named[0] if named else None
+
+    def _refuse_late_ctx(self, name: str) -> None:
+        """Type checkers can remove a parameter from the signature of `start` only if it comes first."""
+        parameters = self._signature.parameters
+        others = inspect.Signature([p.replace(annotation=p.empty) for n, p in parameters.items() if n != name])
+        raise BadDefinition(
+            f"{self._name} takes {name}: Ctx after other parameters",
+            where=name,
+            next=f"put it first: def {self._name.rpartition('.')[2]}({name}: Ctx, {str(others)[1:]}",
+        )
 
     def _arguments_type(self, hints: dict[str, Any]) -> Any:
         fields: dict[str, Any] = {TRACE: NotRequired[Any]}
@@ -144,7 +176,7 @@ class Signature:
             if name == self.ctx_name:
                 continue
             if parameter.kind in _REFUSED_KINDS:
-                raise BadTask(
+                raise BadDefinition(
                     f"{self._name}: the parameter {name} {_REFUSED_KINDS[parameter.kind]}",
                     where=name,
                     next="inputs are JSON objects, so give each argument a name of its own",
@@ -159,7 +191,7 @@ class Signature:
         try:
             return TypeAdapter(hint)
         except PydanticSchemaGenerationError as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"{self._name} has a type that cannot travel as JSON: {str(error).splitlines()[0]}",
                 next="take a pydantic model, a dataclass or plain JSON types",
             ) from error
@@ -168,13 +200,39 @@ class Signature:
 def _check(function: Callable[..., Any]) -> None:
     """Refuse what cannot be a handler, whatever its annotations say."""
     if not inspect.isroutine(function) or not hasattr(function, "__qualname__"):
-        raise BadTask(f"{function!r} is no function", next="write @hf.task, or @hf.task(name=…), above a def")
+        raise BadDefinition(f"{function!r} is no function", next="write @hf.task, or @hf.task(name=…), above a def")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise BadTask(
+        raise BadDefinition(
             f"{function.__qualname__} is a generator",
             where=function.__qualname__,
             next="return a value instead of yielding several",
         )
+
+
+def strict_scalars(hint: Any) -> Any:
+    """Return the type with numbers and booleans strict: "2" is refused for an int, and 1 for a bool.
+
+    Everything else converts as pydantic does, so that dates, enums and models may be given in their JSON form. Types
+    with fields of their own (models, dataclasses) keep their own rules.
+    """
+    if hint is int or hint is float or hint is bool:
+        return Annotated[hint, Strict()]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[strict_scalars(inner[0]), *inner[1:]]
+    if origin in {Union, UnionType}:
+        return Union[tuple(map(strict_scalars, inner))]  # noqa: UP007 - its members are known at run time only
+    if origin in _SEQUENCES:
+        return origin[tuple(each if each is ... else strict_scalars(each) for each in inner)]
+    if origin in _MAPPINGS:
+        return origin[inner[0], strict_scalars(inner[1])]
+    return hint
+
+
+def first_place(error: ValidationError) -> str | None:
+    """Name the first argument that does not fit."""
+    places = (each["loc"] for each in error.errors(include_url=False, include_context=False, include_input=False))
+    return next((str(place[0]) for place in places if place), None)
 
 
 def validation_text(error: ValidationError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -25,6 +25,7 @@ class Start(NamedTuple):
     input: str
     queue: str | None = None
     priority: int = 0
+    due_at: datetime | None = None
 
 
 def start_steps(
@@ -77,7 +78,7 @@ def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
 
 def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:
     db.run(connection, calls.stage_steps())
-    statement = "copy pg_temp.staged_steps (kind, input, queue, priority) from stdin"
+    statement = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at) from stdin"
     failpoint("before_copy")
     with db.translated(), connection.cursor() as cursor, cursor.copy(statement) as copy:
         for step in steps:

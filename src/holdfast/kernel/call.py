@@ -12,12 +12,13 @@ from typing import Any, Generic, LiteralString, Protocol, TypeVar
 
 from psycopg import AsyncConnection, Connection
 
+from holdfast.durations import Duration, duration
 from holdfast.errors import BadInput, WaitTimedOut
-from holdfast.models import Span, span
 
 Row = TypeVar("Row")
 LONGEST_NAME = 200  # characters of a queue, worker, tenant or handler
 LONGEST_KEY = 400
+_EXAMPLES = {"key": "order:42", "unique_key": "sync:42", "tenant": "acme"}
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 FIRST_LOOK = 0.01  # seconds between looks, growing
 LAST_LOOK = 0.5
@@ -81,16 +82,17 @@ class Executor(Protocol):
         """Lend a connection for several calls."""
 
 
-def pauses(timeout: Span | None, what: str) -> Iterator[float]:
+def pauses(timeout: Duration | None, what: str) -> Iterator[float]:
     """Give one pause after the other; raises WaitTimedOut when the time is up."""
-    until = None if timeout is None else time.monotonic() + span(timeout).total_seconds()
+    limit = None if timeout is None else duration(timeout, "timeout")
+    until = None if limit is None else time.monotonic() + limit.total_seconds()
     pause = FIRST_LOOK
     while True:
         yield pause if until is None else min(pause, max(0.0, until - time.monotonic()))
         if until is not None and time.monotonic() >= until:
             number = what.rpartition(" ")[2]
             raise WaitTimedOut(
-                f"{what} is not over after {span(timeout or 0)}",
+                f"{what} is not over after {limit}",
                 where=number,
                 next=f"it goes on: holdfast runs watch {number}",
             )
@@ -112,14 +114,18 @@ def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -
     for what, given in names:
         reason = None if given is None else problem(what, given, longest)
         if reason is not None:
-            raise BadInput(reason, where=what)
+            raise BadInput(
+                reason,
+                where=what,
+                next=f"use text such as {_EXAMPLES.get(what, 'mail')}, of {longest} characters or fewer",
+            )
 
 
 def check_tenant(given: Any) -> None:
     """Refuse what is not the name of one tenant."""
     check_names([("tenant", "" if given is None else given)])
     if given == "*":
-        raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant")
+        raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant", next="name the tenant")
 
 
 def check_priority(given: Any) -> None:
@@ -133,9 +139,20 @@ def check_priority(given: Any) -> None:
 
 
 def check_due(given: Any) -> None:
-    """Refuse what is not a point in time."""
-    if given is not None and not isinstance(given, datetime):
-        raise BadInput(f"due_at must be a datetime, got {given!r}", where="due_at")
+    """Refuse what is not a point in time: without a zone the database would take it for its own."""
+    if given is None or (isinstance(given, datetime) and given.utcoffset() is not None):
+        return
+    raise BadInput(
+        f"due_at must be a datetime with a time zone, got {given!r}",
+        where="due_at",
+        next='use datetime.now(UTC) + timedelta(minutes=10), or delay="10m"',
+    )
+
+
+def check_delay(delay: timedelta | None, due_at: datetime | None) -> None:
+    """Refuse two answers to when."""
+    if delay is not None and due_at is not None:
+        raise BadInput(f"delay and due_at are both set, to {delay} and {due_at}", where="delay", next="leave one out")
 
 
 def _is(given: Any, expected: type) -> bool:

@@ -19,6 +19,7 @@ from holdfast.kernel.outcomes import as_json
 from holdfast.models import (
     ClaimedStep,
     Done,
+    HistoryEvent,
     Json,
     Law,
     Level,
@@ -27,6 +28,7 @@ from holdfast.models import (
     RunResult,
     SettledStep,
     Settlement,
+    Status,
     StepResult,
     Upkeep,
     Violation,
@@ -187,6 +189,26 @@ def clock() -> Call[datetime]:
 def run_results(run_ids: Sequence[UUID]) -> Call[RunResult]:
     """See what became of runs."""
     return Call("run_results", RunResult, {"run_ids": list(run_ids)}, is_read=True)
+
+
+def step_status(step_ids: Sequence[int]) -> Call[Status]:
+    """Read the state of steps, for their handles."""
+    return Call("step_status", Status, {"step_ids": list(step_ids)}, is_read=True)
+
+
+def run_status(run_ids: Sequence[UUID]) -> Call[Status]:
+    """Read the state of runs, for their handles."""
+    return Call("run_status", Status, {"run_ids": list(run_ids)}, is_read=True)
+
+
+def step_events(of_step: int) -> Call[HistoryEvent]:
+    """Read what happened to a step."""
+    return Call("step_events", HistoryEvent, {"of_step": of_step}, is_read=True)
+
+
+def run_events(of_run: UUID) -> Call[HistoryEvent]:
+    """Read what happened to a run and to its steps."""
+    return Call("run_events", HistoryEvent, {"of_run": of_run}, is_read=True)
 
 
 def add_awaited(

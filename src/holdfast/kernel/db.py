@@ -32,15 +32,15 @@ BREAKS = (psycopg.OperationalError, psycopg.InterfaceError, errors.Unreachable) 
 # The server ends the connection with these. The driver may notice the end only when it uses it again.
 _ENDINGS = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"})
 _CONNECTION = "08"  # the class of SQLSTATEs; poolers use it for all that they refuse
-_STARTS = frozenset({"start_task", "start_tasks", "start_run", "initialize_task", "take_staged"})
+_BULK_STARTS = frozenset({"start_tasks", "take_staged"})
 # The database does not tell which row: under row-level security it keeps the detail to itself.
 _CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str, str]] = {
-    "run_step_names": (errors.BadInput, "two steps of the run would have one name", "a name stands once in a run"),
-    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over", "wait for it, or take another key"),
-    "due_in_a_year_of_four_digits": (errors.BadInput, "the due time is out of reach", "name one from 1900 to 9998"),
+    "run_step_names": (errors.BadInput, "two steps of the run have the same name", "give each step its own name"),
+    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over", "wait for it, or use another key"),
+    "due_in_a_year_of_four_digits": (errors.BadInput, "the due time is out of range", "use a year from 1900 to 9998"),
     "steps_pkey": (errors.BadInput, "a step has that id already", "take ids from holdfast.reserve_step_ids()"),
     "known_worker_state": (errors.BadInput, "a worker has no such state", "leave it out, or name one such as polling"),
-    "waits_for_another": (errors.CycleFound, "a step would wait for itself", "take that edge away"),
+    "waits_for_another": (errors.CycleFound, "a step would wait for itself", "remove that edge"),
 }
 _BAD_INPUT = (
     psycopg.DataError,  # out of range, no JSON, no such date, NUL
@@ -140,14 +140,12 @@ def gave_up(error: psycopg.Error) -> errors.DatabaseError:
 
 
 def _repeat(call: Call[Any]) -> str:
-    key = call.arguments.get("key")
-    match call.function in _STARTS, key:
-        case True, None:
-            return "look for it before you start it again, or start with a key, which may be repeated"
-        case True, _:
-            return f"start it again with the same key, {key!r}: it is not done twice"
-        case _:
-            return "look how it stands, or ask again"
+    """Say how to repeat a call whose answer was lost; one that takes a key is done once per key, in every face."""
+    if (key := call.arguments.get("key")) is not None:
+        return f"repeat it with the same key, {key!r}: it is not done twice"
+    if "key" in call.arguments or call.function in _BULK_STARTS:
+        return "look for it before you repeat it, or pass a key, which makes a repeat safe"
+    return "check its state, or repeat the call"
 
 
 def _line(error: BaseException) -> str:
@@ -256,12 +254,12 @@ def translate(error: psycopg.Error) -> errors.HoldfastError | None:
 
 
 def _trouble_of_the_server(error: psycopg.Error) -> errors.DatabaseError | None:
-    said = error.diag.message_primary
+    message = error.diag.message_primary
     match error:
         case psycopg.errors.ReadOnlySqlTransaction():
-            return errors.ReadOnly(said, next="name the writer, or all servers and target_session_attrs=read-write")
+            return errors.ReadOnly(message, next="name the writer, or all servers and target_session_attrs=read-write")
         case psycopg.errors.DiskFull():
-            return errors.DiskFull(said, next="nothing was changed: make room on the server, and try again")
+            return errors.DiskFull(message, next="nothing was changed: make room on the server, and try again")
     return None
 
 

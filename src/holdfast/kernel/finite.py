@@ -29,13 +29,13 @@ def complaint(adapter: TypeAdapter[Any], value: Any, text: str, root: str) -> st
         _ENCODER.encode(plain)  # in C: most text with a null in it has no such number
     except (TypeError, ValueError):
         kept = _kept(adapter, text)
-        return next((_said(place, number, root) for place, number in _numbers(plain) if place not in kept), None)
+        return next((_message(place, number, root) for place, number in _numbers(plain) if place not in kept), None)
     return None
 
 
 def complaint_of_json(value: Any, root: str) -> str | None:
     """Say where plain JSON has a NaN or an infinity; None if it has none."""
-    return next((_said(place, number, root) for place, number in _numbers(value)), None)
+    return next((_message(place, number, root) for place, number in _numbers(value)), None)
 
 
 def jsonb(value: Any) -> Jsonb:
@@ -47,10 +47,14 @@ def _dumps(value: Any) -> str:
     try:
         return _STRICT.encode(value)
     except ValueError:
-        said = complaint_of_json(value, "the value")
-        if said is None:
+        place, number = next(_numbers(value), (None, None))
+        if place is None:
             raise
-        raise BadInput(said, next="JSON has no such number, pass None or text instead") from None
+        raise BadInput(
+            _message(place, number, "the value"),
+            where=place or None,
+            next="JSON has no such number, pass None or text instead",
+        ) from None
 
 
 def _kept(adapter: TypeAdapter[Any], text: str) -> set[str]:
@@ -89,7 +93,7 @@ def _below(place: str, key: Any) -> str:
     return f"{place}.{key}" if place else str(key)
 
 
-def _said(place: str, number: Any, root: str) -> str:
+def _message(place: str, number: Any, root: str) -> str:
     return f"{place or root} must be finite, got {number}"
 
 

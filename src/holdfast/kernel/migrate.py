@@ -116,9 +116,9 @@ def _preflight(connection: Connection[Any]) -> None:
 
 def _check_server(connection: Connection[Any]) -> None:
     if connection.info.server_version < OLDEST:
-        said = connection.info.parameter_status("server_version")
+        version = connection.info.parameter_status("server_version")
         raise errors.ServerTooOld(
-            f"the server is PostgreSQL {said}", next="Holdfast needs 15 or later: upgrade the server"
+            f"the server is PostgreSQL {version}", next="Holdfast needs 15 or later: upgrade the server"
         )
 
 
@@ -126,7 +126,7 @@ def _check_not_newer(done: list[int]) -> None:
     if max(done, default=0) > code_version():
         raise errors.SchemaTooNew(
             f"the database is at schema {max(done)}, this code knows {code_version()}",
-            next="upgrade the holdfast package",
+            next="upgrade the holdfast-pg package",
         )
 
 

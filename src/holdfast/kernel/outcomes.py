@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any, assert_never
 
-from holdfast.models import Continue, Done, Fail, Json, Release, Retry, Settlement, Snooze, Span, span
-
-_LONGEST = timedelta(days=36500)
+from holdfast.durations import Duration, wait
+from holdfast.models import Continue, Done, Fail, Json, Release, Retry, Settlement, Snooze
 
 
 def as_json(settlement: Settlement) -> dict[str, Any]:
@@ -18,11 +16,11 @@ def as_json(settlement: Settlement) -> dict[str, Any]:
         case Done(result):
             return {**head, "outcome": "done", "result": json.loads(result) if isinstance(result, Json) else result}
         case Retry(error, after):
-            return {**head, "outcome": "retry", "error": error, "retry_after": _span(after)}
+            return {**head, "outcome": "retry", "error": error, "retry_after": _interval(after)}
         case Fail(error):
             return {**head, "outcome": "fail", "error": error}
         case Snooze(after):
-            return {**head, "outcome": "snooze", "retry_after": _span(after)}
+            return {**head, "outcome": "snooze", "retry_after": _interval(after)}
         case Continue(cursor, was):
             return {**head, "outcome": "continue", "cursor": cursor, "cursor_was": was}
         case Release():
@@ -31,6 +29,6 @@ def as_json(settlement: Settlement) -> dict[str, Any]:
             assert_never(outcome)
 
 
-def _span(after: Span | None) -> str | None:
-    """Write a wait within what an interval can hold; the policy has its own, shorter bounds."""
-    return None if after is None else f"{min(span(after), _LONGEST).total_seconds()} s"
+def _interval(after: Duration | None) -> str | None:
+    """Write a wait as an interval; the policy has its own, shorter bounds."""
+    return None if after is None else f"{wait(after, 'after').total_seconds()} s"

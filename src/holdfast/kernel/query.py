@@ -68,3 +68,8 @@ def moment_ago(connection: Connection[Any], span: timedelta) -> datetime:
     """Give the moment a span ago, by the database's clock."""
     (moment,) = query(connection, Query("select holdfast.clock() - %(span)s", datetime, {"span": span}))
     return moment
+
+
+def clock(connection: Connection[Any]) -> datetime:
+    """Read the database's clock: ages are told by it, not by this machine's."""
+    return moment_ago(connection, timedelta(0))

@@ -135,9 +135,9 @@ def make(connection: Connection[Any], name: str) -> None:
             record = sql.SQL("insert into {}.found_before values (%s, %s, %s, %s, %s, %s)")
             connection.execute(record.format(sql.Identifier(name)), found)
     except (psycopg.errors.InsufficientPrivilege, PermissionMissing) as error:
-        said = error.diag.message_primary if isinstance(error, psycopg.Error) else error.what
+        reason = error.diag.message_primary if isinstance(error, psycopg.Error) else error.what
         raise PermissionMissing(
-            f"the login may not make the schema of a self-test: {said}",
+            f"the login may not make the schema of a self-test: {reason}",
             next="use the login that migrates: one that owns the database and is in hf_owner, or has CREATEROLE",
         ) from error
 

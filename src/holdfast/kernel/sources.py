@@ -67,8 +67,7 @@ def digest(texts: Sequence[str]) -> str:
 @cache
 def _kernel_part() -> list[str]:
     root = _kernel()
-    stories = [story for story in (root / "functions").iterdir() if story.is_dir()]
-    functions = {file.name.removesuffix(".sql"): file for story in stories for file in _files(story)}
+    functions = _functions(root)
     ordered = [*FIRST, *sorted(functions.keys() - set(FIRST))]
     return [
         *_texts(root, "dropped"),
@@ -84,7 +83,7 @@ def _face_part(face: Face) -> list[str]:
         *([_schema(face)] if face.has_schema else []),
         *_texts(root, "dropped", "types"),
         *_texts(root / "views"),
-        *_texts(root / "functions"),
+        *(file.read_text("utf-8") for _, file in sorted(_functions(root).items())),
         *_texts(root, "triggers", "policies", "machine", "rights"),
     ]
 
@@ -93,6 +92,13 @@ def _schema(face: Face) -> str:
     return f"""create schema if not exists {face.name};
 comment on schema {face.name} is 'Holdfast: {face.summary}';
 grant usage on schema {face.name} to hf_producer, hf_worker, hf_reader, hf_operator;"""
+
+
+def _functions(root: Traversable) -> dict[str, Traversable]:
+    """Find the files of functions by name: those of its folder `functions`, and of one folder per story in it."""
+    folder = root / "functions"
+    stories = [each for each in folder.iterdir() if each.is_dir()] if folder.is_dir() else []
+    return {file.name.removesuffix(".sql"): file for story in [folder, *stories] for file in _files(story)}
 
 
 def _texts(folder: Traversable, *names: str) -> list[str]:

@@ -3,19 +3,57 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import Connection
 
 from holdfast.errors import WaitTimedOut
+from holdfast.kernel.query import Query, query
 from holdfast.reads import run_detail
 from holdfast.reads.run_detail import RunDetail, StepDetail
 
 SOONEST, LATEST = 0.2, 2.0  # seconds between two reads: the longer nothing happens, the longer
+MOST_STEPS = 200  # of a run whose steps are followed one by one
+
+# What the handler of the current attempt said last. A note is anybody's text: only numbers count.
+STEPS: LiteralString = """
+select s.id::text, coalesce(m.name, s.kind) as name, s.state, s.phase, s.outcome, s.standing, s.attempt,
+       left(holdfast.error_text(s.error), 300) as error, p.done, p.total
+  from unnest(%(ids)s::bigint[]) u (id)
+ cross join lateral (select * from holdfast.step_list l where l.id = u.id offset 0) s
+  left join holdfast.run_steps m on m.run_id = s.run_id and m.step_id = s.id
+  left join lateral (
+    select case when jsonb_typeof(n.payload -> 'done') = 'number' then (n.payload ->> 'done')::float8 end as done,
+           case when jsonb_typeof(n.payload -> 'total') = 'number' then (n.payload ->> 'total')::float8 end as total
+      from holdfast.notes n
+     where n.step_id = s.id and n.message = 'progress' and n.attempt = s.attempt and s.finished_at is null
+     order by n.id desc
+     limit 1) p on true
+ order by s.id
+"""
+STEPS_OF_RUN: LiteralString = """
+select m.step_id from holdfast.run_steps m where m.run_id = %(run)s order by m.step_id limit %(limit)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StepGlance:
+    """How one step of a run stands; `done` of `total` is what its handler said last by ctx.progress."""
+
+    id: str
+    name: str
+    state: str
+    phase: str | None
+    outcome: str | None
+    standing: str
+    attempt: int
+    error: str | None
+    done: float | None
+    total: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +73,9 @@ class Glance:
     succeeded: int | None = None
     failed: int | None = None
     cancelled: int | None = None
+    done: float | None = None  # what the handler of a step said by ctx.progress, of how much
+    done_of: float | None = None
+    steps: tuple[StepGlance, ...] = ()  # of a run, where they are asked for and not too many
 
     @property
     def is_partial(self) -> bool:
@@ -43,11 +84,22 @@ class Glance:
         return self.is_over and (self.outcome == "partial" or has_both)
 
 
-def glance(connection: Connection[Any], id: int | UUID) -> Glance:  # noqa: A002 - the word is the same in SQL
-    """Read once how it stands."""
+def glance(connection: Connection[Any], id: int | UUID, *, with_steps: bool = False) -> Glance:  # noqa: A002
+    """Read once how it stands; of a run with each of its steps, if they are asked for and not too many."""
     if isinstance(id, int):
-        return of_step(run_detail.step(connection, id))
-    return of_run(run_detail.run(connection, id))
+        seen = of_step(run_detail.step(connection, id))
+        said = steps(connection, [id])
+        return replace(seen, done=said[0].done, done_of=said[0].total) if said else seen
+    seen = of_run(run_detail.run(connection, id))
+    if not with_steps or (seen.total or 0) > MOST_STEPS:
+        return seen
+    ids = query(connection, Query(STEPS_OF_RUN, int, {"run": id, "limit": MOST_STEPS}))
+    return replace(seen, steps=tuple(steps(connection, ids)))
+
+
+def steps(connection: Connection[Any], ids: Sequence[int]) -> list[StepGlance]:
+    """Read how some steps stand."""
+    return query(connection, Query(STEPS, StepGlance, {"ids": list(ids)}))
 
 
 def of_step(step: StepDetail) -> Glance:
@@ -64,10 +116,16 @@ def of_run(run: RunDetail) -> Glance:
     return Glance(run.id, run.what, run.name, run.state, run.phase, outcome, is_over, None, *counts)
 
 
-def changes(connection: Connection[Any], id: int | UUID, timeout: timedelta | None) -> Iterator[Glance]:  # noqa: A002
+def changes(
+    connection: Connection[Any],
+    id: int | UUID,  # noqa: A002 - the word is the same in SQL
+    timeout: timedelta | None,
+    *,
+    with_steps: bool = False,
+) -> Iterator[Glance]:
     """Give how it stands, and again with each change until it is over."""
     end = None if timeout is None else time.monotonic() + timeout.total_seconds()
-    last = glance(connection, id)
+    last = glance(connection, id, with_steps=with_steps)
     yield last
     pause = SOONEST
     while not last.is_over:
@@ -79,7 +137,7 @@ def changes(connection: Connection[Any], id: int | UUID, timeout: timedelta | No
                 next=(f"it goes on: watch it longer, or stop it by `holdfast runs cancel {last.id}`"),
             )
         time.sleep(pause if left is None else min(pause, left))
-        now = glance(connection, id)
+        now = glance(connection, id, with_steps=with_steps)
         pause = SOONEST if now != last else min(pause * 1.5, LATEST)
         if now != last:
             yield now

@@ -41,6 +41,7 @@ class StepDetail:
     parked_for: str | None
     lease_owner: str | None
     lease_until: datetime | None
+    owner_seen_at: datetime | None  # when the worker that holds it was last seen
     created_at: datetime
     claimed_at: datetime | None
     finished_at: datetime | None
@@ -131,7 +132,9 @@ class Parent:
 STEP: LiteralString = """
 select s.label as what, s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, s.phase, s.outcome,
        s.standing, s.queue, s.tenant, s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.parked_for,
-       s.lease_owner, s.lease_until, s.created_at, s.claimed_at, s.finished_at, q.paused_at as queue_paused_at,
+       s.lease_owner, s.lease_until,
+       (select max(w.seen_at) from holdfast.workers w where w.worker = s.lease_owner) as owner_seen_at,
+       s.created_at, s.claimed_at, s.finished_at, q.paused_at as queue_paused_at,
        q.paused_by as queue_paused_by, q.pause_reason as queue_pause_reason,
        holdfast.live_workers(s.queue, s.kind, s.tenant) as live_workers,
        c.now as looked_at, s.input::text, s.cursor::text, s.result::text, s.error::text
@@ -169,6 +172,11 @@ STEP_STORY: LiteralString = """
 select e.id::text, e.at, e.attempt, e.entry, e.what, e.from_state, e.to_state, e.actor_kind, e.actor, e.said,
        e.payload::text
   from holdfast.step_story e where e.step_id = %(id)s order by e.id desc limit %(limit)s
+"""
+LAST_STEP_MOVE: LiteralString = """
+select j.id::text, j.at, j.attempt, 'move' as entry, j.event as what, j.from_state, j.to_state, j.actor_kind, j.actor,
+       j.reason as said, null::text as payload
+  from holdfast.journal j where j.step_id = %(id)s order by j.id desc limit %(limit)s
 """
 RUN_STORY: LiteralString = """
 select j.id::text, j.at, j.attempt, 'move' as entry, j.event as what, j.from_state, j.to_state, j.actor_kind, j.actor,
@@ -232,6 +240,12 @@ def story(connection: Connection[Any], id: int | UUID, *, limit: int) -> list[St
     """Tell the last that happened to a step or to a run itself, in the order it happened."""
     text = STEP_STORY if isinstance(id, int) else RUN_STORY
     return query(connection, Query(text, StoryEntry, {"id": id, "limit": limit}))[::-1]
+
+
+def ended_by(connection: Connection[Any], id: int | UUID) -> StoryEntry | None:  # noqa: A002
+    """Give the last move of a step or of a run itself: who ended it, and the reason given."""
+    text = LAST_STEP_MOVE if isinstance(id, int) else RUN_STORY
+    return query_one(connection, Query(text, StoryEntry, {"id": id, "limit": 1}))
 
 
 def parents(connection: Connection[Any], id: int, *, limit: int = 5) -> list[Parent]:  # noqa: A002

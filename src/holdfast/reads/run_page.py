@@ -5,6 +5,7 @@ A face with a page of its own returns the same shape, so that the command line, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -15,16 +16,18 @@ from uuid import UUID
 from psycopg import Connection
 
 from holdfast.kernel.query import as_mapping
+from holdfast.models import error_text
 from holdfast.reads import run_detail
 from holdfast.reads.run_detail import Parent, RunDetail, RunStep, StepDetail, StoryEntry
 
 SHOWN_OF_EACH = 5  # steps of a run, of each state
 Subject = TypeVar("Subject")
 Step = TypeVar("Step")
+OVER = {"succeeded": "succeeded", "failed": "failed", "partial": "some steps failed", "cancelled": "cancelled"}
 ACTIONS = {  # the event that a person may cause, the action that causes it, and what that does
     "cancelled": ("cancel", "stop it, with all steps that are not over"),
-    "reopened": ("retry", "try what failed again, with a fresh budget of tries"),
-    "resolved": ("resolve", "say that a person has dealt with it"),
+    "reopened": ("retry", "retry what failed, with a fresh budget of tries"),
+    "resolved": ("resolve", "mark it as resolved by hand"),
 }
 
 
@@ -69,11 +72,12 @@ def read(connection: Connection[Any], id: int | UUID, *, story: int) -> RunPage:
     steps: list[StepGroup] = []
     if isinstance(id, int):
         subject = run_detail.step(connection, id)
-        reason = why(subject, run_detail.parents(connection, id) if subject.standing == "waiting" else [])
+        ended_by = run_detail.ended_by(connection, id) if subject.finished_at is not None else None
+        reason = why(subject, run_detail.parents(connection, id) if subject.standing == "waiting" else [], ended_by)
     else:
         subject = run_detail.run(connection, id)
         steps = grouped(run_detail.run_steps(connection, id, each=SHOWN_OF_EACH))
-        reason = why_run(subject)
+        reason = why_run(subject, steps, run_detail.ended_by(connection, id) if subject.finished_at else None)
     entries = run_detail.story(connection, id, limit=story) if story else []
     return Page(subject, reason, steps, entries, actions(subject, run_detail.manual_events(connection, subject)))
 
@@ -108,27 +112,65 @@ def resuming(step: StepDetail) -> list[Action]:
     return [Action("resume_queue", step.queue, f"let claims from queue {step.queue} go on")]
 
 
-def why(step: StepDetail, waits_for: Sequence[Parent]) -> str:
-    """Say in a sentence what a step waits for, or how it ended."""
+def why(step: StepDetail, waits_for: Sequence[Parent], ended_by: StoryEntry | None = None) -> str:
+    """Say in a sentence what a step waits for, or why it ended as it did; `ended_by` is the move that ended it."""
     match step.standing:
         case "due":
             return _why_due(step)
         case "later" if step.due_at is not None:
             left = span_text(step.due_at - step.looked_at)
-            return f"tried again in {left}" if step.failures else f"to be done in {left}"
+            return f"{_fault(step.error)}; retried in {left}" if step.failures else f"due in {left}"
         case "held" if step.lease_until is not None:
             more = step.lease_until - step.looked_at
+            owner = f"{step.lease_owner}{_last_seen(step)}"
             if more < timedelta():
-                return f"{step.lease_owner} fell silent: its lease ran out {span_text(more)} ago"
-            return f"{step.lease_owner} has it, under a lease for {span_text(more)} more"
+                return f"{owner} fell silent: its lease ran out {span_text(more)} ago"
+            return f"{owner} has it, under a lease for {span_text(more)} more"
         case "waiting":
             names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
-            return f"waits for {step.waits} other steps: {names}"
+            return f"waits for {step.waits} other {'step' if step.waits == 1 else 'steps'}: {names}"
         case "no handler" | "set aside" | "parked":
             return _why_parked(step)
         case _ if step.finished_at is not None:
-            return f"over since {span_text(step.looked_at - step.finished_at)}"
-    return "not let in yet"
+            return _why_over(step, ended_by)
+    return "not admitted yet"
+
+
+def _why_over(step: StepDetail, ended_by: StoryEntry | None) -> str:
+    ago = "" if step.finished_at is None else f" {span_text(step.looked_at - step.finished_at)} ago"
+    if step.outcome == "failed":
+        return f"{_final(step)}: {_fault(step.error)}"
+    if ended_by is not None and ended_by.what in {"cancelled", "resolved"}:
+        return f"{_moved(ended_by)}{ago}"
+    tries = f", on attempt {step.attempt}" if step.attempt > 1 else ""
+    return f"{OVER.get(step.outcome or '', 'over')}{ago}{tries}"
+
+
+def _final(step: StepDetail) -> str:
+    """Say why there is no further try."""
+    if step.tries is not None and 1 < step.tries <= step.failures:
+        return f"failed on the last of its {step.tries} tries"
+    return "failed for good, without a retry"
+
+
+def _moved(entry: StoryEntry) -> str:
+    by = f" by {entry.actor_kind} {entry.actor}" if entry.actor_kind else ""
+    return f"{entry.what}{by}" + (f" ({entry.said})" if entry.said else "")
+
+
+def _last_seen(step: StepDetail) -> str:
+    seen = step.owner_seen_at
+    return "" if seen is None else f" (last seen {span_text(step.looked_at - seen)} ago)"
+
+
+def _fault(error: str | None) -> str:
+    """Write a stored error in one line: its class and its message."""
+    try:
+        parts = json.loads(error or "null")
+    except (RecursionError, ValueError):
+        parts = error
+    kind = str(parts.get("type") or "") if isinstance(parts, dict) else ""
+    return ": ".join(filter(None, (kind, error_text(parts).partition("\n")[0]))) or "no error was given"
 
 
 def _why_parked(step: StepDetail) -> str:
@@ -145,16 +187,24 @@ def _why_due(step: StepDetail) -> str:
         return f"queue {step.queue} is paused by {step.queue_paused_by}{reason}"
     if step.live_workers == 0:
         return f"due, and no live worker serves {step.kind} on queue {step.queue}: start one that does"
-    return f"due; {step.live_workers} live workers serve it"
+    workers = "1 worker serves it" if step.live_workers == 1 else f"{step.live_workers} workers serve it"
+    return f"due since {span_text(step.looked_at - (step.due_at or step.looked_at))}; {workers}"
 
 
-def why_run(run: RunDetail) -> str:
-    """Say in a sentence how a run stands."""
+def why_run(run: RunDetail, steps: Sequence[StepGroup], ended_by: StoryEntry | None) -> str:
+    """Say in a sentence how a run stands, and why it ended as it did."""
     if run.moving is not None:
         return f"being {run.moving}: its steps follow in chunks"
-    if run.finished_at is not None:
-        return f"over since {span_text(run.looked_at - run.finished_at)}"
-    return f"{run.live} steps live, {run.waiting} waiting for others"
+    if run.finished_at is None:
+        return f"{run.live} steps live, {run.waiting} waiting for others"
+    ago = f" {span_text(run.looked_at - run.finished_at)} ago"
+    if run.outcome != "succeeded" and ended_by is not None and ended_by.what in {"cancelled", "resolved"}:
+        return f"{_moved(ended_by)}{ago}"
+    dead = next((step for group in steps if group.outcome == "failed" for step in group.steps), None)
+    if run.outcome != "succeeded" and dead is not None:
+        more = f", and {run.failed - 1} more" if run.failed > 1 else ""
+        return f"step {dead.name or dead.kind} failed: {(dead.error or '').partition(chr(10))[0]}{more}"
+    return f"{OVER.get(run.outcome or '', 'over')}{ago}"
 
 
 def grouped(steps: Sequence[RunStep]) -> list[StepGroup]:

@@ -13,7 +13,7 @@ import psycopg
 from holdfast.kernel.migrate import SchemaStatus
 from holdfast.kernel.self_test_place import left_schemas
 
-CheckStatus = Literal["ok", "warn", "fail"]
+CheckStatus = Literal["ok", "warn", "fail", "new"]  # new: a database that was never migrated
 Connection = psycopg.Connection[tuple[Any, ...]]
 ROLES = frozenset({"hf_owner", "hf_migrator", "hf_producer", "hf_worker", "hf_reader", "hf_operator"})
 SUPPORTED = range(15, 19)
@@ -46,8 +46,10 @@ def schema_version(status: SchemaStatus) -> Check:
     """The schema is the one that this release brings."""
     if not status.pending:
         return Check("schema", "ok", f"version {status.schema_version}, up to date")
-    at = "no schema yet" if status.schema_version is None else f"version {status.schema_version}"
-    return Check("schema", "fail", f"{at}; to apply: {', '.join(status.pending)}", "holdfast db migrate")
+    if status.schema_version is None:
+        return Check("schema", "new", "nothing is installed yet", "holdfast db migrate")
+    pending = ", ".join(status.pending)
+    return Check("schema", "fail", f"version {status.schema_version}; to apply: {pending}", "holdfast db migrate")
 
 
 def violations(connection: Connection) -> Check:

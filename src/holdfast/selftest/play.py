@@ -107,8 +107,8 @@ def _rows(stage: Stage, sizes: Sizes, show: Show) -> Iterator[Row]:
 
 def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
     began_at = time.monotonic()
-    stage.told = lambda how: show(fault.name, how)
-    stage.told("begins")
+    stage.report = lambda how: show(fault.name, how)
+    stage.report("begins")
     try:
         made = fault.make(stage, sizes)
         found = rounds.gather(stage.connection, made.load, stage.folder)
@@ -117,8 +117,8 @@ def _row(stage: Stage, fault: Fault, sizes: Sizes, show: Show) -> Row:
             raise Unreachable(
                 f"the database went away: {error}", next="see that the server runs, and try again"
             ) from error
-        said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        return Row(fault.name, fault.holds, 0, 0, 0, 0, _since(began_at), (said,))
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        return Row(fault.name, fault.holds, 0, 0, 0, 0, _since(began_at), (reason,))
     verdict = judge(found, started=made.load.started)
     early = len(taken_early(found.story, LEASE))
     amiss = {

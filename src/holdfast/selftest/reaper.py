@@ -38,13 +38,13 @@ def reaped(dsn: str, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        _, said = process.communicate(timeout=WAIT)
+        _, output = process.communicate(timeout=WAIT)
     if process.returncode != 0:
         error = DatabaseError(
             "what the self-test made may still be there",
             next="remove it by running it again: holdfast doctor --self-test",
         )
-        error.add_note(said[-2000:].decode(errors="replace").strip())
+        error.add_note(output[-2000:].decode(errors="replace").strip())
         raise error
 
 

@@ -56,7 +56,7 @@ class Stage:
         self.group = group
         self.folder = folder
         self.chance = chance
-        self.told: Callable[[str], None] = lambda _: None
+        self.report: Callable[[str], None] = lambda _: None
 
     def start(self, count: int, seconds: float, *queues: str) -> Load:
         """Start so many tasks, for the group unless other queues are named."""
@@ -70,7 +70,7 @@ class Stage:
             done = self_test.over(self.connection, load)
             if done != last:
                 changed_at, last = time.monotonic(), done
-            self.told(f"{done:,} of {load.started:,} tasks over")
+            self.report(f"{done:,} of {load.started:,} tasks over")
             if time.monotonic() - changed_at > PATIENCE:
                 return False
             time.sleep(LOOK_EACH)

@@ -42,38 +42,38 @@ def _written(ctx: Ctx) -> Iterator[None]:
     history.write(folder, ctx, "end")
 
 
-def _decline(number: int, ctx: Ctx) -> None:
+def _decline(ctx: Ctx, number: int) -> None:
     if ctx.attempt == 1 and number % FAILS_EACH == 0:
         raise Declined(f"task {number} fails at first")  # its effect is undone with the attempt
 
 
 @hf.task(name="selftest.plain", retry=PATIENT)
-def plain(number: int, seconds: float, ctx: Ctx) -> int:
+def plain(ctx: Ctx, number: int, seconds: float) -> int:
     """Take some time."""
     with _written(ctx):
         time.sleep(seconds)
-        _decline(number, ctx)
+        _decline(ctx, number)
     return ctx.lease_id
 
 
 @hf.task(name="selftest.paid", retry=PATIENT)
-def paid(number: int, seconds: float, ctx: Ctx) -> int:
+def paid(ctx: Ctx, number: int, seconds: float) -> int:
     """Have an effect, in a thread."""
     with _written(ctx), ctx.transaction() as tx:
         tx.execute(EFFECT, [ctx.step_id, ctx.lease_id])
         time.sleep(seconds)
-        _decline(number, ctx)
+        _decline(ctx, number)
     return ctx.lease_id
 
 
 @hf.task(name="selftest.paid_async", retry=PATIENT)
-async def paid_async(number: int, seconds: float, ctx: Ctx) -> int:
+async def paid_async(ctx: Ctx, number: int, seconds: float) -> int:
     """Have an effect, on the loop."""
     with _written(ctx):
         async with ctx.transaction() as tx:
             await tx.execute(EFFECT, [ctx.step_id, ctx.lease_id])
             await asyncio.sleep(seconds)
-            _decline(number, ctx)
+            _decline(ctx, number)
     return ctx.lease_id
 
 

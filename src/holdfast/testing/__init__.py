@@ -4,7 +4,7 @@
         with template.clone() as dsn: ...      # a migrated database of its own, dropped at the end
     with on_database(hf, dsn): ...             # an app works there for as long as the block lasts
     drain(hf)                                  # runs all that is due, here and now
-    played = run_flow(hf, order, order_id=1)   # runs a task of a flow to its end, moving the clock instead of waiting
+    played = run_flow(hf, order, order_id=1)   # runs a flow to its end, moving the clock instead of waiting
     clock = Clock(connection); clock.advance(timedelta(minutes=5))
 
 There is no in-memory twin: what is tested is the real SQL on a real PostgreSQL. pytest finds fixtures for all of it.

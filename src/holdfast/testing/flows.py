@@ -1,4 +1,4 @@
-"""For tests of flows: a task run to its end in one call, steps that fail on demand, and what was told and decided.
+"""For tests of flows: a run run to its end in one call, steps that fail on demand, and what was told and decided.
 
 Nothing here takes another way than production does: a real worker claims and settles, the real coordinator decides.
 Only the strategy differs: by it the test's clock is moved by the delay that was decided, where a worker would wait.
@@ -24,13 +24,13 @@ from holdfast.flow.events import Event
 from holdfast.flow.handle import FlowRun
 from holdfast.testing.kit import Clock, drain
 
-MOST_IDLE = 100  # passes in which nothing is settled, before a task is said to be stuck
+MOST_IDLE = 100  # passes in which nothing is settled, before a run is said to be stuck
 PATIENCE = 5.0  # seconds for what is yet to be told
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A task that was run to its end, and what was told and decided on the way."""
+    """A run that was run to its end, and what was told and decided on the way."""
 
     run: FlowRun
     events: list[Event]
@@ -39,11 +39,11 @@ class Played:
     @property
     def state(self) -> str:
         """How it ended."""
-        return self.run.look().state
+        return self.run.status().state
 
-    def result(self, step: Any) -> Any:
+    def result_of(self, step: Any) -> Any:
         """Give what a step gave."""
-        return self.run.result(step)
+        return self.run.result_of(step)
 
     def told(self, *names: str) -> list[str]:
         """List the names of the events, or of those with these names, in order."""
@@ -52,7 +52,7 @@ class Played:
 
 @dataclass(slots=True)
 class Collecting:
-    """The strategy of tests: takes down when the next pass is due; who plays the task moves the clock there."""
+    """The strategy of tests: takes down when the next pass is due; who plays the run moves the clock there."""
 
     decisions: list[Decision] = field(default_factory=list)
 
@@ -62,14 +62,14 @@ class Collecting:
 
 
 def run_flow(hf: Holdfast, flow: Flow, /, **context: Any) -> Played:
-    """Start a task of a flow and run it to its end, here and now."""
-    with recorded(hf) as told:
+    """Start a run of a flow and run it to its end, here and now."""
+    with recorded(hf) as events:
         run = flow.start(**context)
-        return play(hf, run, told)
+        return play(hf, run, events)
 
 
-def play(hf: Holdfast, run: FlowRun, told: list[Event] | None = None) -> Played:
-    """Run a task that was started to its end, here and now."""
+def play(hf: Holdfast, run: FlowRun, events: list[Event] | None = None) -> Played:
+    """Work a started run to its end, here and now."""
     coordinator = hf.coordinator()
     usual, collecting = coordinator.strategy, Collecting()
     coordinator.strategy = collecting
@@ -78,21 +78,21 @@ def play(hf: Holdfast, run: FlowRun, told: list[Event] | None = None) -> Played:
             _run_to_end(hf, run, Clock(connection), collecting)
     finally:
         coordinator.strategy = usual
-    hf.subscribers.flush(PATIENCE)
-    decisions = [decision for decision in coordinator.decisions if decision.task_id == run.id]
-    return Played(run, [event for event in told or [] if event.task_id == run.id], decisions)
+    hf._engine.subscribers.flush(PATIENCE)
+    decisions = [decision for decision in coordinator.decisions if decision.run_id == run.id]
+    return Played(run, [event for event in events or [] if event.run_id == run.id], decisions)
 
 
 def _run_to_end(hf: Holdfast, run: FlowRun, clock: Clock, collecting: Collecting) -> None:
     idle = 0
     while True:
         idle = 0 if drain(hf) else idle + 1
-        if run.look().outcome is not None:
+        if run.status().outcome is not None:
             return
-        mine = [decision for decision in collecting.decisions if decision.task_id == run.id]
+        mine = [decision for decision in collecting.decisions if decision.run_id == run.id]
         if idle > MOST_IDLE or not mine:
             raise WaitTimedOut(
-                f"task {run.id} does not go on: {_standing(run)}",
+                f"run {run.id} does not go on: {_standing(run)}",
                 where=str(run.id),
                 next="is a queue paused, or a kind unserved?",
             )
@@ -105,14 +105,14 @@ def _standing(run: FlowRun) -> str:
 
 @contextmanager
 def recorded(hf: Holdfast) -> Iterator[list[Event]]:
-    """Take down all events that are told in this process for as long as the block lasts."""
-    told: list[Event] = []
-    end = hf.subscribe("*", told.append)
+    """Record every event of this process while the block runs."""
+    events: list[Event] = []
+    hf.on("*")(events.append)
     try:
-        yield told
+        yield events
     finally:
-        hf.subscribers.flush(PATIENCE)
-        end()
+        hf._engine.subscribers.flush(PATIENCE)
+        hf.off(events.append)
 
 
 def failing(times: int, error: BaseException | type[BaseException] = RuntimeError) -> Callable[..., Any]:

@@ -20,8 +20,9 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 
-from holdfast import embedded
+from holdfast import embedded, log
 from holdfast.app import Holdfast
+from holdfast.durations import Duration, duration
 from holdfast.embedded.owned import owned_server
 from holdfast.handlers.registry import Handler, Registry
 from holdfast.kernel import migrate
@@ -96,6 +97,7 @@ class Template:
 @contextmanager
 def embedded_template() -> Iterator[Template]:
     """Give a template on an embedded server in a folder of its own; both are gone afterwards, also after a kill -9."""
+    embedded.check("HOLDFAST_TEST_DSN")
     folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
     folder.chmod(0o755)  # where root starts it, the server runs as another user
     with owned_server(folder / "home", remove=folder):
@@ -118,16 +120,21 @@ def on_database(hf: Holdfast, dsn: str) -> Iterator[None]:
 
 
 def drain(
-    hf: Holdfast, *, queues: Sequence[str] | None = None, concurrency: int = 4, bypass_backoff: bool = False
+    hf: Holdfast,
+    *,
+    queues: Sequence[str] | None = None,
+    concurrency: int = 4,
+    bypass_backoff: bool = False,
+    log_level: log.Level | None = None,
 ) -> int:
     """Run what is due in the app's queues, here and now, until nothing is; tell how many outcomes were accepted.
 
     What is due later stays (a retry that waits, a snooze): advance the clock and drain again, or let retries wait for
     nothing with `bypass_backoff`. Handlers run in threads of this process and on a loop of their own, as they do in any
-    worker.
+    worker. What a worker logs is left out unless you give a `log_level`.
     """
-    registry = hf.registry.changed(_without_waits) if bypass_backoff else hf.registry
-    served = queues or sorted({handler.queue for handler in hf.registry})
+    registry = hf._engine.registry.changed(_without_waits) if bypass_backoff else hf._engine.registry
+    served = queues or sorted({handler.queue for handler in hf._engine.registry})
     options = Options(
         identity=new_identity("drain"),
         queues=tuple(served),
@@ -139,9 +146,9 @@ def drain(
     )
     if not served:
         return 0
-    with ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
+    with log.only(log_level), ThreadPoolExecutor(1) as apart:  # the caller may have a loop that runs
         apart.submit(_work, hf, registry, options).result()
-    with hf.connection() as connection:
+    with hf._engine.connection() as connection:
         row = connection.execute(SETTLED, [options.identity]).fetchone()
     return 0 if row is None else int(row[0])
 
@@ -154,7 +161,7 @@ def _work(hf: Holdfast, registry: Registry, options: Options) -> None:
     loop = new_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(Worker(hf.dsn, registry, options, hf.hooks).run())
+        loop.run_until_complete(Worker(hf.dsn, registry, options, hf._engine.hooks).run())
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
@@ -182,9 +189,9 @@ class Clock:
         self._connection.execute("update holdfast_test.dials set stands_at = %s, ahead = '0'", [moment])
         return moment
 
-    def advance(self, span: timedelta) -> None:
+    def advance(self, by: Duration) -> None:
         """Move it forward, running or not."""
-        self._connection.execute("update holdfast_test.dials set ahead = ahead + %s", [span])
+        self._connection.execute("update holdfast_test.dials set ahead = ahead + %s", [duration(by, "by")])
 
     def fix_chance(self, chance: float) -> None:
         """Let every jitter draw this number, from 0 up to 1."""

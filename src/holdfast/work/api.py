@@ -1,45 +1,39 @@
-"""Tasks in Python: registers the functions that serve them, and finds those that were started elsewhere."""
+"""Tasks in Python: registers the functions that serve them."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from holdfast.handlers.registry import Handler, Registry, RetryPolicy
+from holdfast.durations import Duration
+from holdfast.errors import BadDefinition
+from holdfast.handlers.registry import Handler, RetryPolicy, read_duration, read_retry
 from holdfast.handlers.signature import Signature
-from holdfast.kernel.call import Executor
-from holdfast.models import Span, span
+from holdfast.spelling import checks_options
 from holdfast.work.define import Task
-from holdfast.work.handle import Handle
+from holdfast.work.events import TaskWatcher, WorkExecutor
 
-__all__ = ["Handle", "Task", "Tasks"]  # what annotations of the app name
-
-
-class App(Protocol):
-    """The app, as its tasks see it."""
-
-    registry: Registry
-
-    @property
-    def executor(self) -> Executor: ...
+__all__ = ["Task", "Tasks"]  # what annotations of the app name
 
 
 class Tasks:
     """The tasks of an app."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, engine: WorkExecutor) -> None:
+        self._engine = engine
+        self.watcher = TaskWatcher(engine.subscribers)
 
+    @checks_options(BadDefinition)
     def task(
         self,
         function: Callable[..., Any],
         *,
         name: str | None = None,
         queue: str = "default",
-        retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        lease: Span | None = None,
+        retry: int | RetryPolicy | None = None,
+        timeout: Duration | None = None,
+        lease: Duration | None = None,
         cpu: bool = False,
     ) -> Task[..., Any]:
         """Register a function as a task."""
@@ -51,13 +45,13 @@ class Tasks:
             is_async=inspect.iscoroutinefunction(function),
             uses_cpu=cpu,
             queue=queue,
-            retry=retry,
-            lease=None if lease is None else span(lease),
-            timeout=None if timeout is None else span(timeout),
+            retry=read_retry(retry),
+            lease=read_duration("lease", lease),
+            timeout=read_duration("timeout", timeout),
         )
-        self._app.registry.add(handler)
-        return Task(handler, self._app.executor)
+        self._engine.registry.add(handler)
+        return Task(handler, self._engine)
 
-    def started(self, step_id: int) -> Handle[Any]:
-        """Return the handle of a task that was started elsewhere; its result is returned as it is stored."""
-        return Handle(step_id, lambda result, _place: result, self._app.executor)
+    def __iter__(self) -> Iterator[Task[..., Any]]:
+        """Go through the tasks of the app; the steps of its flows are not among them."""
+        return (Task(handler, self._engine) for handler in self._engine.registry if handler.face == "work")

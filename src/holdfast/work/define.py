@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from psycopg import AsyncConnection, Connection
 
 from holdfast import tracing
-from holdfast.errors import BadInput
+from holdfast.durations import Duration, duration
+from holdfast.errors import BadInput, InputRefused
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
 from holdfast.kernel import bulk, calls
-from holdfast.kernel.call import LONGEST_KEY, Call, Executor, check_due, check_names, check_priority, check_tenant
-from holdfast.work.handle import Handle
+from holdfast.kernel.call import (
+    LONGEST_KEY,
+    Call,
+    check_delay,
+    check_due,
+    check_names,
+    check_priority,
+    check_tenant,
+)
+from holdfast.spelling import checks_options
+from holdfast.work.events import WorkExecutor
+from holdfast.work.handle import TaskHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,6 +44,7 @@ class StartOptions:
     priority: int = 0
     tenant: str = "default"
     conn: Any = None
+    delay: timedelta | None = None
 
     def __post_init__(self) -> None:
         check_names([("queue", self.queue)])
@@ -40,12 +52,17 @@ class StartOptions:
         check_due(self.due_at)
         check_priority(self.priority)
         check_tenant(self.tenant)
+        check_delay(self.delay, self.due_at)
+
+    def due(self, now: Sequence[datetime]) -> datetime | None:
+        """Return when the task is due; `now` is the time of the database, which is read only for a delay."""
+        return self.due_at if self.delay is None else now[0] + self.delay
 
 
 class Task(Generic[P, R]):
     """A function that is started to be run by a worker. Calling it runs it here and now, as any function."""
 
-    def __init__(self, handler: Handler, executor: Executor, options: StartOptions | None = None) -> None:
+    def __init__(self, handler: Handler, executor: WorkExecutor, options: StartOptions | None = None) -> None:
         self.handler = handler
         self._executor = executor
         self._options = options or StartOptions()
@@ -63,6 +80,7 @@ class Task(Generic[P, R]):
         """The name that it is started and claimed by."""
         return self.handler.kind
 
+    @checks_options(BadInput)
     def options(
         self,
         *,
@@ -73,50 +91,70 @@ class Task(Generic[P, R]):
         priority: int = 0,
         tenant: str = "default",
         conn: Connection[Any] | AsyncConnection[Any] | None = None,
+        delay: Duration | None = None,
     ) -> Task[P, R]:
         """Give the same task with options for its start.
 
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
+        `delay`: not before that much time has passed, by the database's clock. `due_at`: not before that moment.
         `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first.
         """
-        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn)
+        waits = None if delay is None else duration(delay, "delay")
+        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits)
         return Task(self.handler, self._executor, options)
 
-    def start(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, with arguments as the function types them."""
-        (step_id,) = self._executor.make(self._start(args, kwargs), self._options.conn)
+        options = self._options
+        now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
+        (step_id,) = self._executor.make(self._start(args, kwargs, options.due(now)), options.conn)
         return self._handle(step_id)
 
-    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, as `start` does."""
-        (step_id,) = await self._executor.amake(self._start(args, kwargs), self._options.conn)
+        options = self._options
+        now = [] if options.delay is None else await self._executor.amake(calls.clock(), options.conn)
+        (step_id,) = await self._executor.amake(self._start(args, kwargs, options.due(now)), options.conn)
         return self._handle(step_id)
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
         """Start one task for each set of named arguments, by COPY, all or none, and return their number."""
         signature, options = self.handler.signature, self._options
-        for option in ("key", "unique_key", "due_at"):
+        for option in ("key", "unique_key"):
             if getattr(options, option) is not None:
                 raise BadInput(
                     f"start_many takes no {option}", where=option, next="leave it out, or start the tasks one by one"
                 )
         queue = options.queue or self.handler.queue
+        now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
+        due_at = options.due(now)
         rows = (
-            bulk.Start(self.name, signature.write(signature.check((), each)), queue, options.priority)
-            for each in arguments
+            bulk.Start(self.name, signature.write(self._named(place, each)), queue, options.priority, due_at)
+            for place, each in enumerate(arguments)
         )
         with self._executor.connection(options.conn) as connection:
             return bulk.start_tasks(connection, rows, tenant=options.tenant)
+
+    def _named(self, place: int, arguments: Any) -> dict[str, Any]:
+        """Check the arguments of one of many."""
+        if not isinstance(arguments, Mapping):
+            names = ", ".join(f'"{name}": …' for name in self.handler.signature.names())
+            raise InputRefused(
+                f"start_many takes one mapping per task, got {type(arguments).__name__} at {place}",
+                where=f"arguments[{place}]",
+                next=f"use {{{names}}}",
+            )
+        return self.handler.signature.check((), arguments)
 
     def _traced(self, checked: dict[str, Any]) -> dict[str, Any]:
         """Let the trace go on in the handler; not under a key, whose input has to be the same each time."""
         carrier = None if self._options.key else tracing.carrier()
         return checked if carrier is None else {**checked, TRACE: carrier}
 
-    def _handle(self, step_id: int) -> Handle[R]:
-        return Handle(step_id, self.handler.signature.read_result, self._executor)
+    def _handle(self, step_id: int) -> TaskHandle[R]:
+        return TaskHandle(step_id, self.handler.signature.read_result, self._executor)
 
-    def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call[int]:
+    def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], due_at: datetime | None) -> Call[int]:
         signature, options = self.handler.signature, self._options
         return calls.start_task(
             self.name,
@@ -124,7 +162,7 @@ class Task(Generic[P, R]):
             queue=options.queue or self.handler.queue,
             key=options.key,
             unique_key=options.unique_key,
-            due_at=options.due_at,
+            due_at=due_at,
             priority=options.priority,
             tenant=options.tenant,
         )

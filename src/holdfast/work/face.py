@@ -10,7 +10,9 @@ FACE = Face(
     machines={"work.task": "task"},
     sql="holdfast:sql/work",
     api="holdfast.work.api:Tasks",
-    handle="holdfast.work.handle:found",
+    handle="holdfast.work.handle:by_id",
     id_form="[0-9]{1,18}",
+    starter="holdfast.work.starter",
+    events="holdfast.work.events:CATALOGUE",
     requirements=("W-01 … W-64",),
 )

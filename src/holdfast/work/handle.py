@@ -1,101 +1,49 @@
-"""The handle of a task that was started: its number, and ways to wait for it, read it and control it."""
+"""The handle of a task that was started."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from holdfast.errors import NotFound, RunCancelled, RunFailed
-from holdfast.kernel import calls
-from holdfast.kernel.call import Executor, pauses
-from holdfast.models import Span, StepResult, error_line
+from holdfast.kernel.handle import Handle, Plan
+from holdfast.work.events import WorkExecutor, publish_manual
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
-class Handle(Generic[R]):
-    """A task that was started. Each way to use it has an async twin with an `a` before its name; that of `wait`, whose
-    name would be a keyword, is `await_over`.
-    """
+class TaskHandle(Handle[R_co], Generic[R_co]):
+    """A task that was started; its id is a number."""
 
-    def __init__(self, step_id: int, read_result: Callable[[Any, str], R], executor: Executor) -> None:
-        self.id = step_id
+    _label = "task"
+
+    def __init__(self, task_id: int, read_result: Callable[[Any, str], R_co], executor: WorkExecutor) -> None:
+        self._id = task_id
         self._read_result = read_result
-        self._executor = executor
+        self._executor: WorkExecutor = executor
 
-    def __repr__(self) -> str:
-        return f"<started {self.id}>"
+    @property
+    def id(self) -> int:
+        """The task's number."""
+        return self._id
 
-    def look(self) -> StepResult:
-        """See how it stands now."""
-        return self._found(self._executor.make(calls.step_results([self.id])))
+    def _value(self, stored: Any) -> Plan[R_co]:
+        yield from ()
+        return self._read_result(stored, f"task {self.id}")
 
-    async def alook(self) -> StepResult:
-        """See how it stands now."""
-        return self._found(await self._executor.amake(calls.step_results([self.id])))
+    def _cancel(self, reason: str | None) -> Plan[None]:
+        yield from super()._cancel(reason)
+        publish_manual(self._executor, "cancelled", self.id, reason)
 
-    def wait(self, timeout: Span | None = None) -> R:
-        """Wait until it is over, and give its result.
+    def _retry(self, reason: str | None) -> Plan[Handle[R_co]]:
+        continued = yield from super()._retry(reason)
+        publish_manual(self._executor, "reopened", self.id, reason)
+        return continued
 
-        Raises RunFailed, RunCancelled, ResultMismatch or WaitTimedOut.
-        """
-        for pause in pauses(timeout, f"step {self.id}"):
-            result = self.look()
-            if result.outcome is not None:
-                return self._result(result)
-            time.sleep(pause)
-        raise AssertionError("not reached")
-
-    async def await_over(self, timeout: Span | None = None) -> R:
-        """Wait as `wait` does."""
-        for pause in pauses(timeout, f"step {self.id}"):
-            result = await self.alook()
-            if result.outcome is not None:
-                return self._result(result)
-            await asyncio.sleep(pause)
-        raise AssertionError("not reached")
-
-    def cancel(self, reason: str | None = None) -> None:
-        """Cancel it; a running handler is told to stop."""
-        self._executor.make(calls.cancel(str(self.id), reason))
-
-    async def acancel(self, reason: str | None = None) -> None:
-        """Cancel it; a running handler is told to stop."""
-        await self._executor.amake(calls.cancel(str(self.id), reason))
-
-    def retry(self, reason: str | None = None) -> None:
-        """Try it again, now that it failed."""
-        self._executor.make(calls.retry(str(self.id), reason))
-
-    async def aretry(self, reason: str | None = None) -> None:
-        """Try it again, now that it failed."""
-        await self._executor.amake(calls.retry(str(self.id), reason))
-
-    def _found(self, rows: list[StepResult]) -> StepResult:
-        if not rows:
-            raise NotFound(
-                f"there is no step {self.id}", where=str(self.id), next="it was pruned, or is another tenant's"
-            )
-        return rows[0]
-
-    def _result(self, result: StepResult) -> R:
-        match result.outcome:
-            case "succeeded":
-                return self._read_result(result.result, f"step {self.id}")
-            case "cancelled":
-                raise RunCancelled(
-                    f"step {self.id} was cancelled", where=str(self.id), next=f"see why: holdfast runs show {self.id}"
-                )
-            case _:
-                raise RunFailed(
-                    f"step {self.id} failed: {error_line(result.error)}",
-                    where=str(self.id),
-                    next=f"see its story: holdfast runs show {self.id}",
-                )
+    def _resolve(self, reason: str | None, result: Any) -> Plan[None]:
+        yield from super()._resolve(reason, result)
+        publish_manual(self._executor, "resolved", self.id, reason)
 
 
-def found(executor: Executor, step_id: str) -> Handle[Any]:
-    """Take hold of a task by its number."""
-    return Handle(int(step_id), lambda result, _place: result, executor)
+def by_id(executor: WorkExecutor, task_id: str) -> TaskHandle[Any]:
+    """Return the handle of a task by its number; its result is returned as it is stored."""
+    return TaskHandle(int(task_id), lambda stored, _place: stored, executor)

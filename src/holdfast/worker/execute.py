@@ -6,7 +6,6 @@ import asyncio
 import json
 import traceback
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any, cast
 
 import psycopg
@@ -14,7 +13,9 @@ from psycopg.errors import ReadOnlySqlTransaction
 from pydantic import ValidationError
 
 from holdfast import tracing
+from holdfast.durations import wait
 from holdfast.errors import (
+    BadInput,
     CommitUnknown,
     LeaseLost,
     RateLimited,
@@ -27,7 +28,8 @@ from holdfast.errors import (
 from holdfast.handlers.signature import TRACE, ResultRefused, validation_text
 from holdfast.handlers.transaction import ResultTooLarge
 from holdfast.kernel import finite
-from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable, span
+from holdfast.log import working_on
+from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable
 from holdfast.worker.attempt import Attempt, LeaseRanOut
 from holdfast.worker.forks import leave_if_forked
 
@@ -101,13 +103,16 @@ async def arun_handler(attempt: Attempt) -> Outcome | None:
 
 
 def _called(attempt: Attempt, arguments: dict[str, Any]) -> Any:
+    mark = working_on.set(attempt.step)  # for what the handler logs
     try:
         return attempt.handler.function(**arguments)
     finally:
+        working_on.reset(mark)
         leave_if_forked(attempt.batch.pid)
 
 
 async def _acalled(attempt: Attempt, arguments: dict[str, Any]) -> Any:
+    working_on.set(attempt.step)  # each async handler has a context of its own
     try:
         return await attempt.handler.function(**arguments)
     finally:
@@ -181,7 +186,7 @@ def _failure(attempt: Attempt, error: BaseException) -> Outcome:
     """An exception is final unless the task has a policy of its own, or an outside system's answer says what to do."""
     match error:
         case RateLimited():
-            return _checked(attempt, Retry(error, error.retry_after))
+            return _rate_limited(error)
         case Unavailable():
             return Retry(described(error))
         case Rejected():
@@ -193,26 +198,34 @@ def _checked(attempt: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Out
     try:
         match outcome:
             case Retry(error, after):
-                return Retry(_error(error, "Retry"), None if after is None else _not_negative(after))
+                return Retry(_error(error, "Retry"), None if after is None else wait(after, "after"))
             case Fail(error):
                 return Fail(_error(error, "Fail"))
             case Snooze(after):
-                return Snooze(_not_negative(after))
+                return Snooze(wait(after, "after"))
             case Continue(cursor):
                 return Continue(_checked_json(cursor), attempt.step.cursor)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        sort = type(outcome).__name__
-        return Fail({"type": "OutcomeRefused", "message": clean(f"what {sort} was given makes no sense: {error}")})
+    except (BadInput, TypeError, ValueError, OverflowError, RecursionError) as error:
+        return _outcome_refused(outcome, error)
 
 
-def _not_negative(after: timedelta | float) -> timedelta:
-    return max(timedelta(0), span(after))
+def _rate_limited(error: RateLimited) -> Outcome:
+    try:
+        after = None if error.retry_after is None else wait(error.retry_after, "retry_after")
+    except BadInput as refused:
+        return _outcome_refused(error, refused)
+    return Retry(described(error), after)
+
+
+def _outcome_refused(outcome: Exception, error: Exception) -> Fail:
+    message = f"{type(outcome).__name__} cannot be stored: {error}"
+    return Fail({"type": "OutcomeRefused", "message": clean(message)})
 
 
 def _error(given: Any, kind: str) -> Any:
     match given:
         case None:
-            return {"type": kind, "message": "the handler said so"}
+            return {"type": kind, "message": "the handler gave no reason"}
         case BaseException():
             return described(given)
         case str():
@@ -226,8 +239,8 @@ def _checked_json(given: Any) -> Any:
     try:
         json.dumps(given, allow_nan=False).encode()
     except ValueError as error:
-        said = finite.complaint_of_json(given, "it")
-        raise ValueError(said or error) from None
+        complaint = finite.complaint_of_json(given, "it")
+        raise ValueError(complaint or error) from None
     return given
 
 

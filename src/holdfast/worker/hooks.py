@@ -1,22 +1,19 @@
-"""Calls hooks and watchers with what a worker does: best effort, beside the worker, never in its way.
+"""Calls watchers with what a worker does: best effort, beside the worker, never in its way.
 
 An outbox will carry these one day; until then a notification that fails is counted and logged, and changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from holdfast.connections.worker import Answers
 from holdfast.handlers.registry import Registry
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Ending
-from holdfast.notify import BackgroundNotifier, Count, flush_all
+from holdfast.notify import Count, flush_all
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.metrics import Meters
-
-Hook = Callable[[Ending], Any]
 
 
 class Watcher(Protocol):
@@ -43,15 +40,10 @@ class Watcher(Protocol):
 
 
 class Hooks:
-    """The functions that are called with each ending, and the watchers, at most one per face."""
+    """The watchers of an app, at most one per face."""
 
     def __init__(self) -> None:
-        self.functions: list[BackgroundNotifier[Ending]] = []
         self.watchers: dict[str, Watcher] = {}
-
-    def add(self, hook: Hook) -> None:
-        """Call one more function with each ending."""
-        self.functions.append(BackgroundNotifier(hook, "hook"))
 
     def watch(self, watcher: Watcher) -> None:
         """Let a watcher follow the steps of its face, instead of the one that did so far."""
@@ -59,10 +51,9 @@ class Hooks:
 
 
 class WorkerHooks:
-    """The hooks and watchers of an app, as one worker calls them. Where there are none, it does nothing for them."""
+    """The watchers of an app, as one worker calls them. Where there are none, it does nothing for them."""
 
     def __init__(self, hooks: Hooks, worker: str, registry: Registry, meters: Meters) -> None:
-        self._functions = hooks.functions
         self._watchers = hooks.watchers
         self._worker = worker
         self._faces = {handler.kind: handler.face for handler in registry}
@@ -72,11 +63,6 @@ class WorkerHooks:
     def is_watched(self) -> bool:
         """Whether a watcher follows some of the steps."""
         return bool(self._watchers)
-
-    @property
-    def wants_endings(self) -> bool:
-        """Whether `ended` has anyone to call."""
-        return bool(self._watchers or self._functions)
 
     def queries(self, attempts: list[Attempt]) -> dict[str, Call[Any]]:
         """Return by face the query of its watcher about its own steps."""
@@ -100,16 +86,13 @@ class WorkerHooks:
 
     def ended(self, endings: list[Ending], answers: Answers) -> None:
         """Pass on what became of steps, with the rows of each watcher's query."""
-        for ending in endings:
-            for function in self._functions:
-                function.tell(ending, self._count)
         for face, watcher in self._watchers.items():
             if own := [ending for ending in endings if ending.face == face]:
                 watcher.ended(self._worker, own, answers.get(face, []), self._count)
 
     def flush(self, seconds: float) -> None:
-        """Wait for deliveries under way, but no longer than that: a hook may hang."""
-        flush_all([*self._functions, *self._watchers.values()], seconds)
+        """Wait for deliveries under way, but no longer than that: a subscriber may hang."""
+        flush_all(self._watchers.values(), seconds)
 
     def _count(self, ok: bool, /) -> None:
         self._meters.notified(ok=ok)

@@ -22,6 +22,7 @@ from holdfast.worker.attempt import Attempt, Held
 from holdfast.worker.hooks import WorkerHooks
 from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
+from holdfast.worker.outcome_log import DONE, OutcomeLog
 from holdfast.worker.states import States
 
 LARGEST = 1000
@@ -67,6 +68,7 @@ class Settler:
         self._is_signalled = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._log = log.get("settle").bind(worker=options.identity)
+        self._outcomes = OutcomeLog(self._log)
 
     def begin(self) -> None:
         """Belong to the loop that is running."""
@@ -125,6 +127,7 @@ class Settler:
     async def close(self) -> None:
         """Close its connection; the outcome of a handler that ends after this is dropped."""
         self._loop = None
+        self._outcomes.close()
         await self._connection.close()
 
     async def _make(self, unsettled: list[Attempt]) -> list[SettledStep]:
@@ -169,7 +172,7 @@ class Settler:
         endings: list[Ending] = []
         accepted: list[tuple[str, str]] = []
         release = self._held.pop
-        wants_endings = self._hooks.wants_endings
+        is_watched = self._hooks.is_watched
         for attempt in ended:
             step = attempt.step
             kind = step.kind
@@ -181,13 +184,15 @@ class Settler:
                 self._refused(attempt)
                 continue
             accepted.append((kind, row.event))
-            if row.event != "succeeded":
+            if row.event != DONE:
                 self._tell(attempt, row)
-            if wants_endings:
+            if is_watched:
                 endings.append(_ending(attempt, row))
         events = Counter(accepted)
         for (kind, event), count in events.items():
             self._meters.settled.labels(kind, event).inc(count)
+        succeeded = {kind: count for (kind, event), count in events.items() if event == DONE}
+        self._outcomes.succeeded(((a, rows[a.step.step_id]) for a in ended if a.step.step_id in rows), succeeded)
         for kind, times in durations.items():
             self._meters.durations.add(kind, times)
         if endings:
@@ -195,24 +200,15 @@ class Settler:
         if any(event in WAKING for _, event in events) or any(attempt.step.run_id is not None for attempt in ended):
             self._woken()  # the same step may be due at once, or one that waited for it
 
+    def _tell(self, attempt: Attempt, row: SettledStep) -> None:
+        if row.event == "failed" and isinstance(attempt.outcome, Retry):
+            self._meters.exhausted.labels(attempt.step.kind).inc()
+        self._outcomes.other(attempt, row.event)
+
     def _refused(self, attempt: Attempt) -> None:
         self._meters.refused.inc()
         why = attempt.ctx.stop_reason or "the lease is another's by now"
         self._log.warning("step.outcome_not_accepted", why=why, **attempt.named())
-
-    def _tell(self, attempt: Attempt, row: SettledStep) -> None:
-        fields = attempt.named()
-        error = attempt.outcome.error if isinstance(attempt.outcome, (Fail, Retry)) else None
-        kind_of_error = error.get("type") if isinstance(error, dict) else None
-        match row.event:
-            case "failed":
-                if isinstance(attempt.outcome, Retry):
-                    self._meters.exhausted.labels(attempt.step.kind).inc()
-                self._log.error("step.failed", error=kind_of_error, **fields)
-            case "retried":
-                self._log.warning("step.retried", error=kind_of_error, **fields)
-            case event:
-                self._log.info(f"step.{event}", **fields)
 
 
 def _ending(attempt: Attempt, row: SettledStep) -> Ending:

@@ -52,7 +52,7 @@ def about(options: Options, state: State, in_flight: int) -> dict[str, Any]:
         "state": state,
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "version": version("holdfast"),
+        "version": version("holdfast-pg"),
         "concurrency": options.concurrency,
         "in_flight": in_flight,
     }

@@ -1,4 +1,4 @@
-"""`holdfast flow`: what is defined, what was started of it, how it stands, and starting one."""
+"""`holdfast flow`: the flows that are defined, their runs, and starting one."""
 
 from __future__ import annotations
 
@@ -9,57 +9,89 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.connection import DB, opened
-from holdfast.cli.options import LimitOption, SinceOption, TenantOption, output_options, parse_span
-from holdfast.cli.render import AsJson, data_json, data_table, say
+from holdfast.cli.options import LimitOption, SinceOption, TenantOption, WideOption, output_options, parse_duration
+from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.run_page import state_cell
+from holdfast.cli.table import NEVER, SAME, Column, data_table
 from holdfast.flow import run_list, task_page
 from holdfast.flow.cli import graph, manual, page
 from holdfast.flow.cli import start as starting
-from holdfast.flow.cli.completion import flows, tasks
+from holdfast.flow.cli.completion import flows, runs
 from holdfast.flow.graph_view.drawing import progress
-from holdfast.flow.run_list import STATES, TaskPage, TasksWanted
-from holdfast.kernel.query import moment_ago
+from holdfast.flow.run_list import STATES, ListedTask, TaskPage, TasksWanted
+from holdfast.kernel.query import clock, moment_ago
 from holdfast.reads.run_detail import parse_id
 from holdfast.reads.run_list import LOOK_AT
 
-app = typer.Typer(help="Flows: steps that wait for steps, and the tasks started of them.", no_args_is_help=True)
+app = typer.Typer(help="Flows: steps that wait for steps, and the runs of them.", no_args_is_help=True)
 app.command(epilog=graph.EXAMPLES)(output_options(graph.graph))
-app.command(epilog='Example: holdfast flow retry TASK --reason "the shop is back"')(output_options(manual.retry))
+app.command(epilog='Example: holdfast flow retry RUN --reason "the shop is back"')(output_options(manual.retry))
 app.command(epilog=manual.RESOLVE_EXAMPLE)(output_options(manual.resolve))
-app.command(epilog='Example: holdfast flow cancel TASK --reason "ordered twice"')(output_options(manual.cancel))
+app.command(epilog='Example: holdfast flow cancel RUN --reason "ordered twice"')(output_options(manual.cancel))
 
 Named = Annotated[str, typer.Argument(help="The flow's name.", autocompletion=flows)]
 NameOption = Annotated[str | None, typer.Option("--name", help="Only of this flow.", autocompletion=flows)]
 NamespaceOption = Annotated[str | None, typer.Option("--namespace", help="Only of this namespace.")]
-TaskArgument = Annotated[
-    str, typer.Argument(help="A task's UUID, or the number of one of its steps.", autocompletion=tasks)
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's UUID, or the number of one of its steps.", autocompletion=runs)
 ]
+FLOW_COLUMNS = (
+    Column("name"),
+    Column("version", NEVER, rank=3),
+    Column("namespace", "default", rank=8, least=8),
+    Column("steps", NEVER, rank=5),
+    Column("runs", NEVER, rank=2),
+    Column("open", 0, rank=2),
+    Column("failed", 0, rank=1),
+    Column("defined", NEVER, rank=6),
+    Column("description", rank=7, least=12),
+    Column("tenant", "*", rank=9),
+)
+RUN_COLUMNS = (
+    Column("id"),
+    Column("state", NEVER, rank=1),
+    Column("done", NEVER, rank=3),
+    Column("name", NEVER, rank=2, least=10),
+    Column("version", SAME, rank=8),
+    Column("namespace", "default", rank=7, least=8),
+    Column("tenant", "default", rank=8, least=8),
+    Column("created", NEVER, rank=4),
+    Column("finished", rank=5),
+    Column("by", rank=6, least=8),
+    Column("reason", rank=6, least=10),
+)
 
 
 @app.command("list", epilog="Example: holdfast flow list --namespace shop")
 @output_options
-def list_(*, name: NameOption = None, namespace: NamespaceOption = None, as_json: AsJson = False) -> None:
+def list_(
+    *,
+    name: NameOption = None,
+    namespace: NamespaceOption = None,
+    wide: WideOption = False,
+    as_json: AsJson = False,
+) -> None:
     """List the flows that workers have defined, with what is open and failed among the newest runs."""
     with opened() as connection:
-        found = run_list.definitions(connection, name=name, namespace=namespace)
+        found, now = run_list.definitions(connection, name=name, namespace=namespace), clock(connection)
     if as_json:
         data_json({"flows": [asdict(each) for each in found], "counted": run_list.COUNTED})
         return
     rows = [
-        (d.namespace, d.name, d.version, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description, d.tenant)
+        (d.name, d.version, d.namespace, d.steps, d.tasks, d.open, d.failed, d.defined_at, d.description, d.tenant)
         for d in found
     ]
-    columns = ("namespace", "name", "version", "steps", "tasks", "open", "failed", "defined", "description", "tenant")
-    data_table(columns, rows)
+    data_table(FLOW_COLUMNS, rows, now=now, wide=wide)
     if not found:
-        say("no flow is defined: a worker says its flows when it starts (holdfast worker --app …)")
+        say("no flow is defined yet: a worker defines its flows when it starts (holdfast worker --app …)")
     elif sum(d.tasks for d in found) >= run_list.COUNTED:
-        say(f"tasks are counted among the newest {run_list.COUNTED:,} runs")
+        say(f"runs are counted among the newest {run_list.COUNTED:,} runs")
 
 
-@app.command("tasks", epilog="Example: holdfast flow tasks --name order --failed --since 2h")
+@app.command("tasks", hidden=True)
+@app.command("runs", epilog="Example: holdfast flow runs --name order --failed --since 2h")
 @output_options
-def tasks_(
+def runs_(
     *,
     state: Annotated[list[str] | None, typer.Option("--state", help=f"{', '.join(STATES)}. May be repeated.")] = None,
     name: NameOption = None,
@@ -69,19 +101,20 @@ def tasks_(
     since: SinceOption = None,
     limit: LimitOption = 50,
     before: Annotated[str | None, typer.Option("--before", help="Begin below this id, as the last page says.")] = None,
+    wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """List tasks, newest first."""
+    """List the runs of flows, newest first."""
     states, below = run_list.check_states(state), run_list.begins_below(before)
     with opened() as connection:
         wanted = TasksWanted(states, name, namespace, tenant, _moment(connection, since), failed)
-        found = run_list.newest_tasks(connection, wanted, below, limit=limit)
+        found, now = run_list.newest_tasks(connection, wanted, below, limit=limit), clock(connection)
     if as_json:
         data_json(
             {"tasks": [asdict(row) for row in found.rows], "next": None if found.next is None else str(found.next)}
         )
     else:
-        _print_tasks(found)
+        data_table(RUN_COLUMNS, [_cells(row) for row in found.rows], now=now, wide=wide)
     _say_how_to_go_on(found, wanted)
 
 
@@ -97,15 +130,19 @@ def start(
         str | None, typer.Option("--context", help="The whole context as JSON; - reads it from stdin.")
     ] = None,
     namespace: Annotated[str, typer.Option("--namespace", help="The flow's namespace.")] = "default",
-    version: Annotated[str | None, typer.Option("--version", help="Its version; else the one defined last.")] = None,
-    key: Annotated[str | None, typer.Option("--key", help="The same key with the same context starts it once.")] = None,
+    version: Annotated[
+        str | None, typer.Option("--version", help="Its version; by default the one defined last.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Starting again with the same key and context starts nothing new.")
+    ] = None,
     skip: Annotated[
-        list[str] | None, typer.Option("--skip", help="A skippable step not to be done. May be repeated.")
+        list[str] | None, typer.Option("--skip", help="A skippable step to leave out. May be repeated.")
     ] = None,
     tenant: Annotated[str, typer.Option("--tenant", help="For this tenant.")] = "default",
     tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag. May be repeated.")] = None,
     initiator: Annotated[str | None, typer.Option("--initiator", help="On whose behalf.")] = None,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; it is kept with the task.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; it is kept with the run.")] = None,
     app_name: Annotated[
         str | None, typer.Option("--app", help="Check the context by the types of this app: module:name.")
     ] = None,
@@ -114,11 +151,11 @@ def start(
     ] = False,
     timeout: Annotated[
         timedelta | None,
-        typer.Option("--timeout", parser=parse_span, metavar="SPAN", help="Give up waiting after 30s, 10m, …: 8."),
+        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 30s, 10m, …: 8."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a task by the definition that a worker said last, and print its id."""
+    """Start a run of the flow's latest registered version, and print its id."""
     order = starting.Order(
         name, starting.read_context(fields or [], context), namespace, version, key, tenant, tuple(skip or ()),
         starting.about(tag, initiator, reason),
@@ -128,26 +165,26 @@ def start(
         starting.report(connection, task_id, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
 
 
-@app.command(epilog="Example: holdfast flow show TASK --step charge")
+@app.command(epilog="Example: holdfast flow show RUN --step charge")
 @output_options
 def show(
-    task: TaskArgument,
+    run: RunArgument,
     *,
     step: Annotated[
         str | None, typer.Option("--step", help="One step, by its name: input, result, error and story.")
     ] = None,
-    history: Annotated[bool, typer.Option("--history", help="All that happened to the task and its steps.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="All that happened to the run and its steps.")] = False,
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=10_000, help="How much of the history, from its end.")
     ] = 200,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a task stands, what failed and what may be done about it, and its steps in the order of the plan."""
+    """Show the state of a run, what failed and what you can do about it, and its steps in the order of the plan."""
     with opened() as connection:
         if step is not None:
-            page.show_step(task_page.read_step(connection, parse_id(task), step), as_json=as_json)
+            page.show_step(task_page.read_step(connection, parse_id(run), step), as_json=as_json)
         else:
-            shown = task_page.read(connection, parse_id(task), history=limit if history else 0)
+            shown = task_page.read(connection, parse_id(run), history=limit if history else 0)
             page.show_page(shown, as_json=as_json)
 
 
@@ -155,23 +192,21 @@ def _moment(connection: DB, since: timedelta | None) -> datetime | None:
     return None if since is None else moment_ago(connection, since)
 
 
-def _print_tasks(found: TaskPage) -> None:
-    rows = [
-        (t.id, state_cell(t), progress(t.succeeded, t.total, t.failed), t.name, t.version, t.namespace, t.tenant,
-         t.created_at, t.finished_at, t.initiator, t.reason)
-        for t in found.rows
-    ]  # fmt: skip
-    columns = ("id", "state", "done", "name", "version", "namespace", "tenant", "created", "finished", "by", "reason")
-    data_table(columns, rows)
+def _cells(run: ListedTask) -> tuple[object, ...]:
+    done = progress(run.succeeded, run.total, run.failed)
+    return (
+        run.id, state_cell(run), done, run.name, run.version, run.namespace, run.tenant, run.created_at,
+        run.finished_at, run.initiator, run.reason,
+    )  # fmt: skip
 
 
 def _say_how_to_go_on(found: TaskPage, wanted: TasksWanted) -> None:
     if not found.rows and found.next is None:
         everything = wanted == TasksWanted()
         say(
-            "no task was started yet: holdfast flow start NAME"
+            "no run was started yet: holdfast flow start NAME"
             if everything
-            else "no task of that sort; without filters you see all"
+            else "no run matches; without filters you see all"
         )
     if found.looked_until is not None:
         say(f"looked at the newest {LOOK_AT:,} runs only, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")

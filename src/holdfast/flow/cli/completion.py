@@ -1,4 +1,4 @@
-"""Completion of flows and their tasks, from the database."""
+"""Completion of flows and their runs, from the database."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ def flows(incomplete: str) -> list[str]:
     return matching(run_list.names(), incomplete)
 
 
-def tasks(incomplete: str) -> list[str]:
-    """Complete the id of a flow's task of late."""
+def runs(incomplete: str) -> list[str]:
+    """Complete the id of a recent run of a flow."""
     return matching(run_list.recent_ids(), incomplete)
 
 
-def flows_and_tasks(incomplete: str) -> list[str]:
-    """Complete the name of a flow, or the id of a task."""
-    return [*flows(incomplete), *tasks(incomplete)]
+def flows_and_runs(incomplete: str) -> list[str]:
+    """Complete the name of a flow, or the id of a run."""
+    return [*flows(incomplete), *runs(incomplete)]

@@ -1,4 +1,4 @@
-"""`holdfast flow graph`: a flow or a task as a drawing, in the terminal or as SVG."""
+"""`holdfast flow graph`: a flow or a run as a drawing, in the terminal or as SVG."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rich.text import Text
 from holdfast.cli.connection import opened
 from holdfast.cli.render import AsJson, cut, data, data_json, plain, say
 from holdfast.errors import BadInput
-from holdfast.flow.cli.completion import flows_and_tasks
+from holdfast.flow.cli.completion import flows_and_runs
 from holdfast.flow.cli.page import STYLES
 from holdfast.flow.graph_view import drawing, rails, svg
 from holdfast.flow.graph_view.drawing import Drawing
 from holdfast.flow.graph_view.picture import SIGNS, Box
 from holdfast.reads.run_detail import parse_id
 
-EXAMPLES = "Examples: holdfast flow graph order; holdfast flow graph TASK --svg task.svg"
+EXAMPLES = "Examples: holdfast flow graph order; holdfast flow graph RUN --svg run.svg"
 MOST_BOXES = 60  # drawn one by one in a terminal
 WIDEST_RAILS = 40
 SHOWN_OF_LEVEL = 8
@@ -31,15 +31,17 @@ SHOWN_OF_LEVEL = 8
 def graph(
     target: Annotated[
         str,
-        typer.Argument(metavar="NAME|TASK", help="A flow's name, or a task's UUID.", autocompletion=flows_and_tasks),
+        typer.Argument(metavar="NAME|RUN", help="A flow's name, or a run's UUID.", autocompletion=flows_and_runs),
     ],
     *,
     namespace: Annotated[str | None, typer.Option("--namespace", help="The flow's namespace.")] = None,
-    version: Annotated[str | None, typer.Option("--version", help="Its version; else the one defined last.")] = None,
+    version: Annotated[
+        str | None, typer.Option("--version", help="Its version; by default the one defined last.")
+    ] = None,
     to: Annotated[str | None, typer.Option("--svg", metavar="FILE", help="Write it as SVG; - is stdout.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a flow, or a task with the states of its steps; what a step planned itself is one box when it is much."""
+    """Draw a flow, or a run with the states of its steps; large fan-outs are drawn as one box."""
     if as_json and to == "-":
         raise BadInput("--json and --svg - both want stdout", where="--svg", next="name a file for the drawing")
     with opened() as connection:

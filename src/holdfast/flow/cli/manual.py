@@ -10,19 +10,20 @@ import typer
 
 from holdfast.cli.connection import DB, opened
 from holdfast.cli.options import Reason
-from holdfast.cli.render import AsJson, data, data_json, data_table, say
+from holdfast.cli.render import AsJson, data, data_json, say
+from holdfast.cli.table import data_table
 from holdfast.errors import BadInput
 from holdfast.flow import calls as flow
 from holdfast.flow import reads
-from holdfast.flow.cli.completion import tasks
+from holdfast.flow.cli.completion import runs
 from holdfast.flow.cli.start import read_json
 from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
 from holdfast.reads.run_detail import parse_id
 
-RESOLVE_EXAMPLE = "Example: holdfast flow resolve TASK charge --result '{\"paid\": 12}'"
-Target = Annotated[str, typer.Argument(help="A task's UUID, or a step's number.", autocompletion=tasks)]
-StepName = Annotated[str | None, typer.Argument(help="A step of the task, by its name.")]
+RESOLVE_EXAMPLE = "Example: holdfast flow resolve RUN charge --result '{\"paid\": 12}'"
+Target = Annotated[str, typer.Argument(help="A run's UUID, or a step's number.", autocompletion=runs)]
+StepName = Annotated[str | None, typer.Argument(help="A step of the run, by its name.")]
 
 
 def retry(
@@ -30,12 +31,12 @@ def retry(
     step: StepName = None,
     *,
     begin: Annotated[
-        str | None, typer.Option("--from", help="Do this step and all that waits for it again, in a new task.")
+        str | None, typer.Option("--from", help="Run this step and all that wait for it again, in a new run.")
     ] = None,
     reason: Reason = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try what failed again with a fresh budget; with --from, a step of a task that is over and all that follows."""
+    """Retry what failed, with a fresh budget of tries; with --from, a step of a finished run and all that follow it."""
     if begin is None:
         _act(target, step, lambda subject: calls.retry(subject, reason), as_json=as_json)
         return
@@ -48,7 +49,7 @@ def retry(
         data_json({"task": task_id, "retried_from": str(from_id)})
     else:
         data(str(task_id))
-    say(f"a new task does {begin} again and takes over what is not; how it stands: holdfast flow show {task_id}")
+    say(f"a new run does {begin} again and keeps the other results; to look at it: holdfast flow show {task_id}")
 
 
 def resolve(
@@ -56,18 +57,18 @@ def resolve(
     step: StepName = None,
     *,
     result: Annotated[
-        str | None, typer.Option("--result", help="What the step is to give to those that wait for it, as JSON.")
+        str | None, typer.Option("--result", help="The result for the steps that wait for it, as JSON.")
     ] = None,
     reason: Reason = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say that a person has dealt with a step (or a task): what waits for it goes on, with the result given here."""
+    """Mark a step (or a run) as resolved by hand: what waits for it continues, with the result given here."""
     value = None if result is None else read_json(result, "--result")
     _act(target, step, lambda subject: calls.resolve(subject, reason, value), as_json=as_json)
 
 
 def cancel(target: Target, step: StepName = None, *, reason: Reason = None, as_json: AsJson = False) -> None:
-    """Cancel a task with all its steps, or one step; a worker that has it learns so."""
+    """Cancel a run with all its steps, or one step; the worker that holds it is notified."""
     _act(target, step, lambda subject: calls.cancel(subject, reason), as_json=as_json)
 
 
@@ -90,6 +91,6 @@ def _of_flow(connection: DB, task_or_step: int | UUID) -> int | UUID:
 def _step_of(connection: DB, task: int | UUID, step: str) -> int:
     if isinstance(task, int):
         raise BadInput(
-            f"{task} is a step already", where=str(task), next=f"name a step as TASK {step}, or by its number alone"
+            f"{task} is a step already", where=str(task), next=f"name a step as RUN {step}, or by its number alone"
         )
     return reads.step_of(connection, reads.task_of(connection, task), step)

@@ -1,12 +1,13 @@
-"""Prints the page of one task: what failed and what to do about it stand above the steps."""
+"""Prints the page of one run: what failed and what to do about it stand above the steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from holdfast.cli import run_page
-from holdfast.cli.render import Styled, cut, data_json, data_pairs, data_table, heading, say
+from holdfast.cli.render import Styled, cut, data_json, data_pairs, heading, say
 from holdfast.cli.render import as_json as written
+from holdfast.cli.table import NEVER, Column, data_table
 from holdfast.flow import task_page
 from holdfast.flow.graph_view.picture import FEW, SIGNS, Mood, counted, mood_of, tries_of
 from holdfast.flow.reads import Mark, TaskDetail, TaskStep
@@ -32,7 +33,21 @@ COMMANDS_OF_A_STEP = {
     "show": "holdfast flow show {target} --step {step}",
 }
 SHOWN_FAILED = 3
-COLUMNS = ("step", "state", "tries", "when", "worker", "after", "said")
+COLUMNS = (
+    Column("step", least=12),
+    Column("state", NEVER, rank=1),
+    Column("tries", ("0", "1", "0 of 1", "1 of 1"), rank=5),
+    Column("when", rank=3),
+    Column("worker", rank=7, least=12),
+    Column("after", rank=6, least=10),
+    Column("said", rank=2, least=16, folds=True),
+)
+FAILED_COLUMNS = (
+    Column("step", least=12),
+    Column("error", NEVER, rank=1, least=20, folds=True),
+    Column("tries", rank=3),
+    Column("at", NEVER, rank=2),
+)
 
 
 def show_page(page: TaskPage, *, as_json: bool) -> None:
@@ -61,8 +76,8 @@ def draw(page: TaskPage, possible: Mapping[str, str]) -> None:
     data_pairs(_facts(page))
     if failed:
         heading("failed")
-        rows = [(f"✗ {s.name}", _fault(s), f"{_tries(s)} tries", s.finished_at) for s in failed[:SHOWN_FAILED]]
-        data_table(("step", "error", "tries", "at"), rows)
+        rows = [(f"✗ {s.name}", task_page.fault_of(s), _tries(s), s.finished_at) for s in failed[:SHOWN_FAILED]]
+        data_table(FAILED_COLUMNS, rows, now=page.subject.looked_at)
         if len(failed) > SHOWN_FAILED:
             say(f"and {len(failed) - SHOWN_FAILED} more; --json has them all")
     heading("possible now")
@@ -73,7 +88,7 @@ def draw(page: TaskPage, possible: Mapping[str, str]) -> None:
     names = {step.id: step.name for step in page.steps}
     groups = task_page.grouped(page.steps)
     data_table(COLUMNS, [_cells(group, page.subject, names) for group in groups])
-    run_page.draw_story(page.story)
+    run_page.draw_story(page.story, page.subject.looked_at)
 
 
 def _facts(page: TaskPage) -> dict[str, object]:
@@ -86,7 +101,7 @@ def _facts(page: TaskPage) -> dict[str, object]:
         task.source_system and f"from {task.source_system}",
     ]
     return {
-        "task": task.id,
+        "run": task.id,
         "flow": f"{task.name} {task.version}" + ("" if task.namespace == "default" else f" in {task.namespace}"),
         "state": task.state,
         "why": page.why,
@@ -113,7 +128,7 @@ def _cells(group: Sequence[TaskStep], task: TaskDetail, names: Mapping[int, str]
     is_skipped = task_page.is_skipped(step, task)
     mood = mood_of(step, is_skipped=is_skipped)
     state = Styled("skipped" if is_skipped else step.state, STYLES[mood])
-    note = _mark(step.mark) or (_fault(step) if step.outcome != "succeeded" else "")
+    note = _mark(step.mark) or (task_page.fault_of(step) if step.outcome != "succeeded" else "")
     return f"{SIGNS[mood]} {step.name}", state, _tries(step), _when(step, task), step.worker, _after(step, names), note
 
 
@@ -130,7 +145,9 @@ def _sign(group: Sequence[TaskStep]) -> str:
 
 
 def _tries(step: TaskStep) -> str:
-    return f"{tries_of(step)}" if step.tries is None else f"{tries_of(step)}/{step.tries}"
+    """Write how many tries it took; how many it may have is said only while it has more."""
+    tries = tries_of(step)
+    return f"{tries}" if step.tries is None or step.finished_at is not None else f"{tries} of {step.tries}"
 
 
 def _when(step: TaskStep, task: TaskDetail) -> str:
@@ -141,10 +158,6 @@ def _when(step: TaskStep, task: TaskDetail) -> str:
     if step.due_at is not None and step.due_at > task.looked_at:
         return f"{'again ' if step.failures else ''}in {span_text(step.due_at - task.looked_at)}"
     return step.standing
-
-
-def _fault(step: TaskStep) -> str:
-    return ": ".join(filter(None, (step.error_type, step.message))).partition("\n")[0]
 
 
 def _mark(mark: Mark | None) -> str:

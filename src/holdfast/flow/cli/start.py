@@ -1,4 +1,4 @@
-"""Starting a task of a flow from the command line: by its definition in the database, or checked by an app's types."""
+"""Starting a run of a flow from the command line: by its definition in the database, or checked by an app's types."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def read_context(fields: Sequence[str], whole: str | None) -> Any:
         name, is_there, text = field.partition("=")
         if not is_there or not name:
             raise BadInput(
-                f"{field!r} is no field of a context", where=field, next="write key=value, as in order_id=123"
+                f"a field of the context must be key=value, got {field!r}",
+                where=field,
+                next="write key=value, as in order_id=123",
             )
         if name in found:
             raise BadInput(f"{name} is given twice", where=name, next="give it once")
@@ -60,7 +62,7 @@ def read_json(text: str, what: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise BadInput(
-            f"{what} is no JSON: {error}", where=what, next="quote it for the shell, as in '{\"order_id\": 123}'"
+            f"{what} is not JSON: {error}", where=what, next="quote it for the shell, as in '{\"order_id\": 123}'"
         ) from None
 
 
@@ -73,13 +75,13 @@ def value_of(text: str) -> Any:
 
 
 def about(tags: Sequence[str] | None, initiator: str | None, reason: str | None) -> dict[str, Any]:
-    """Put together what is kept with a task for those who read."""
-    said = {"tags": list(tags or ()), "initiator": initiator, "reason": reason}
-    return {name: value for name, value in said.items() if value}
+    """Put together what is kept with a run for those who read."""
+    options = {"tags": list(tags or ()), "initiator": initiator, "reason": reason}
+    return {name: value for name, value in options.items() if value}
 
 
 def by_definition(connection: DB, order: Order) -> UUID:
-    """Start it by what a worker said last."""
+    """Start the flow's latest registered version."""
     call = calls.start_task(
         order.name,
         order.context,
@@ -113,9 +115,9 @@ def report(connection: DB, task_id: UUID, *, wait: bool, timeout: timedelta | No
     if not wait:
         if as_json:
             data_json({"task": task_id})
-        say(f"started; how it stands: holdfast flow show {task_id}")
+        say(f"started; to look at it: holdfast flow show {task_id}")
         return
-    last = watch.wait_for(connection, task_id, timeout, lambda seen: say(watch.line(seen)))
+    last = watch.wait_beside(connection, task_id, timeout)
     if as_json:
         data_json({"task": task_id, "state": last.state, "outcome": last.outcome})
     if last.outcome != "succeeded":

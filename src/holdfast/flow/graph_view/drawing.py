@@ -52,8 +52,8 @@ def of_flow(connection: DB, name: str, namespace: str | None, version: str | Non
         )
     latest = max(definitions, key=lambda each: each.defined_at)
     title = f"{latest.name} {latest.version}"
-    said = f"{latest.steps} steps, namespace {latest.namespace}"
-    return Drawing("flow", latest.name, title, said, picture.of_plan(run_list.plan(connection, latest)))
+    summary = f"{latest.steps} steps, namespace {latest.namespace}"
+    return Drawing("flow", latest.name, title, summary, picture.of_plan(run_list.plan(connection, latest)))
 
 
 def of_task(connection: DB, id: int | UUID) -> Drawing:  # noqa: A002 - the word is the same in SQL
@@ -64,9 +64,9 @@ def of_task(connection: DB, id: int | UUID) -> Drawing:  # noqa: A002 - the word
     marked = reads.marked(connection, steps, succeeded)
     skipped = {step.id for step in marked if task_page.is_skipped(step, task)}
     done = progress(task.succeeded, task.total, task.failed)
-    said = f"{task.state}, {done} steps complete, {task.execution_status}"
+    summary = f"{task.state}, {done} steps complete, {task.execution_status}"
     title = f"{task.name} {task.version}, task {task.id}"
-    return Drawing("task", task.id, title, said, picture.of_task(steps, skipped))
+    return Drawing("task", task.id, title, summary, picture.of_task(steps, skipped))
 
 
 def progress(succeeded: int, total: int, failed: int) -> str:

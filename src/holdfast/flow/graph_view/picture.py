@@ -152,10 +152,10 @@ def _states(steps: Sequence[TaskStep]) -> list[tuple[str, int]]:
 
 
 def _planned(step: PlannedStep) -> str:
-    said = [
+    notes = [
         f"each of {step.each}" if step.each else "",
         f"flow {step.flow}" if step.flow else "",
         "skippable" if step.skippable else "",
         f"queue {step.queue}" if step.queue not in {None, "default"} else "",
     ]
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, notes))

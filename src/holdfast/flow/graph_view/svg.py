@@ -48,7 +48,7 @@ svg{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}.ground{fil
 """
 
 
-def draw(title: str, said: str, boxes: Sequence[Box]) -> str:
+def draw(title: str, summary: str, boxes: Sequence[Box]) -> str:
     """Draw the boxes and what they wait for, under a title and a line that says how all stands."""
     placed = layout.place(title, {box.name: box.after for box in boxes}, SIZES)
     width = max(placed.width, NARROWEST) + 2 * MARGIN
@@ -58,11 +58,11 @@ def draw(title: str, said: str, boxes: Sequence[Box]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="t d" {room}>',
         f'<title id="t">{_text(title)}</title>',
-        f'<desc id="d">{_text(described(said, boxes))}</desc>',
+        f'<desc id="d">{_text(described(summary, boxes))}</desc>',
         f"<style>{STYLE}</style>",
         '<rect class="ground" width="100%" height="100%"/>',
         f'<text class="head" x="{MARGIN:.0f}" y="{MARGIN + 12:.0f}">{_text(title)}</text>',
-        f'<text class="said" x="{MARGIN:.0f}" y="{MARGIN + 30:.0f}">{_text(said)}</text>',
+        f'<text class="said" x="{MARGIN:.0f}" y="{MARGIN + 30:.0f}">{_text(summary)}</text>',
         f'<g transform="translate({MARGIN:.0f} {MARGIN + HEAD:.0f})">',
         *(_line(line, is_bad=line.source in failed) for line in placed.lines),
         *(_box(box, placed.boxes) for box in boxes),
@@ -71,11 +71,11 @@ def draw(title: str, said: str, boxes: Sequence[Box]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def described(said: str, boxes: Sequence[Box]) -> str:
+def described(summary: str, boxes: Sequence[Box]) -> str:
     """Tell the drawing in words, for those who do not see it: how many, and each step in its order."""
     words = Counter(box.word for box in boxes if box.word)
     counts = " " + ", ".join(f"{count} {word}" for word, count in words.items()) + "." if words else ""
-    return f"{said}. {len(boxes)} boxes.{counts} " + " ".join(f"{_box_title(box)}." for box in boxes)
+    return f"{summary}. {len(boxes)} boxes.{counts} " + " ".join(f"{_box_title(box)}." for box in boxes)
 
 
 def _box_title(box: Box) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 
 
 @contextmanager
@@ -14,7 +14,7 @@ def needs_extra() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise BadTask(
+        raise BadDefinition(
             f"flows by YAML and contexts by JSON Schema need {error.name}",
-            next="install it: pip install 'holdfast[yaml]'",
+            next="install it: pip install 'holdfast-pg[yaml]'",
         ) from error

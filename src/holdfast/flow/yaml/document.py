@@ -4,45 +4,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, get_type_hints
+from dataclasses import fields
+from datetime import timedelta
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
-from holdfast.config import Seconds
-from holdfast.errors import BadTask
-from holdfast.flow.backoff import Backoff, ReenqueueDelays
-from holdfast.flow.step import NAMESPACE, VERSION, did_you_mean
+from holdfast import config, durations
+from holdfast.errors import BadDefinition
+from holdfast.flow.backoff import DURATIONS, Backoff, ReenqueueDelays
+from holdfast.flow.step import NAMESPACE, VERSION
+from holdfast.spelling import did_you_mean
 
 Name = Annotated[str, Field(min_length=1)]
 
 
-def _no_switch(given: Any) -> Any:
-    if isinstance(given, bool):
-        raise ValueError("a span is no switch")
-    return given
-
-
-Span = Annotated[
-    Seconds,
-    BeforeValidator(_no_switch),
-    Field(strict=False, description="Seconds, or a number with a unit, as in 500ms, 30s, 5m, 2h."),
-    WithJsonSchema({"type": ["number", "string"]}),
-]
+_SHOWN = (
+    Field(strict=False, description="Seconds, or text with units, as in 500ms, 30s, 5m or 1h30m."),
+    WithJsonSchema({"type": ["number", "string"], "minimum": 0, "pattern": durations.PATTERN}),
+)
+Duration = Annotated[config.Duration, *_SHOWN]
+Wait = Annotated[timedelta, BeforeValidator(durations.parse), *_SHOWN]  # it may be 0
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def _as_part(told: type, **below: Any) -> Any:
+def _as_part(model: type, **below: Any) -> Any:
     """Give the fields of a dataclass as a part of a document, in which each may be left out."""
-    hints = {**get_type_hints(told), **below}
-    said: dict[str, Any] = {name: (hint | None, None) for name, hint in hints.items()}
-    return create_model(told.__name__, __base__=_Part, __doc__=told.__doc__, **said)
+    hints = {**get_type_hints(model), **below}
+    fields: dict[str, Any] = {name: (hint | None, None) for name, hint in hints.items()}
+    return create_model(model.__name__, __base__=_Part, __doc__=model.__doc__, **fields)
 
 
-DelaysPart = _as_part(ReenqueueDelays)
-BackoffPart = _as_part(Backoff, reenqueue_delays=DelaysPart)
+DelaysPart = _as_part(ReenqueueDelays, **dict.fromkeys((each.name for each in fields(ReenqueueDelays)), Wait))
+BackoffPart = _as_part(
+    Backoff, **dict.fromkeys(DURATIONS, Wait), default_backoff_seconds=list[Wait], reenqueue_delays=DelaysPart
+)
 
 
 class StepPart(_Part):
@@ -54,12 +53,12 @@ class StepPart(_Part):
     each: Name | None = Field(None, description="Run once for each item of what this step gave.")
     when: Name | None = Field(None, description="A condition, as module:function; else the step is skipped.")
     flow: Name | None = Field(None, description="A sub-flow: a document's file, or a flow of the app by its name.")
-    retry: int | None = Field(None, description="Executions, the first included.")
+    retry: int | Literal[False] | None = Field(None, description="Executions, the first included; false: only one.")
     retryable: bool = Field(default=True, description="Whether a failure is tried again.")
     skippable: bool = Field(default=False, description="Whether a start may leave it out.")
     queue: Name | None = None
-    timeout: Span | None = None
-    lease: Span | None = None
+    timeout: Duration | None = None
+    lease: Duration | None = None
     cpu: bool = Field(default=False, description="Whether it runs in a process of its own.")
     priority: int = Field(0, ge=0, le=9, description="Higher goes first.")
     description: str | None = None
@@ -91,7 +90,7 @@ class Document(_Part):
 def check(values: Any, where: str, environment: str | None) -> Document:
     """Read a document out of plain values, as it is in an environment; `where` is what messages call it."""
     if not isinstance(values, Mapping):
-        raise BadTask(f"{where} is no mapping", where=where, next="a flow has at least a name and steps")
+        raise BadDefinition(f"{where} is no mapping", where=where, next="a flow has at least a name and steps")
     document = _read(values, where)
     _check_names(document, where)
     there = {
@@ -100,7 +99,7 @@ def check(values: Any, where: str, environment: str | None) -> Document:
     if environment is None or not there:
         return document
     if environment not in there:
-        raise BadTask(
+        raise BadDefinition(
             f"{where} has no environment {environment} (it has: {', '.join(there)})",
             where="environment",
             next=f"if nothing is otherwise there, write {environment}: {{}}",
@@ -118,10 +117,10 @@ def _read(values: Mapping[str, Any], where: str) -> Document:
         return Document.model_validate_json(json.dumps(values, allow_nan=False))
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
-        said = "; ".join(dict.fromkeys(_told(each) for each in found[:5]))
-        raise BadTask(f"{where}: {said}") from None
+        complaints = "; ".join(dict.fromkeys(_complaint(each) for each in found[:5]))
+        raise BadDefinition(f"{where}: {complaints}", where=where) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadTask(f"{where} holds what is no JSON: {error}", where=where) from None
+        raise BadDefinition(f"{where} cannot be written as JSON: {error}", where=where) from None
 
 
 def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict[str, Any]:
@@ -130,7 +129,7 @@ def _overridden(values: Mapping[str, Any], where: str, environment: str) -> dict
     for name in own.get("steps") or {}:
         if name not in known:
             place = f"environments.{environment}.steps.{name}"
-            raise BadTask(f"{where}: {place} is no step", where=place, next=did_you_mean(name, known))
+            raise BadDefinition(f"{where}: {place} is no step", where=place, next=did_you_mean(name, known))
     steps = [merged(step, (own.get("steps") or {}).get(step["name"], {})) for step in values["steps"]]
     return merged(values, {name: part for name, part in own.items() if name != "steps"}) | {"steps": steps}
 
@@ -153,7 +152,7 @@ def _check_names(document: Document, where: str) -> None:
     seen: dict[str, int] = {}
     for place, step in enumerate(document.steps):
         if step.name in seen:
-            raise BadTask(
+            raise BadDefinition(
                 f"{where}: steps[{place}].name is {step.name}, as is steps[{seen[step.name]}].name",
                 where=f"steps[{place}].name",
                 next="give one of them another name",
@@ -161,7 +160,7 @@ def _check_names(document: Document, where: str) -> None:
         seen[step.name] = place
 
 
-def _told(error: Any) -> str:
+def _complaint(error: Any) -> str:
     parts = [part for part in error["loc"] if not _is_of_a_union(part)]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
     match error["type"]:
@@ -172,12 +171,13 @@ def _told(error: Any) -> str:
         case "string_type" if place == "version":
             return "version is not in quotes, so that YAML takes 1.10 for the number 1.1; write it as '1.10'"
         case _:
-            return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}".replace("datetime.timedelta(0)", "0")
+            message = error["msg"].removeprefix("Value error, ")
+            return f"{place}: {message[0].lower()}{message[1:]}"
 
 
 def _is_of_a_union(part: Any) -> bool:
     """Whether a part of a place names an alternative and not what stands in the document."""
-    return isinstance(part, str) and ("[" in part or part in {"str", "list", "constrained-str"})
+    return isinstance(part, str) and ("[" in part or part in {"str", "int", "list", "constrained-str"})
 
 
 def _names_beside(parts: Sequence[Any]) -> list[str]:

@@ -12,7 +12,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from holdfast.errors import BadInput, BadTask, InputRefused
+from holdfast.errors import BadDefinition, BadInput, InputRefused
 from holdfast.kernel import finite
 from holdfast.models import Json
 
@@ -31,7 +31,7 @@ class JsonSchema:
         self._flow = flow
         self._schema = dict(schema)
         if self._schema.get("$schema", DIALECT).rstrip("#") != DIALECT:
-            raise BadTask(
+            raise BadDefinition(
                 f"the context of flow {flow} is in another dialect than {DIALECT}",
                 where="context",
                 next="leave $schema out",
@@ -40,11 +40,11 @@ class JsonSchema:
             Draft202012Validator.check_schema(self._schema)
         except SchemaError as error:
             place = _path(error.absolute_path) or "it"
-            raise BadTask(
+            raise BadDefinition(
                 f"the context of flow {flow} is no JSON Schema: {place}: {error.message}", where="context"
             ) from None
         if self._schema.get("type") != "object":
-            raise BadTask(
+            raise BadDefinition(
                 f"the context of flow {flow} is an object, by the names of its fields",
                 where="context",
                 next="say type: object",
@@ -59,19 +59,19 @@ class JsonSchema:
         try:
             text = json.dumps(dict(given) if isinstance(given, Mapping) else given, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            said = finite.complaint_of_json(given, "context") if type(error) is ValueError else None
-            if said:
+            complaint = finite.complaint_of_json(given, "context") if type(error) is ValueError else None
+            if complaint:
                 raise BadInput(
-                    f"flow {self._flow} cannot be started: {said}", next="pass null or text instead"
+                    f"flow {self._flow} cannot be started: {complaint}", next="pass null or text instead"
                 ) from None
             raise InputRefused(
                 f"flow {self._flow}: the context is no JSON", where="context", next=self._usage()
             ) from None
         found = sorted(self._validator.iter_errors(json.loads(text)), key=lambda error: _path(error.absolute_path))
         if found:
-            said = ", ".join(_told(error) for error in found[:MOST_TOLD])
+            complaint = ", ".join(_complaint(error) for error in found[:MOST_TOLD])
             raise InputRefused(
-                f"flow {self._flow} cannot be started with that: {said}", where="context", next=self._usage()
+                f"flow {self._flow} cannot be started with that: {complaint}", where="context", next=self._usage()
             )
         return Json(text)
 
@@ -90,28 +90,28 @@ class JsonSchema:
             try:
                 resolver.lookup(reference)
             except Unresolvable:
-                raise BadTask(
+                raise BadDefinition(
                     f"the context of flow {self._flow} refers to {reference}, which is not in it",
                     where="context",
                     next="write it under $defs",
                 ) from None
 
 
-def _told(error: ValidationError) -> str:
+def _complaint(error: ValidationError) -> str:
     """Say what does not fit, by name, and without the values: they may be secrets."""
-    asked: Any = error.validator_value
+    rule_value: Any = error.validator_value
     given: Any = error.instance
     beside: Any = error.schema
     place = _path(error.absolute_path)
     match rule := error.validator:
         case "required":
-            missing = [name for name in asked if name not in given]
+            missing = [name for name in rule_value if name not in given]
             return f"{_path([*error.absolute_path, missing[0]])}: is missing"
-        case "additionalProperties" if asked is False:
+        case "additionalProperties" if rule_value is False:
             extra = sorted(given.keys() - beside.get("properties", {}).keys())
             return f"{_path([*error.absolute_path, extra[0]])}: is not known"
         case _ if rule in _SAID:
-            return f"{place or 'context'}: is not of {rule} {json.dumps(asked)}"
+            return f"{place or 'context'}: is not of {rule} {json.dumps(rule_value)}"
         case _:
             return f"{place or 'context'}: does not hold to its {rule}"
 

@@ -9,13 +9,13 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 from holdfast.flow import graph
 from holdfast.flow.backoff import Backoff, ReenqueueDelays
 from holdfast.flow.define import Flow
-from holdfast.flow.step import did_you_mean
 from holdfast.flow.yaml import document, parse
 from holdfast.flow.yaml.document import StepPart
+from holdfast.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Flows
@@ -50,7 +50,7 @@ class Loading:
         whole = path.resolve()
         if whole in self.above:
             circle = " → ".join(each.name for each in [*self.above[self.above.index(whole) :], whole])
-            raise BadTask(
+            raise BadDefinition(
                 f"{path}: flows would stand inside themselves: {circle}",
                 where=str(path),
                 next="take one of these steps away",
@@ -61,7 +61,7 @@ class Loading:
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadTask(
+            raise BadDefinition(
                 f"{path} cannot be read: {getattr(error, 'strerror', None) or error}", where=str(path)
             ) from None
         inside = replace(self, where=str(path), folder=path.parent, above=(*self.above, whole))
@@ -87,9 +87,9 @@ class Loading:
             )  # fmt: skip
             for name in order:
                 _add(flow, steps[name], functions[name], conditions.get(name), inner.get(name))
-        except BadTask as error:
+        except BadDefinition as error:
             what = error.what.removeprefix(f"{self.where}: ")
-            raise BadTask(f"{self.where}: {what}", where=error.where, next=error.next) from None
+            raise BadDefinition(f"{self.where}: {what}", where=error.where, next=error.next) from None
         return flow
 
     def _inner(self, named: str) -> Flow:
@@ -99,7 +99,7 @@ class Loading:
 
     def _function(self, place: int, step: StepPart) -> Callable[..., Any]:
         if step.cpu and (step.when or step.flow):
-            raise BadTask(
+            raise BadDefinition(
                 f"steps[{place}].cpu: another process finds the function by its name and knows of no when and no flow",
                 where=f"steps[{place}].cpu",
                 next="leave cpu out, or put the condition into the function",
@@ -111,13 +111,15 @@ class Loading:
             return self.handlers[named]
         module, _, name = named.partition(":")
         if not name:
-            raise BadTask(f"{place}: there is no handler {named}", where=place, next=_known(named, list(self.handlers)))
+            raise BadDefinition(
+                f"{place}: there is no handler {named}", where=place, next=_known(named, list(self.handlers))
+            )
         try:
             target = reduce(getattr, name.split("."), importlib.import_module(module))
         except (ImportError, AttributeError) as error:
-            raise BadTask(f"{place}: {named} cannot be imported: {error}", where=place) from error
+            raise BadDefinition(f"{place}: {named} cannot be imported: {error}", where=place) from error
         if not callable(target):
-            raise BadTask(f"{place}: {named} is a {type(target).__name__}", where=place, next="name a function")
+            raise BadDefinition(f"{place}: {named} is a {type(target).__name__}", where=place, next="name a function")
         return target
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from holdfast.errors import BadTask
+from holdfast.errors import BadDefinition
 
 LARGEST_TEXT = 1_000_000  # characters
 MOST_VALUES = 100_000  # with every alias counted as what it stands for
@@ -35,7 +35,7 @@ for _name, _pattern, _first in (
 def read(text: str, where: str) -> Any:
     """Read one document; `where` is what messages call it."""
     if len(text) > LARGEST_TEXT:
-        raise BadTask(
+        raise BadDefinition(
             f"{where} has {len(text)} characters, and at most {LARGEST_TEXT} are read",
             where=where,
             next="split the flow",
@@ -44,13 +44,13 @@ def read(text: str, where: str) -> Any:
     try:
         root = loader.get_single_node()
         if root is None:
-            raise BadTask(f"{where} is empty", where=where, next="a flow has at least a name and steps")
+            raise BadDefinition(f"{where} is empty", where=where, next="a flow has at least a name and steps")
         _Nodes(where).check(root)
         return loader.construct_document(root)
     except yaml.YAMLError as error:
-        raise BadTask(f"{where} is no YAML: {_told(error)}", where=where) from None
+        raise BadDefinition(f"{where} is not valid YAML: {_message(error)}", where=where) from None
     except RecursionError:
-        raise BadTask(f"{where} is nested too deep to be read", where=where) from None
+        raise BadDefinition(f"{where} is nested too deep to be read", where=where) from None
     finally:
         loader.dispose()
 
@@ -93,11 +93,11 @@ class _Nodes:
                 raise self._refused(key, f"has the key {key.value} twice; YAML would drop the first")
             seen.add(key.value)
 
-    def _refused(self, node: yaml.Node, said: str) -> BadTask:
-        return BadTask(f"{self._where}, line {node.start_mark.line + 1}: this {said}")
+    def _refused(self, node: yaml.Node, message: str) -> BadDefinition:
+        return BadDefinition(f"{self._where}, line {node.start_mark.line + 1}: this {message}", where=self._where)
 
 
-def _told(error: yaml.YAMLError) -> str:
+def _message(error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return str(error).splitlines()[0]
     return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"

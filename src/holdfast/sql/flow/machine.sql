@@ -1,5 +1,5 @@
--- A workflow (document 003): a task is a run, its steps wait for each other. A step that failed rests in `error`,
--- whether it will be tried again (due_at) or not (finished_at); tried again, it goes through `pending`.
+-- A workflow (document 003): a task is a run, and its steps wait for each other. A failed step is in `error`, whether
+-- it will be retried (due_at) or not (finished_at); a retry goes through `pending`.
 insert into holdfast.machines (machine, subject, policy, label) values
   ('flow.task', 'run',  null,        'run'),
   ('flow.step', 'step', 'flow.step', 'step')

@@ -1,4 +1,4 @@
--- Definitions are seen by their tenant, and those for all tenants ('*') by everybody.
+-- A tenant sees its own definitions, and everybody sees those for all tenants ('*').
 alter table flow.definitions enable row level security;
 alter table flow.definitions force row level security;
 drop policy if exists kernel_sees_all on flow.definitions;

@@ -1,4 +1,4 @@
--- The retry laws of workers, and of the faces that are not there yet. `tries` counts executions, the first included.
+-- The retry laws of workers, and of faces that are still to come. `tries` counts executions, the first included.
 insert into holdfast.policies
   (policy,         tries, waits, base,   growth, law,           longest, jitter, jitter_in_seconds, longest_retry_after)
 values

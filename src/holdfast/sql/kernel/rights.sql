@@ -1,4 +1,4 @@
--- Row-level security and rights. A runtime role calls functions and reads; it writes no table.
+-- Row-level security and rights. Runtime roles call functions and read; they write no table.
 do $$
 declare
   item text;
@@ -8,7 +8,7 @@ begin
                            where p.schemaname = 'holdfast' and p.tablename = item and p.policyname = 'kernel_sees_all');
     execute format('create policy kernel_sees_all on holdfast.%I to hf_owner using (true) with check (true)', item);
     continue when item = 'keys';
-    -- The subselects are evaluated once a query, not once a row.
+    -- The subselects are evaluated once per query, not once per row.
     execute format('create policy own_tenants on holdfast.%I for select '
                    'to hf_producer, hf_worker, hf_reader, hf_operator '
                    'using ((select holdfast.allowed_tenants()) is null '
@@ -17,7 +17,7 @@ begin
 end
 $$;
 
--- What belongs to a run or a step is seen by whoever sees that.
+-- A login that sees a run or a step also sees what belongs to it.
 do $$
 begin
   if not exists (select from pg_catalog.pg_policies p where p.schemaname = 'holdfast' and p.tablename = 'edges') then
@@ -31,8 +31,8 @@ begin
 end
 $$;
 
--- Definitions are seen by their tenant, and those for all tenants ('*') by everybody. A worker is seen by who may act
--- for each tenant that it serves; one that serves all of them (null), or none, by logins for all.
+-- A tenant sees its own definitions, and everybody sees those for all tenants ('*'). A login sees a worker if it may
+-- act for each tenant that the worker serves; only logins for all see one that serves all of them (null), or none.
 do $$
 declare
   item text;

@@ -1,5 +1,5 @@
--- The roles that the schema belongs to and is used by. They are the server's, not the database's, so two databases on
--- one server share them. Run by the login that migrates; everything after it is made by hf_owner.
+-- The roles that own and use the schema. Roles belong to the server, so two databases on one server share them. The
+-- login that migrates runs this file; hf_owner makes everything after it.
 do $$
 declare
   role text;
@@ -23,7 +23,7 @@ begin
     execute format('grant create on database %I to hf_owner', current_database());
   end if;
   if not pg_catalog.has_database_privilege('hf_owner', current_database(), 'create') then
-    -- Who may not grant it is only warned.
+    -- A login that may not grant it gets only a warning.
     raise insufficient_privilege using message = format('%s does not own the database %s',
                                                         session_user, current_database());
   end if;

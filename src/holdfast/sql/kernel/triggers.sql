@@ -1,5 +1,5 @@
--- One statement-level trigger for UPDATE and one for INSERT on each stateful table; append-only for journal, notes,
--- pauses and changes of limits.
+-- One statement-level trigger for UPDATE and one for INSERT on each stateful table; journal, notes, pauses
+-- and changes of limits are append-only.
 create or replace trigger journaled after update on holdfast.steps
   referencing old table as o new table as n for each statement execute function holdfast.journal_step_moves();
 create or replace trigger begins after insert on holdfast.steps
@@ -15,8 +15,7 @@ create or replace trigger keeps_its_id before update of id on holdfast.runs
 create or replace trigger acyclic after insert on holdfast.edges
   referencing new table as n for each statement execute function holdfast.check_new_edges();
 
--- Row triggers of a partitioned table stand on its partitions too; a truncate trigger is made with each
--- (make_partitions).
+-- Partitions inherit the row triggers of their table; make_partitions adds a truncate trigger to each.
 create or replace trigger stays before update or delete on holdfast.journal
   for each row execute function holdfast.refuse_change();
 create or replace trigger stays before update or delete on holdfast.notes

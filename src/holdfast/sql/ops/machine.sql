@@ -1,5 +1,4 @@
--- An ops run (document 002) is one step. Its ends are final; whoever claimed it and fell silent loses it to
--- `cancelled`.
+-- An ops run (document 002) is one step. Its ends are final; a worker that falls silent loses it to `cancelled`.
 insert into holdfast.machines (machine, subject, policy, label) values ('ops.run', 'step', 'ops.run', 'run')
 on conflict (machine) do update set policy = excluded.policy, label = excluded.label;
 

@@ -1,4 +1,4 @@
--- A task: the leased worker's own (document 004), with cancel and with retry and resolve by hand.
+-- A task of the leased worker loop (document 004), with cancel, and with retry and resolve by hand.
 insert into holdfast.machines (machine, subject, policy, label) values ('work.task', 'step', 'work.task', 'task')
 on conflict (machine) do update set policy = excluded.policy, label = excluded.label;
 
@@ -11,7 +11,7 @@ insert into holdfast.machine_states (machine, state, phase, outcome, is_initial)
 on conflict (machine, state) do update
   set phase = excluded.phase, outcome = excluded.outcome, is_initial = excluded.is_initial;
 
--- machine, from_state, event, to_state, actors: a running task that is retried is pending; its worker says so.
+-- machine, from_state, event, to_state, actors: a worker may retry a running task, which is then pending.
 insert into holdfast.machine_moves (machine, from_state, event, to_state, actors) values
   ('work.task', 'pending', 'claimed',   'running',   '{worker}'),
   ('work.task', 'running', 'succeeded', 'done',      '{worker}'),

@@ -24,6 +24,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 from uuid import UUID
 
+from holdfast import log
 from holdfast.config import Config
 from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.failpoints import failpoint
@@ -71,7 +72,7 @@ class Child:
 
     def __init__(self, dsn: str) -> None:
         self._pipe, child_end = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=_serve, args=(child_end, dsn), daemon=True, name=NAME)
+        self.process = SPAWN.Process(target=_serve, args=(child_end, dsn, log.settings()), daemon=True, name=NAME)
         self.process.start()
         child_end.close()
         forks.own(self._pipe)
@@ -175,8 +176,10 @@ def _packed(attempt: Attempt) -> bytes:
     return json.dumps(work).encode()
 
 
-def _serve(pipe: Connection, dsn: str) -> None:
+def _serve(pipe: Connection, dsn: str, logs: log.Settings | None) -> None:
     """Run in the child until the parent is gone. A signal that is sent to all processes is the parent's to heed."""
+    if logs is not None:
+        log.configure(*logs)
     for number in STOPS:
         signal.signal(number, lambda _number, _frame: None)  # not SIG_IGN: what a handler starts would inherit it
     forks.own_signals(*STOPS)

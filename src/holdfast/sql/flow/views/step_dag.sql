@@ -1,4 +1,4 @@
--- What waits for what in a task. How deep a step stands is told by flow.calculate_dependency_levels.
+-- The edges of a task. flow.calculate_dependency_levels returns the level of each step.
 create or replace view flow.step_dag with (security_invoker = true) as
 select n.step_id, n.run_id as task_id, n.name, p.ids as parent_step_ids, p.names as parent_names,
   c.ids as child_step_ids,

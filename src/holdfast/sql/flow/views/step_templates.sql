@@ -1,4 +1,4 @@
--- The steps of each definition, as their flows say them.
+-- The steps of each definition.
 create or replace view flow.step_templates with (security_invoker = true) as
 select d.namespace, d.name as flow, d.version, t.no::int as place, t.step ->> 'name' as name,
   t.step ->> 'kind' as handler,

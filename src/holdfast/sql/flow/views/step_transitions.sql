@@ -1,6 +1,5 @@
--- Every move of a step, as it was journaled, and before them its creation, which the step's own row tells: it has no
--- `id`, and its `sort_key` of 0 comes before all others. Nothing here is ever changed. The same columns as
--- flow.task_transitions.
+-- Every move of a step, as journaled, and before them its creation, which comes from the step's own row: it has no
+-- `id`, and its `sort_key` of 0 sorts first. Rows never change. The same columns as flow.task_transitions.
 create or replace view flow.step_transitions with (security_invoker = true) as
 select j.id, j.step_id, j.from_state, j.to_state,
        jsonb_strip_nulls(jsonb_build_object(

@@ -1,6 +1,6 @@
--- Steps in the words of the DAG engine. What it reads beside the step's rows is read only where it is asked for.
--- `attempts` counts failures since the last fresh start. `retryable` is what its policy says; a step that was given up
--- with tries left has failed for good, so it is not retryable either.
+-- Steps in the words of the DAG engine. Columns that need other rows are read only if they are selected. `attempts`
+-- counts failures since the last fresh start. `retryable` comes from the policy; a step that failed for good with tries
+-- left is not retryable either.
 create or replace view flow.steps with (security_invoker = true) as
 select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
        s.state in ('complete', 'resolved_manually') as processed,
@@ -34,5 +34,5 @@ select s.id as step_id, n.run_id as task_id, n.name, s.kind as handler, s.state,
  cross join lateral (select case when s.state = 'error' then coalesce(s.due_at, s.parked_due_at) end as next_retry_at) w
   left join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p on true
  where s.machine = 'flow.step' and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
--- Writes are granted so that they are met by the triggers: an operator's update of what may be adjusted is carried out.
+-- Writes are granted so that they reach the triggers, which apply an operator's adjustments.
 grant select, insert, update, delete on flow.steps to hf_producer, hf_worker, hf_reader, hf_operator;

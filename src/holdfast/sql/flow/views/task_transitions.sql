@@ -1,4 +1,4 @@
--- Every move of a task, as it was journaled; nothing here is ever changed. `sort_key` is their order.
+-- Every move of a task, as journaled, ordered by `sort_key`. Rows never change.
 create or replace view flow.task_transitions with (security_invoker = true) as
 select j.id, j.run_id as task_id, nullif(j.from_state, 'new') as from_state, j.to_state,
        jsonb_strip_nulls(jsonb_build_object(

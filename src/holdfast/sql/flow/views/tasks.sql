@@ -12,5 +12,5 @@ select r.id as task_id, r.name, coalesce(r.input ->> 'namespace', 'default') as 
        r.succeeded as completed_steps, r.failed as failed_steps, r.cancelled as cancelled_steps, r.tenant
   from holdfast.runs r
  where r.machine = 'flow.task' and coalesce(r.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
--- Writes are granted so that they are met by the trigger, which says what to do instead.
+-- Writes are granted so that they reach the trigger, whose error names the function to call.
 grant select, insert, update, delete on flow.tasks to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -5,6 +5,6 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.attempt,
   from holdfast.steps s
   join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
  where s.finished_at is not null and t.outcome = 'failed'
-   and s.last_event not in ('succeeded', 'cancelled', 'resolved', 'rolled_back')  -- as the index has it
+   and s.last_event not in ('succeeded', 'cancelled', 'resolved', 'rolled_back')  -- the predicate of the index
    and coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 grant select on holdfast.dead_steps to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,4 +1,4 @@
--- Queues with what stands in them now; `parked` counts up to 10001, which means: or more.
+-- Queues and what is in them now; `parked` counts up to 10001, which means: or more.
 create or replace view holdfast.queue_list with (security_invoker = true) as
 select q.queue, q.paused_at, q.paused_by, q.pause_reason, d.due, d.later, d.oldest_due_at, p.parked,
        holdfast.live_workers(q.queue) as live_workers

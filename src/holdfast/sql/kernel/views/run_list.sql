@@ -1,4 +1,4 @@
--- Runs as people look at them; `phase`, `outcome` and `label` as in step_list.
+-- Runs for people; `phase`, `outcome` and `label` as in step_list.
 create or replace view holdfast.run_list with (security_invoker = true) as
 select r.id, r.name, r.machine, r.state, r.tenant, r.total, r.live, r.succeeded, r.failed, r.cancelled,
        r.total - r.live - r.succeeded - r.failed - r.cancelled as waiting,

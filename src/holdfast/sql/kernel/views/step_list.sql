@@ -1,7 +1,6 @@
--- Steps as people look at them; `standing` says in one word what holds a step up. `phase` and `outcome` tell for every
--- machine alike what its own words mean; a step has an outcome only once it is over. `label` is what people call a row
--- of its machine, such as a task. A step that a limit keeps waiting has the
--- limit's name in `limited_by` and, where it opens by time, `limited_until`.
+-- Steps for people. `standing` says in one word what a step waits for. `phase` and `outcome` mean the same for every
+-- machine; a step has an outcome only once it is over. `label` is what people call a row of its machine, such as a
+-- task. A step that a limit refused has the limit's name in `limited_by` and, if it opens by time, `limited_until`.
 create or replace view holdfast.step_list with (security_invoker = true) as
 select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority, s.attempt, s.failures,
        case when s.finished_at is not null then 'over'

@@ -1,4 +1,4 @@
--- What happened to a step, in order: its moves and its notes.
+-- The moves and notes of a step, in order.
 create or replace view holdfast.step_story with (security_invoker = true) as
 select j.step_id, j.id, j.at, j.attempt, 'move' as entry, j.event as what, j.from_state,
   j.to_state, j.actor_kind, j.actor,

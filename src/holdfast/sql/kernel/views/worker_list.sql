@@ -1,5 +1,5 @@
--- Workers as people look at them, one row each: what it serves, how it is, what it holds. `standing` says whether it is
--- seen: alive, late (its leases may still stand) or gone.
+-- Workers for people, one row each: what a worker serves, its state, what it holds. `standing` is alive, late (its
+-- leases may still be valid) or gone.
 create or replace view holdfast.worker_list with (security_invoker = true) as
 select w.worker, w.queues,
        case when not w.takes_any_kind then array(
@@ -12,14 +12,14 @@ select w.worker, w.queues,
           where o.worker = w.worker and holdfast.is_own_worker(o.tenants,
                                                                (select holdfast.allowed_tenants())) order by u.tenant)
        end as tenants,
-       -- What it said last may be from before a claim: who holds steps is at work.
+       -- Its last report may be older than a claim: a worker that holds steps is processing.
        case when h.held > 0 and w.state in ('connecting', 'recovery', 'polling', 'idle') then 'processing'
             else w.state end as state,
        holdfast.worker_standing(w.seen_at, (select holdfast.clock())) as standing,
        w.is_asleep, coalesce(h.held, 0) as held, h.oldest_claimed_at, w.started_at, w.seen_at, w.about
   from (select o.worker, array_agg(o.queue order by o.queue) as queues,
                bool_or(o.kinds is null) as takes_any_kind, bool_or(o.tenants is null) as takes_any_tenant,
-               -- A queue that it only claimed from has a row on which it said nothing.
+               -- The row of a queue that it only claimed from has no report.
                (array_agg(o.state order by o.seen_at desc) filter (where o.state is not null))[1] as state,
                (array_agg(o.about order by o.about = '{}', o.seen_at desc))[1] as about,
                bool_and(o.is_asleep) as is_asleep, min(o.started_at) as started_at, max(o.seen_at) as seen_at

@@ -1,5 +1,5 @@
--- Takes the next due task of `queue` for `worker`, under a lease, and gives its row; nothing when there is none.
--- `types` are those it has handlers for (null: any). Steps of runs that stand in the queue are passed over.
+-- Claims the next due task of `queue` for `worker`, under a lease, and returns its row, or no row. `types` names the
+-- handlers that the worker has (null: any). Steps of runs in the queue are passed over.
 create or replace function work.claim_next_task(
   worker text default format('%s:%s', session_user, pg_backend_pid()), types text[] default null,
     queue text default 'default',
@@ -14,7 +14,7 @@ declare
       claim_next_task.worker, claim_next_task.queue, claim_next_task.types, 1, claim_next_task.lease,
       machine => 'work.task') c);
 begin
-  -- A statement of its own: it sees what the claim has written.
+  -- A statement of its own, so that it sees the rows that the claim wrote.
   return query select t.* from work.tasks t where t.id = claimed;
 end
 $$;

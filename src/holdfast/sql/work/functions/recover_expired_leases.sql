@@ -1,5 +1,5 @@
--- Takes steps back from workers whose lease ran out, to be tried again, or over when their tries are used up: all of
--- them, or the `batch` longest silent. Gives how many.
+-- Takes steps from workers whose lease ran out: all of them, or the `batch` oldest leases. A step is retried, or fails
+-- if its tries are used up. Returns how many.
 create or replace function work.recover_expired_leases(batch int default null)
 returns int
 language plpgsql

@@ -1,7 +1,7 @@
--- The trigger of the views: they are read. Says which function does what the statement was to do.
+-- The trigger of the views, which are read-only: names the function to call instead.
 create or replace function work.refuse_write()
 returns trigger
-language plpgsql security definer  -- what raises our errors is for the owner alone
+language plpgsql security definer  -- only the owner may call holdfast.refuse
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -9,11 +9,11 @@ begin
     perform holdfast.refuse('RN008', format('audit_logs is append-only: %s is refused', lower(tg_op)),
                             'each move of a task writes its own entry');
   end if;
-  perform holdfast.refuse('RN005', format('work.tasks takes no %s', lower(tg_op)), case tg_op
+  perform holdfast.refuse('RN005', format('work.tasks cannot be changed by %s', lower(tg_op)), case tg_op
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
-    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, try a failed task again '
-                       'with holdfast.retry, end one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; what is over leaves by retention' end);
+    when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, retry a failed '
+                       'task with holdfast.retry, cancel one with holdfast.cancel'
+    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
   return null;
 end
 $$;

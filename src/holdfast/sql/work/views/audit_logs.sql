@@ -1,4 +1,4 @@
--- Every move of a task, as it was journaled; nothing here is ever changed.
+-- Every move of a task, as journaled. Rows never change.
 create or replace view work.audit_logs with (security_invoker = true) as
 select j.id, j.event as event_type, j.step_id as resource_id, j.at as created_at, j.actor, j.actor_kind, j.tenant,
        jsonb_strip_nulls(jsonb_build_object(
@@ -7,5 +7,5 @@ select j.id, j.event as event_type, j.step_id as resource_id, j.at as created_at
   from holdfast.journal j
  where j.machine = 'work.task' and j.step_id is not null
    and coalesce(j.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
--- Writes are granted so that they are met by the trigger, which says what to do instead.
+-- Writes are granted so that they reach the trigger, whose error names the function to call.
 grant select, insert, update, delete on work.audit_logs to hf_producer, hf_worker, hf_reader, hf_operator;

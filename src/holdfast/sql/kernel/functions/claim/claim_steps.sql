@@ -1,8 +1,8 @@
--- Hands up to `batch` due steps of `queue` to `worker`, each under a lease of its own. `kinds` names the handlers it
--- has (null: any), `lease` how long it may be silent (null: as the step's kind says, else 300 s). Steps of a run that
--- is over are cancelled instead, a step in an error state is reopened first, one whose machine has no such move is
--- parked and reported. A worker that sleeps is woken by what it gets, and sleeps on when it gets nothing. `machine`
--- limits a claim to the steps of one machine (null: any).
+-- Leases up to `batch` due steps of `queue` to `worker`, each under a lease of its own. `kinds` names the handlers that
+-- the worker has (null: any), `lease` how long it may stay silent (null: as the step's kind says, else 300 s).
+-- `machine` limits the claim to the steps of one machine (null: any). Steps of a run that has ended are cancelled
+-- instead, a step in an error state is reopened first, and a step whose machine has no such move is parked and
+-- reported. A claim that returns steps wakes a sleeping worker.
 create or replace function holdfast.claim_steps(
   worker text, queue text default 'default', kinds text[] default null, batch int default 1,
     lease interval default null,
@@ -16,7 +16,7 @@ set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off  -- before 18 a disabled plan type adds 1e10 to a plan's cost: each call would be compiled
-set plan_cache_mode = force_generic_plan  -- there is but one plan to choose: made once, not with each call
+set plan_cache_mode = force_generic_plan  -- only one plan is left: make it once, not per call
 as $$
 declare
   clock constant timestamptz := holdfast.clock();  -- guard: clock; read once: an index cannot use a volatile call
@@ -35,7 +35,7 @@ declare
   rest int;
 begin
   if serves = '{}' then
-    return;  -- no tenant of those that the login may act for
+    return;  -- the login may act for none of these tenants
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
   -- A new rule counts what is held: it waits for the claims under way, and those that come after it see it.

@@ -1,6 +1,6 @@
--- Whether a step may be claimed at that time. The one definition: the claim's picks and a face's readiness both ask it.
--- It is put into a query as it stands, so that the index of due steps answers it. A due time goes only with a step that
--- is free: no lease, no end, no parent left to wait for (due_only_when_free).
+-- Whether a step may be claimed at that time. The only definition: claims and the readiness of faces both use it.
+-- PostgreSQL inlines it, so that the index of due steps serves it. Only a free step has a due time: no lease, no end,
+-- no parent to wait for (due_only_when_free).
 create or replace function holdfast.is_due(step holdfast.steps, clock timestamptz)
 returns boolean
 language sql immutable

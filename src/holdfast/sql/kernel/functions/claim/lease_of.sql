@@ -1,4 +1,4 @@
--- The lease that steps of a kind get by its definition.
+-- Returns the lease that the definition of a kind gives to its steps.
 create or replace function holdfast.lease_of(kind text, tenant text)
 returns interval
 language sql stable

@@ -1,5 +1,5 @@
--- Of steps and the leases they were held under, in the same order: the leases that are lost, each with the state that
--- its step is in now; null when it is gone, or not the login's to see. Reads only.
+-- Of steps and the leases they were held under, in the same order, returns the leases that are lost, each with its
+-- step's present state (null if the step is gone or the login may not see it). Only reads.
 create or replace function holdfast.lost_leases(step_ids bigint[], lease_ids bigint[])
 returns table (lease_id bigint, state text)
 language plpgsql stable security definer
@@ -14,7 +14,8 @@ declare
   allowed constant text[] := holdfast.allowed_tenants();
 begin
   if cardinality(lost_leases.step_ids) is distinct from cardinality(lost_leases.lease_ids) then
-    perform holdfast.refuse('RN005', 'each lease goes with its step', 'pass as many step_ids as lease_ids');
+    perform holdfast.refuse('RN005', 'step_ids and lease_ids must have the same length',
+                            'pass one step_id per lease_id');
   end if;
   return query
   select u.lease_id, s.state

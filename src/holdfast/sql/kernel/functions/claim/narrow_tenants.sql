@@ -1,4 +1,4 @@
--- The tenants asked for, as far as the login may act for them; null means all.
+-- Returns those of the requested tenants that the login may act for; null means all.
 create or replace function holdfast.narrow_tenants(asked text[])
 returns text[]
 language plpgsql stable

@@ -1,5 +1,5 @@
--- Parks those of the steps that are free and due although their machine has no move for the event, with a note that
--- says so: a row that cannot move never fails its batch, and is not met again at each claim.
+-- Parks those of the steps that are free and due although their machine has no move for the event, and writes a note.
+-- So a row that cannot move never fails its batch, and later claims do not meet it again.
 create or replace function holdfast.park_unmovable_due(candidates bigint[], event text, clock timestamptz)
 returns void
 language plpgsql
@@ -13,7 +13,7 @@ begin
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
   select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
-         format('machine %s has no move %s from state %s: the step is set aside',
+         format('machine %s has no move %s from state %s: the step is parked',
                 a.machine, park_unmovable_due.event, a.state),
          jsonb_build_object('machine', a.machine, 'state', a.state, 'event', park_unmovable_due.event)
     from aside a;

@@ -1,5 +1,5 @@
--- Parks those of the steps whose kind no live worker of the queue serves, so that no later claim walks past them. They
--- keep their due time and come back when a worker that serves them claims.
+-- Parks those of the steps whose kind no live worker of the queue serves, so that later claims do not walk past them.
+-- They keep their due time, and are due again when a worker that serves them claims.
 create or replace function holdfast.park_unserved(queue text, candidates bigint[], clock timestamptz)
 returns int
 language plpgsql
@@ -13,7 +13,7 @@ begin
    where s.id = any (array(
            select c.id from holdfast.steps c
             where c.id = any (park_unserved.candidates)
-              -- not `due_at is not null`: the index of due steps would answer it
+              -- not `due_at is not null`: the planner would use the index of due steps
               and (c.due_at + interval '0' is not null or c.parked_for || '' = 'limit')
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue

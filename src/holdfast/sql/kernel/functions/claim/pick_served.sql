@@ -1,7 +1,7 @@
--- Up to `wanted` due steps after a position that a worker limited to some kinds, tenants or a machine may take, locked,
--- and the position it came to. It reads a window of due steps at a time, parks what nobody serves and passes over what
--- others serve, for a bounded number of windows: a claim never walks past an unbounded number of steps that it may not
--- take.
+-- Locks and returns up to `wanted` due steps after a position that a worker limited to some kinds, tenants or a machine
+-- may take, and the position it reached. It reads due steps in windows, parks those that no worker serves and passes
+-- over those that others serve. The number of windows is bounded, so that a claim never walks past an unbounded number
+-- of steps that it may not take.
 create or replace function holdfast.pick_served(
   queue text, priority int, kinds text[], tenants text[], machine text, wanted int, clock timestamptz,
   after holdfast.due_position,
@@ -30,7 +30,7 @@ begin
       select d.id
         from holdfast.steps d
        where d.id = any (seen)
-         and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the index of due steps would answer it
+         and holdfast.is_due(d, pick_served.clock) is true  -- not bare: the planner would use the index of due steps
          and holdfast.matches_any(pick_served.kinds, d.kind)
          and holdfast.matches_any(pick_served.tenants, d.tenant)
          and holdfast.matches(pick_served.machine, d.machine)

@@ -1,8 +1,8 @@
--- The first `wanted` due steps of one priority that the worker may take, locked, and the runs they are of. It goes on
--- from where the worker's last full batch ended: under a held snapshot the dead entries before that cannot be removed
--- from the index, and walking over them again with each claim is what makes a long drain slow. It looks from the
--- beginning when it comes to the end, and at least each second. What it may not take, it passes over by windows
--- (pick_served). `taken` are steps that the claim has already.
+-- Locks and returns the first `wanted` due steps of one priority that the worker may take, and their runs. It continues
+-- where the worker's last full batch ended: under a held snapshot the dead index entries before that position cannot be
+-- removed, and walking over them with each claim makes a long drain slow. It starts from the beginning at the end of
+-- the index, and at least every second. A limited worker picks by windows (pick_served). `taken` are steps that the
+-- claim already has.
 create or replace function holdfast.pick_steps(
   worker text, queue text, priority int, kinds text[], tenants text[], machine text, wanted int,
   clock timestamptz, taken bigint[] default '{}')
@@ -19,7 +19,7 @@ declare
   pick holdfast.pick;
 begin
   loop
-    -- No aggregate is distinct: that would sort the rows, and the last of them is where the next claim goes on.
+    -- No distinct aggregate: it would sort the rows, and the next claim continues after the last of them.
     select coalesce(array_agg(p.id) filter (where p.is_served), '{}'), array_agg(p.id) filter (where not p.is_served),
            coalesce(array_agg(p.run_id) filter (where p.is_served and p.run_id is not null), '{}'),
            count(*), max(p.due_at), (array_agg(p.id))[count(*)]

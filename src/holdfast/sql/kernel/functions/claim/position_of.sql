@@ -1,5 +1,6 @@
--- Where a worker's last full batch of a place (worker, queue, priority) ended, if that was within the last second; else
--- the beginning. It is a hint that the session keeps: behind a pooler another worker's is not taken for one's own.
+-- Returns where a worker's last full batch of a place (worker, queue, priority) ended, if that was within the last
+-- second; otherwise the beginning. It is a hint that the session keeps. The place tells it from another worker's hint
+-- behind a pooler.
 create or replace function holdfast.position_of(place text, clock timestamptz)
 returns holdfast.due_position
 language plpgsql stable

@@ -1,5 +1,5 @@
--- Starts the runs of picked steps that have not started, and gives back the steps that may be claimed: those of a run
--- that is over are cancelled, because a cancelled run's million steps are moved in chunks and must not run meanwhile.
+-- Starts the runs of picked steps that have not started, and returns the steps that may be claimed. Steps of a run that
+-- has ended are cancelled: a cancelled run's million steps are moved in chunks, and must not run meanwhile.
 create or replace function holdfast.prepare_runs(pick holdfast.pick, clock timestamptz)
 returns bigint[]
 language plpgsql
@@ -31,7 +31,7 @@ begin
     from holdfast.steps s
    where s.id = any (pick.ids) and s.run_id = any (ended);
   perform from holdfast.move_steps(moves);
-  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- those that cannot be cancelled
+  perform holdfast.park_unmovable_due(dropped, 'cancelled', prepare_runs.clock);  -- if they cannot be cancelled
   return array(select u.id from unnest(pick.ids) u (id) where u.id <> all (dropped));
 end
 $$;

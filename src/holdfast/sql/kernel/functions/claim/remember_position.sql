@@ -1,4 +1,4 @@
--- Keeps where a full batch ended, for the worker's next claim. Each second a claim looks from the beginning again.
+-- Keeps where a full batch ended, for the worker's next claim. Every second a claim starts from the beginning again.
 create or replace function holdfast.remember_position(place text, last holdfast.due_position, clock timestamptz)
 returns void
 language plpgsql

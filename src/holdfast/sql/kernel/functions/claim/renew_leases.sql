@@ -1,7 +1,7 @@
--- Lengthens leases that `worker` still holds, counted from now, and answers with those: what is missing is lost. A step
--- that another transaction has locked just now is not waited for, as all other leases would run out meanwhile: it is
--- still held, and lengthened the next time. With `step_ids` (in the order of `lease_ids`) they are found by primary
--- key, without them among all held steps.
+-- Extends leases that `worker` still holds, counted from now, and returns them; the missing ones are lost. It does not
+-- wait for a step that another transaction has locked, because all other leases would run out meanwhile: that step
+-- counts as held and is extended by the next call. With `step_ids` (in the order of `lease_ids`) steps are found by
+-- primary key, without them among all held steps.
 create or replace function holdfast.renew_leases(
   worker text, lease_ids bigint[], lease interval default null, step_ids bigint[] default null)
 returns setof bigint

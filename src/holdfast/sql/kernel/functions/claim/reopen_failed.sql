@@ -1,5 +1,5 @@
--- Fires `reopened` on those of the steps that rest in an error state from which they cannot be claimed, but then can,
--- and tells how many.
+-- Fires `reopened` on those of the steps that are in an error state from which they can be claimed only after that, and
+-- returns how many.
 create or replace function holdfast.reopen_failed(ids bigint[])
 returns int
 language plpgsql

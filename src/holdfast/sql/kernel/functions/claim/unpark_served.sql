@@ -1,6 +1,6 @@
--- Puts up to 5000 steps back that were parked until somebody serves them, now that a worker of the queue does. It steps
--- from one kind and tenant that are parked there to the next: a condition on lists of them may be tried on each parked
--- step. The steps of one kind are taken to be of one machine.
+-- Makes up to 5000 steps due again that were parked until a worker serves them, now that a worker of the queue does. It
+-- goes from one parked kind and tenant to the next, because a condition on lists of them could be evaluated for every
+-- parked step. It assumes that all steps of a kind have the same machine.
 create or replace function holdfast.unpark_served(queue text, kinds text[], tenants text[], machine text)
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- The tenants that the login may act for; null means all. It goes by session_user, which neither a SET ROLE nor a
--- SECURITY DEFINER function changes, and by a table that only the owner writes. A transaction may narrow them, and
--- never widen them, by the setting holdfast.tenants.
+-- Returns the tenants that the login may act for; null means all. It goes by session_user, which neither SET ROLE nor a
+-- SECURITY DEFINER function changes, and by a table that only the owner writes. The setting holdfast.tenants may narrow
+-- them for a transaction, but never widen them.
 create or replace function holdfast.allowed_tenants()
 returns text[]
 language plpgsql stable security definer
@@ -17,7 +17,7 @@ begin
   if '*' = any (tenants) or (select r.rolsuper from pg_roles r where r.rolname = session_user) then
     tenants := null;
   end if;
-  if narrowed <> '' then  -- '' is what a transaction that had it leaves behind
+  if narrowed <> '' then  -- '' is left behind by a transaction that set it
     return holdfast.narrow_to_setting(tenants, narrowed);
   end if;
   return tenants;

@@ -1,5 +1,5 @@
--- Calls the function of a machine that is told of its rows' moves. It plans as anywhere, whatever the caller's plan
--- settings, and may announce an actor of its own: the caller's is put back. Its errors undo the move.
+-- Calls a machine's `moved` function with the rows that moved. The function runs under default plan settings, whatever
+-- the caller's are, and may call set_actor: the caller's actor is restored. Its errors undo the move.
 create or replace function holdfast.call_moved(machine text, moves holdfast.shared_move[])
 returns void
 language plpgsql

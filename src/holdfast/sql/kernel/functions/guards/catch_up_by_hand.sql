@@ -1,5 +1,5 @@
--- After a change by hand: children of steps that became finished are let in, runs are counted anew, closed where
--- nothing is live and opened again where something is. Slow and thorough; the kernel's own functions count as they go.
+-- Catches up after a change by hand: admits children of steps that finished, recounts runs, closes those without live
+-- steps and reopens those with some. Slow and thorough; the kernel's own functions count as they go.
 create or replace function holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[])
 returns void
 language plpgsql

@@ -6,8 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if holdfast.allowed_tenants() is not null then
-    perform holdfast.refuse('RN009', format('%s needs a login for all tenants, and %s has some', check_all_tenants.what,
-                                            session_user),
+    perform holdfast.refuse('RN009', format('%s requires a login for all tenants, but %s is limited to some',
+                                            check_all_tenants.what, session_user),
                             'an owner of the database can add tenant * to holdfast.role_tenants; the setting '
                             'holdfast.tenants narrows a transaction');
   end if;

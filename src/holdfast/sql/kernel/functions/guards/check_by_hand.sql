@@ -1,5 +1,5 @@
--- Refuses a change by hand that leads a row where its machine does not, or leaves it with columns that do not go with
--- its state: a held step has a lease, what is over has an end.
+-- Refuses a change by hand that makes an illegal move, or leaves a row with columns that do not fit its state: a held
+-- step needs a lease, a finished row needs an end.
 create or replace function holdfast.check_by_hand(
   subject text, machine text, id text, was_machine text, from_state text, to_state text,
     has_lease boolean, has_ended boolean)
@@ -26,7 +26,7 @@ begin
     perform holdfast.refuse(
       'RN001', format('%s %s cannot be %s with these columns', check_by_hand.machine, check_by_hand.id,
                       check_by_hand.to_state),
-      'a held step has lease_id, lease_owner and lease_until; what is over has finished_at; all else has neither');
+      'set lease_id, lease_owner and lease_until if it is held, finished_at if it is over, otherwise neither');
   end if;
 end
 $$;

@@ -1,13 +1,13 @@
--- The edges' INSERT trigger: an edge joins two steps of one run, and no cycle is made. Ids are given out in the order
--- of the plan, so an edge normally leads to a higher id; each cycle has an edge that does not, and only from those it
--- is looked for. What the kernel inserts has a new step at one end at least, so a new cycle turns back at one of the
--- new edges. By hand it may turn back at an old one, which then comes after a new edge: the rest of the run is not
--- read.
+-- The INSERT trigger of edges: an edge joins two steps of one run and makes no cycle. Ids ascend in the order of the
+-- plan, so an edge normally leads to a higher id. Every cycle has an edge that does not, and the search starts only
+-- from those. An edge that the kernel inserts has a new step at one end, so a new cycle goes back at one of the new
+-- edges. An edge by hand may close a cycle that goes back at an old edge, which then follows a new one: the rest of the
+-- run is not read.
 create or replace function holdfast.check_new_edges()
 returns trigger
 language plpgsql
 set search_path = pg_catalog, pg_temp
--- step by step and by key, whatever the statistics say: linear in what comes after the new edges
+-- one lookup per step, whatever the statistics say: linear in the steps that follow the new edges
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_seqscan = off
@@ -50,7 +50,7 @@ begin
     select r.id into found_at from (select x.id from reached x intersect select unnest(turn.ends)) r limit 1;
     if found_at is not null then
       perform holdfast.refuse('RN006', format('steps %s and %s would wait for each other', turn.begins, found_at),
-                              'take one of the edges between them away');
+                              'remove one of the edges between them');
     end if;
   end loop;
   return null;

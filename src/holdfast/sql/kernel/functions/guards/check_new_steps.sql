@@ -1,6 +1,6 @@
--- The steps' INSERT trigger: only initial states can be inserted, free and untried. By set, as an aggregate: EXISTS
--- would make the planner loop over the inserted rows. A machine with a function `moved` has it called with its new
--- steps; whether any has one is read in the same statement.
+-- The INSERT trigger of steps: a new step is in an initial state, free and untried. The check is an aggregate, because
+-- EXISTS would make the planner loop over the inserted rows. The same statement finds out whether a machine has a
+-- `moved` function, which is called with its new steps.
 create or replace function holdfast.check_new_steps()
 returns trigger
 language plpgsql
@@ -23,7 +23,7 @@ begin
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
-      'a new step is in an initial state of its machine, with no lease, no attempt and no end');
+      'insert it in an initial state of its machine, without lease, attempt or end');
   end if;
   if seen.is_told then
     perform holdfast.call_moved(

@@ -1,4 +1,4 @@
--- The time, by the database's wall clock. Only the test kit replaces it.
+-- Returns the time by the database's wall clock. Only the test kit replaces it.
 create or replace function holdfast.clock()
 returns timestamptz
 language sql volatile parallel safe

@@ -1,5 +1,4 @@
--- An error in words: its message or, of one that has none, all of it. The one definition; it is put into a query as it
--- stands.
+-- Returns an error's message or, if it has none, the whole error. The only definition; PostgreSQL inlines it.
 create or replace function holdfast.error_text(error jsonb)
 returns text
 language sql immutable

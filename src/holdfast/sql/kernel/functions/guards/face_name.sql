@@ -1,5 +1,5 @@
--- The name under which a face's schema or function is installed beside this kernel: its own, except that a self-test's
--- copy of the kernel puts the name of its schema before it.
+-- Returns the name under which a face's schema or function is installed beside this kernel: its own, but with the
+-- schema's name as a prefix in a self-test's copy of the kernel.
 create or replace function holdfast.face_name(name text)
 returns text
 language sql immutable parallel safe

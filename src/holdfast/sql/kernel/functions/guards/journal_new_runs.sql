@@ -1,4 +1,4 @@
--- The runs' INSERT trigger: only initial states can be inserted, and each creation is journaled.
+-- The INSERT trigger of runs: a new run is in an initial state, and its creation is journaled.
 create or replace function holdfast.journal_new_runs()
 returns trigger
 language plpgsql

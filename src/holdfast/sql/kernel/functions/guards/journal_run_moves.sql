@@ -1,4 +1,4 @@
--- The runs' UPDATE trigger: as journal_step_moves, without leases and children.
+-- The UPDATE trigger of runs: as journal_step_moves, without leases and children.
 create or replace function holdfast.journal_run_moves()
 returns trigger
 language plpgsql

@@ -1,9 +1,9 @@
--- The steps' UPDATE trigger: writes the journal row of each move by set, and refuses a move that the row's machine does
--- not list, or not for this actor. A row has moved when its state or its lease number changed. A change that no kernel
--- function announced is by_hand: it may take any pair of states that its machine knows, with the columns that go with
--- the new one, and the kernel catches up on what hangs on it (waiting children, the run's counts). A machine with a
--- function `moved` has it called with its moves. Limits count here who holds them and who is parked on them, so that
--- nothing that sets or clears a lease can forget them.
+-- The UPDATE trigger of steps: journals each move, by set, and refuses a move that the row's machine does not list, or
+-- lists for other actors only. A row has moved when its state or its lease number changed. A change that no kernel
+-- function announced is `by_hand`: it may make any move that the machine lists, with the columns that the new state
+-- needs, and the kernel then catches up (waiting children, the run's counts). A machine's `moved` function is called
+-- with its moves. Limits count their holders and their queues here, so that nothing that sets or clears a lease can
+-- forget them.
 create or replace function holdfast.journal_step_moves()
 returns trigger
 language plpgsql
@@ -31,7 +31,7 @@ begin
   insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor,
                                 step_id, run_id, attempt, lease_id, reason, error, login)
   select clock, n.tenant, n.machine, o.state, case when announced is null then 'by_hand' else n.last_event end,
-         -- Null-safe: what is not found is not equal.
+         -- Null-safe: a move that is not found is not equal.
          case when announced is null or (
                 m.to_state = n.state  -- guard: move
                 and announced = any (m.actors)  -- guard: actor
@@ -41,7 +41,7 @@ begin
          case announced when 'worker' then coalesce(o.lease_owner, actor)
                         else coalesce(nullif(actor, ''), session_user) end,
          n.id, n.run_id, n.attempt, coalesce(o.lease_id, n.lease_id), reason,
-         -- Each failed attempt has its error, also one that failed as the attempt before it did.
+         -- Each failed attempt has its error, also if it is equal to the previous one.
          case when n.error is distinct from o.error
                 or (announced is not null and n.last_event in ('retried', 'failed', 'expired')) then n.error end,
          login

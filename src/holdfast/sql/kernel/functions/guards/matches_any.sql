@@ -1,5 +1,4 @@
--- Whether a value is among those wanted; null wants any. It is put into a query as it stands, so the plan is that of
--- the expression.
+-- Whether a value is among the wanted ones; null wants any. PostgreSQL inlines it, so that plans do not change.
 create or replace function holdfast.matches_any(wanted text[], value text)
 returns boolean
 language sql immutable

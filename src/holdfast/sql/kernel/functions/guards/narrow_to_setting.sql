@@ -1,5 +1,5 @@
--- Those of the tenants (null: all) that the setting holdfast.tenants names, which is an array of names as PostgreSQL
--- writes it: '{a,b}'. A setting that cannot be read is refused: it must not be taken for none.
+-- Returns those of the tenants (null: all) that the setting holdfast.tenants names, an array as PostgreSQL writes it:
+-- '{a,b}'. A setting that cannot be read is refused, because ignoring it would widen the tenants.
 create or replace function holdfast.narrow_to_setting(tenants text[], setting text)
 returns text[]
 language plpgsql stable

@@ -1,4 +1,5 @@
--- Raises one of our own errors: `message` is what happened, `hint` what to do next, `field` the argument at fault.
+-- Raises one of our own errors: `message` says what happened, `hint` what to do next, `field` names the invalid
+-- argument.
 create or replace function holdfast.refuse(code text, message text, hint text default null, field text default null)
 returns void
 language plpgsql

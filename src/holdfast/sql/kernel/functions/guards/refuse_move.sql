@@ -1,4 +1,4 @@
--- Raises the error for a move that a machine does not list. It returns text so that it can stand where the state would.
+-- Raises the error for an illegal move. It returns text, so that it can be used in place of the state.
 create or replace function holdfast.refuse_move(
   machine text, from_state text, event text, to_state text, actor_kind text, subject text)
 returns text

@@ -1,5 +1,5 @@
--- Says who makes the moves that follow in this transaction, and why. While it stands, the triggers take a row's
--- last_event for its event; without it a change is `by_hand`. A function that begins to act ends with
+-- Sets who makes the moves that follow in this transaction, and why. While an actor is set, the triggers take a row's
+-- last_event for its event; otherwise a change is `by_hand`. A function that sets an actor ends with
 -- holdfast.set_actor().
 create or replace function holdfast.set_actor(kind text default '', name text default '', reason text default '')
 returns void

@@ -1,6 +1,7 @@
--- Takes a step or a run through an event that a person asked for: cancelled, reopened or resolved. Raises when there is
--- no such thing or its state does not allow it. A step's number is digits, a run's id a UUID. `result` is what a
--- resolved step is to give. `actor` names the person that the login acts for; the journal keeps the login beside it.
+-- Moves a step or a run by an event that a person requested: cancelled, reopened or resolved. Raises if there is no
+-- such step or run, or if its state does not allow the event. A step's id is a number, a run's id a UUID. `result` is
+-- the result of a resolved step. `actor` names the person that the login acts for. The journal then keeps the login as
+-- well.
 create or replace function holdfast.act_on(
   id text, event text, reason text, result jsonb default null, actor text default null)
 returns text
@@ -31,12 +32,13 @@ begin
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
-    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing');
+    perform holdfast.refuse('RN005', 'a run has no result of its own', 'resolve the step whose result is missing',
+                            'result');
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
-                            'a step is a number, a run a UUID');
+                            'a step is a number, a run a UUID', act_on.id);
   end if;
   perform holdfast.set_actor();
   return answer;

@@ -1,16 +1,16 @@
--- Takes a whole run through an event that a person asked for: the run moves at once, its steps follow in chunks
--- (move_run_steps). A retry of a run without a failed step is refused: there would be nothing to do.
+-- Moves a whole run by an event that a person requested: the run moves at once, its steps follow in chunks
+-- (move_run_steps). Refuses to retry a run without a failed step, because nothing would be done.
 create or replace function holdfast.act_on_run(run holdfast.runs, event text)
 returns text
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off  -- among what is held, not among all steps
+set enable_seqscan = off  -- read held steps, not all steps
 set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
 begin
-  -- Steps before runs, as everywhere: a settle that is under way comes to its end first.
+  -- Steps are locked before runs: this waits for settles in progress.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
   select r.* into strict run from holdfast.runs r where r.id = run.id for update;
@@ -21,12 +21,13 @@ begin
                                      where m.machine = run.machine and m.from_state = run.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')
                                        and (m.event <> 'reopened' or run.failed > 0)),
-               format('%s is final for a %s', run.state, run.machine)));
+               format('%s is final for a %s', run.state, run.machine)),
+      run.id::text);
   end if;
   if act_on_run.event = 'reopened' and run.failed = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s has no failed step to retry%s', run.id, holdfast.cancelled_names(run)),
-      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run');
+      'do a cancelled step again in a new run (of a flow: retry_from), or resolve the run', run.id::text);
   end if;
   if act_on_run.event in ('cancelled', 'reopened') then
     update holdfast.runs r set moving = act_on_run.event, moved_until = 0 where r.id = run.id;

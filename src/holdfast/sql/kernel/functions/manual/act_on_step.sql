@@ -1,5 +1,4 @@
--- Takes one step, which is locked, through an event that a person asked for. A run that had ended is reopened with its
--- step.
+-- Moves a locked step by an event that a person requested. Reopens its run if that had ended.
 create or replace function holdfast.act_on_step(step holdfast.steps, event text, result jsonb default null)
 returns text
 language plpgsql
@@ -16,7 +15,8 @@ begin
       coalesce('possible now: ' || (select string_agg(m.event, ', ' order by m.event) from holdfast.machine_moves m
                                      where m.machine = step.machine and m.from_state = step.state
                                        and m.event in ('cancelled', 'reopened', 'resolved')),
-               format('%s is final for a %s', step.state, step.machine)));
+               format('%s is final for a %s', step.state, step.machine)),
+      step.id::text);
   end if;
   if step.run_id is not null and act_on_step.event in ('reopened', 'resolved') then
     perform holdfast.reopen_run(step.run_id, clock);

@@ -1,6 +1,6 @@
--- Cancels a step or a whole run, held or not: a worker that has it learns so from its next renewal or settle. A run is
--- cancelled at once; of its steps a chunk now, the rest by upkeep and by the claims that meet them. `actor`
--- names the person that the login acts for. Returns the new state.
+-- Cancels a step or a whole run, held or not. A worker that holds it learns of that from its next renewal or settle. A
+-- run is cancelled at once; some of its steps now, the rest by upkeep and by claims that meet them. `actor` names the
+-- person that the login acts for. Returns the new state.
 create or replace function holdfast.cancel(id text, reason text default null, actor text default null)
 returns text
 language plpgsql security definer

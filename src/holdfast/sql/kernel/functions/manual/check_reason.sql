@@ -1,4 +1,4 @@
--- Refuses a reason that is a book: it is journaled with each step that it moves.
+-- Refuses a reason that is too long: it is journaled with each step that moves.
 create or replace function holdfast.check_reason(reason text)
 returns void
 language plpgsql immutable
@@ -6,8 +6,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if length(check_reason.reason) > 1000 then
-    perform holdfast.refuse('RN005', format('a reason of %s characters is too long', length(check_reason.reason)),
-                            'say it in 1000, or say where it is written', 'reason');
+    perform holdfast.refuse('RN005', format('reason must have at most 1000 characters, got %s',
+                                            length(check_reason.reason)),
+                            'shorten it, or link to the details', 'reason');
   end if;
 end
 $$;

@@ -1,5 +1,5 @@
--- Writes a note on each of the steps about a change by a person that is no move: what was changed, by whom (`actor`, or
--- the login where it is null) and why.
+-- Writes a note on each of the steps about a change by a person that is not a move: what was changed, by whom (`actor`,
+-- or the login if null) and why.
 create or replace function holdfast.note_change(
   ids bigint[], what text, payload jsonb, reason text default null, actor text default null)
 returns void

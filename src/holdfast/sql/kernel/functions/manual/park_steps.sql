@@ -1,7 +1,7 @@
 -- Parks those of the steps that are free and due, now or later: no worker claims them until unpark_steps, and each
 -- keeps its due time. `parked_for` says what they wait for, such as an approval. Steps that are held, over, waiting for
--- others or parked for something else stay as they are. A note on each step names the reason and `actor`, whom the
--- login acts for. Returns the ids of the steps that were parked.
+-- others or parked for something else do not change. A note on each step has the reason and `actor`, the person that
+-- the login acts for. Returns the ids of the parked steps.
 create or replace function holdfast.park_steps(
   ids bigint[], parked_for text, reason text default null, actor text default null)
 returns setof bigint
@@ -21,7 +21,7 @@ begin
      where s.id = any (array(
              select l.id from holdfast.steps l
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                -- What nobody serves or a limit keeps waiting is parked too: else it would come back by itself.
+                -- Also if no worker serves it or a limit refused it: otherwise it would come back by itself.
                 and (l.due_at + interval '0' is not null or l.parked_for in ('handler', 'limit'))
               order by l.id
                 for update))

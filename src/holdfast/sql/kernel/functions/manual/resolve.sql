@@ -1,5 +1,5 @@
--- Marks a step or a run as dealt with by a person: what waits for it goes on, with the result that is given for a step.
--- `actor` names the person that the login acts for. Returns the new state.
+-- Marks a step or a run as resolved by a person: steps that wait for it continue, with the given result. `actor` names
+-- the person that the login acts for. Returns the new state.
 create or replace function holdfast.resolve(
   id text, reason text default null, result jsonb default null, actor text default null)
 returns text

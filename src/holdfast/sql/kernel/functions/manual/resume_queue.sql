@@ -1,4 +1,4 @@
--- Lets claims from a paused queue go on. `actor` names the person that the login acts for.
+-- Allows claims from a paused queue again. `actor` names the person that the login acts for.
 create or replace function holdfast.resume_queue(queue text, reason text default null, actor text default null)
 returns void
 language plpgsql security definer
@@ -10,11 +10,11 @@ begin
   perform holdfast.check_name('queue', resume_queue.queue);
   perform holdfast.check_reason(resume_queue.reason);
   perform holdfast.check_name('actor', resume_queue.actor);
-  perform holdfast.check_all_tenants('resume_queue');  -- a queue is everybody's
+  perform holdfast.check_all_tenants('resume_queue');  -- all tenants share a queue
   select q.paused_at is not null into was_paused from holdfast.queues q where q.queue = resume_queue.queue for update;
   if was_paused is null then
     perform holdfast.refuse('RN004', format('there is no queue %s', resume_queue.queue),
-                            'a queue is made on first use');
+                            '`holdfast queues list` shows them; a first start makes a queue', resume_queue.queue);
   end if;
   if was_paused then
     update holdfast.queues q

@@ -1,6 +1,6 @@
--- Unparks those of the steps that were parked by park_steps or by their start: each is due again as it was. What the
--- kernel parked itself comes back when the kernel's reason is gone. A note on each step names the reason and `actor`,
--- whom the login acts for. Returns the ids of the steps that were unparked.
+-- Unparks those of the steps that park_steps or their start parked: each has its due time again. Steps that the kernel
+-- parked itself are unparked when the kernel's reason is gone. A note on each step has the reason and `actor`, the
+-- person that the login acts for. Returns the ids of the unparked steps.
 create or replace function holdfast.unpark_steps(ids bigint[], reason text default null, actor text default null)
 returns setof bigint
 language plpgsql security definer

@@ -1,4 +1,4 @@
--- How long to wait after the `failure`th failure in a row, by the policy. The one backoff there is.
+-- Returns how long to wait after the `failure`th failure in a row, by the policy. The only backoff function.
 create or replace function holdfast.backoff(policy text, failure int, chance double precision default holdfast.chance())
 returns interval
 language plpgsql
@@ -17,7 +17,7 @@ begin
     when backoff.failure <= cardinality(law.waits) then
       extract(epoch from law.waits[backoff.failure])  -- guard: waits
     when law.law = 'power' then trunc(power(backoff.failure::numeric, law.growth))
-    -- The exponent is capped: beyond it every growth above 1 is past any cap, and numeric would go on for ever.
+    -- The exponent is capped: beyond it every growth above 1 exceeds any cap, and numeric would compute for ever.
     else extract(epoch from law.base) * power(law.growth, least(backoff.failure - 1, 100)) end;
   seconds := least(seconds, extract(epoch from least(law.longest, interval '100 years')));
   if law.jitter > 0 and law.jitter_in_seconds and seconds = trunc(seconds) and seconds >= 1 then

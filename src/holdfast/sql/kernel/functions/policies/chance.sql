@@ -1,4 +1,4 @@
--- A number from 0 up to 1, for jitter. Only the test kit replaces it.
+-- Returns a random number from 0 up to 1, for jitter. Only the test kit replaces it.
 create or replace function holdfast.chance()
 returns double precision
 language sql volatile

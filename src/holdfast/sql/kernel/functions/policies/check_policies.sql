@@ -1,4 +1,4 @@
--- Refuses policies that do not exist, or not for the login's tenants.
+-- Refuses policies that do not exist for the login's tenants.
 create or replace function holdfast.check_policies(policies text[])
 returns void
 language plpgsql stable

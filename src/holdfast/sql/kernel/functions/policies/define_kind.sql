@@ -1,8 +1,8 @@
--- Defines what a handler's steps get when their starter names nothing else: queue, policy, lease, timeout. A login for
--- all tenants defines it for everybody, one for some tenants for those: their own definition goes before everybody's. A
--- new definition replaces the last; steps that are started keep their queue, and their policy if they got one. `limits`
--- and `weight` may name fields of the input (shop:{shop}); `call_weight` is what each call of the handler takes from
--- the buckets, beside the weights of its steps. Null leaves these three as they are: an older worker does not know
+-- Defines the defaults of a handler's steps: queue, policy, lease, timeout. A login for all tenants defines them for
+-- everybody. A login for some tenants defines them for those, and their own definition overrides the shared one. A new
+-- definition replaces the previous one; started steps keep their queue, and their policy if they have one. `limits` and
+-- `weight` may name fields of the input (shop:{shop}). `call_weight` is what each call of the handler takes from the
+-- buckets, beside the weights of its steps. Null leaves these three as they are, because an older worker does not know
 -- them.
 create or replace function holdfast.define_kind(
   kind text, queue text default null, policy text default null, lease interval default null,
@@ -35,7 +35,7 @@ begin
     set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue,
         limits = coalesce(excluded.limits, k.limits), weight = coalesce(excluded.weight, k.weight),
         call_weight = coalesce(excluded.call_weight, k.call_weight)
-    -- Each worker defines it at its start; only what is new is written.
+    -- Each worker defines its kinds when it starts; only changes are written.
     where (k.policy, k.lease, k.timeout, k.queue, k.limits, k.weight, k.call_weight) is distinct
       from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue, coalesce(excluded.limits, k.limits),
             coalesce(excluded.weight, k.weight), coalesce(excluded.call_weight, k.call_weight));

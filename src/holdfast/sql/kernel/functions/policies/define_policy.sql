@@ -1,7 +1,7 @@
--- Says how steps of a policy are retried: `tries` executions in all, after failure n the nth of `waits`, beyond them
--- base, base × growth, … up to `longest` (law 'power': n ^ growth whole seconds), each spread by `jitter` (with
--- `jitter_in_seconds` whole waits stay whole). If not `retryable`, the first failure is final, whatever `tries` says.
--- The presets that machines name stay as they are. A login for some tenants defines it for those, beside everybody's.
+-- Defines how steps are retried: `tries` executions in all; after failure n the nth of `waits`; beyond them base, base
+-- × growth, … up to `longest` (law 'power': n ^ growth whole seconds), each spread by `jitter` (with
+-- `jitter_in_seconds` whole waits stay whole). If not `retryable`, the first failure is final, whatever `tries` is. The
+-- presets that machines name cannot be changed. A login for some tenants defines it for those, beside the shared one.
 create or replace function holdfast.define_policy(
   policy text, tries int default 3, waits interval[] default '{}', base interval default '1 s',
     growth numeric default 2,
@@ -17,19 +17,20 @@ declare
 begin
   perform holdfast.check_name('policy', coalesce(define_policy.policy, ''));
   if define_policy.policy in (select c.policy from holdfast.machines c where c.policy is not null) then
-    perform holdfast.refuse('RN005', format('policy %s is not to be changed', define_policy.policy),
-                            'take a name of your own', 'policy');
+    perform holdfast.refuse('RN005', format('policy %s is a preset and cannot be changed', define_policy.policy),
+                            'use a name of your own', 'policy');
   end if;
-  if define_policy.growth > 1000 then  -- its powers could not be computed, and fail the settle of whoever has it
-    perform holdfast.refuse('RN005', format('policy %s grows by %s', define_policy.policy, define_policy.growth),
-                            'take 1000 or less', 'growth');
+  if define_policy.growth > 1000 then  -- its powers could overflow and fail a settle
+    perform holdfast.refuse('RN005', format('growth of policy %s must be at most 1000, got %s',
+                                            define_policy.policy, define_policy.growth),
+                            'use 2 to double each wait', 'growth');
   end if;
   select min(p.policy) into taken
     from unnest(tenants) t (tenant)
     join holdfast.policies p on p.policy = holdfast.policy_name(define_policy.policy, t.tenant)
                             and p.tenant <> t.tenant;
   if taken is not null then
-    perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'take another name');
+    perform holdfast.refuse('RN009', format('policy %s belongs to another tenant', taken), 'use another name');
   end if;
   insert into holdfast.policies as p
     (policy, tenant, tries, waits, base, growth, law, longest, jitter, jitter_in_seconds,
@@ -46,10 +47,10 @@ begin
       growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after, retryable = excluded.retryable
-    where p is distinct from excluded;  -- each worker defines it at its start; only what is new is written
+    where p is distinct from excluded;  -- each worker defines its policies when it starts; only changes are written
 exception when check_violation then
-  perform holdfast.refuse('RN005', format('policy %s makes no sense: %s', define_policy.policy, sqlerrm),
-                          'tries from 1, waits not negative, jitter from 0 to 1, law exponential or power');
+  perform holdfast.refuse('RN005', format('policy %s is invalid: %s', define_policy.policy, sqlerrm),
+                          'use tries from 1, waits from 0, jitter from 0 to 1, law exponential or power');
 end
 $$;
 grant execute on function holdfast.define_policy to hf_worker, hf_operator;

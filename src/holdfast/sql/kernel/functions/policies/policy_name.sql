@@ -1,4 +1,4 @@
--- The name under which a tenant's own version of a policy is kept; everybody's ('*') has its plain name.
+-- Returns the name under which a tenant's own version of a policy is stored; the shared one ('*') has the plain name.
 create or replace function holdfast.policy_name(policy text, tenant text)
 returns text
 language sql immutable strict

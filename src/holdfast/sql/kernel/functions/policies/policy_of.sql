@@ -1,4 +1,4 @@
--- The policy that counts for a step of no particular tenant: its own, else its kind's, else its machine's.
+-- Returns the policy that applies to a step of no particular tenant: its own, else its kind's, else its machine's.
 create or replace function holdfast.policy_of(own text, kind text, machine text)
 returns setof holdfast.policies
 language sql stable

@@ -1,5 +1,5 @@
--- The name of a policy that is as `policy` but gives that many tries (null: any number) and is `retryable` or not; it
--- is made where there is none.
+-- Returns the name of a policy that is like `policy` but has that many tries (null: any number) and is `retryable` or
+-- not. Makes the policy if needed.
 create or replace function holdfast.policy_with_tries(policy text, tries int, retryable boolean)
 returns text
 language plpgsql
@@ -25,7 +25,7 @@ begin
     set waits = excluded.waits, base = excluded.base, growth = excluded.growth, law = excluded.law,
         longest = excluded.longest, jitter = excluded.jitter, jitter_in_seconds = excluded.jitter_in_seconds,
         longest_retry_after = excluded.longest_retry_after
-    where o is distinct from excluded;  -- what it was made like has changed since
+    where o is distinct from excluded;  -- the original has changed since
   return named;
 end
 $$;

@@ -1,7 +1,7 @@
--- Sets how often a step may be executed in all, whether it is retried, and how long after its last failure; what is
--- null stays. The next failure counts by it. A step that rests in a failed state is given up at once if it has failed
--- as often as it may; one that was given up for want of tries, or that is made retryable, waits for its retry again,
--- and its run goes on. The caller has locked the step, checked its tenant and announced no actor.
+-- Sets how often a step may be executed in all, whether it is retried, and how long after its last failure; null
+-- changes nothing. A step in a failed state is failed for good at once if its tries are used up. A step that had failed
+-- because its tries were used up, or that becomes retryable, backs off for its retry again, and its run continues. The
+-- caller has locked the step, checked its tenant and not called set_actor.
 create or replace function holdfast.set_retry_budget(
   step holdfast.steps, tries int default null, retryable boolean default null, backoff interval default null)
 returns void
@@ -23,11 +23,11 @@ declare
   retry_at timestamptz;
 begin
   if set_retry_budget.backoff is not null and not waits_again then
-    perform holdfast.refuse('RN010', format('step %s is %s and waits for no retry', step.id, step.state),
-                            'a backoff is set on a step that failed and will be retried');
+    perform holdfast.refuse('RN010', format('step %s is %s and does not wait for a retry', step.id, step.state),
+                            'set a backoff only on a step that failed and will be retried');
   end if;
   if waits_again and step.finished_at is not null and step.run_id is not null then
-    perform holdfast.set_actor('user', session_user::text, format('step %s is tried again', step.id));
+    perform holdfast.set_actor('user', session_user::text, format('step %s is retried', step.id));
     perform holdfast.reopen_run(step.run_id, clock);
     perform holdfast.set_actor();
   end if;
@@ -37,7 +37,7 @@ begin
                          step.failed_at + holdfast.backoff(law.policy, step.failures));
     perform holdfast.check_due(retry_at);
   end if;
-  update holdfast.steps s  -- not announced: the run is counted anew, and closed when nothing of it is live
+  update holdfast.steps s  -- without an actor: the run is recounted, and closed if it has no live step
      set policy = case when (all_tries, is_retryable) is distinct from (law.tries, law.retryable)
                        then holdfast.policy_with_tries(law.policy, all_tries, is_retryable) else s.policy end,
          finished_at = case when not rests then s.finished_at

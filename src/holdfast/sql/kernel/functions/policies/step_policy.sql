@@ -1,5 +1,5 @@
--- The policy that counts for a step of `tenant`: its own, else that of its kind by the tenant's definition or, where it
--- has none, by everybody's, else its machine's. It is put into a query as it stands.
+-- Returns the policy that applies to a step of `tenant`: its own, else that of its kind (by the tenant's definition or
+-- the shared one), else its machine's. PostgreSQL inlines it.
 create or replace function holdfast.step_policy(own text, kind text, machine text, tenant text)
 returns setof holdfast.policies
 language sql stable

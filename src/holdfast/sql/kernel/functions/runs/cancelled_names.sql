@@ -1,5 +1,5 @@
--- Names up to five cancelled steps of a run for an error message, as in '; cancelled: charge, ship'; nothing where
--- there are none.
+-- Returns up to five cancelled steps of a run for an error message, as in '; cancelled: charge, ship', or an empty
+-- text.
 create or replace function holdfast.cancelled_names(run holdfast.runs)
 returns text
 language plpgsql stable

@@ -1,5 +1,5 @@
--- Closes runs that are locked and have no live step. A machine with a closing rule is asked first: it may add steps
--- (the run then goes on) or choose another event.
+-- Closes locked runs that have no live step. Calls the closing function of a machine first: it may add steps (the run
+-- then continues) or choose another event.
 create or replace function holdfast.close_runs(ids uuid[], clock timestamptz)
 returns void
 language plpgsql

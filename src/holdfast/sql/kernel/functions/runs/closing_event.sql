@@ -1,4 +1,4 @@
--- What a run without live steps has come to, by its counts.
+-- Returns the event that closes a run without live steps, by its counts.
 create or replace function holdfast.closing_event(run holdfast.runs)
 returns text
 language sql immutable

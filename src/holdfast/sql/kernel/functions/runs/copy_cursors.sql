@@ -1,5 +1,5 @@
--- Copies the cursors of a run's steps to the steps of the same names in another run, apart from those of the steps
--- `except_ids` of the first. No step moves by it.
+-- Copies the cursors of a run's steps to the steps of the same names in another run, except for the steps `except_ids`.
+-- No step moves.
 create or replace function holdfast.copy_cursors(from_run uuid, to_run uuid, except_ids bigint[] default '{}')
 returns void
 language plpgsql

@@ -1,4 +1,4 @@
--- A run's counts as its steps say them; the columns of holdfast.runs are a cache of these.
+-- Counts a run's steps; the columns of holdfast.runs cache these counts.
 create or replace function holdfast.count_steps(run_id uuid)
 returns table (total int, live int, succeeded int, failed int, cancelled int)
 language sql stable

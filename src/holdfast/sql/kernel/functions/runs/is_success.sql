@@ -1,5 +1,5 @@
--- Whether a step with that outcome counts as succeeded: what was undone afterwards had succeeded. The one definition;
--- it is put into a query as it stands.
+-- Whether a step with that outcome counts as succeeded: an undone step had succeeded. The only definition; PostgreSQL
+-- inlines it.
 create or replace function holdfast.is_success(outcome text)
 returns boolean
 language sql immutable

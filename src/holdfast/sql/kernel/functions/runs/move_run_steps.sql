@@ -1,6 +1,6 @@
--- Looks at the next `batch` steps of a run that is being cancelled or reopened, takes those that can through the same
--- event, and tells how many. When the last has been seen the run is no longer `moving`, and is closed if nothing in it
--- is live.
+-- Moves the next `batch` steps of a run that is being cancelled or reopened by the same event, where they have that
+-- move, and returns how many moved. After the last step the run is no longer `moving`, and is closed if it has no live
+-- step.
 create or replace function holdfast.move_run_steps(run_id uuid, batch int)
 returns int
 language plpgsql
@@ -27,7 +27,7 @@ begin
    where (s.finished_at is not null) = (run.moving = 'reopened');
   select count(*) into moved from holdfast.move_steps(moves);
   if moved < cardinality(moves) then
-    return moved;  -- one was claimed or settled in between: these are looked at again
+    return moved;  -- one was claimed or settled in between: read these again
   end if;
   if cardinality(seen) = move_run_steps.batch then
     update holdfast.runs r set moved_until = seen[move_run_steps.batch] where r.id = run.id;

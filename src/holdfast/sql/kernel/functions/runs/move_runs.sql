@@ -1,5 +1,5 @@
--- Fires one event on runs, with the columns that go with the state it leads to, and tells how many moved. A run whose
--- machine wants `started` first makes both moves.
+-- Fires one event on runs, with the columns of the state it leads to, and returns how many moved. A run whose machine
+-- requires `started` first makes both moves.
 create or replace function holdfast.move_runs(ids uuid[], event text, clock timestamptz)
 returns int
 language plpgsql

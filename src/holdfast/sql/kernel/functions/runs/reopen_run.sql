@@ -1,4 +1,4 @@
--- Opens a run again that had ended with failures, because one of its steps goes on.
+-- Reopens a run that had ended with failures, because one of its steps continues.
 create or replace function holdfast.reopen_run(run_id uuid, clock timestamptz)
 returns void
 language plpgsql
@@ -7,11 +7,11 @@ as $$
 declare
   run holdfast.runs;
 begin
-  -- Locked also when it has not ended: a settle that is about to close it comes to its end first.
+  -- Locked even if it has not ended: this waits for a settle that is about to close it.
   select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
-    perform holdfast.refuse('RN010', format('run %s is %s: its steps stay as they are', run.id, run.state),
-                            format('%s is final for a %s', run.state, run.machine));
+    perform holdfast.refuse('RN010', format('run %s is %s and its steps cannot change', run.id, run.state),
+                            format('%s is final for a %s', run.state, run.machine), run.id::text);
   end if;
 end
 $$;

@@ -1,4 +1,4 @@
--- What became of runs, for who waits for them: the outcome is null while a run is not over. Sees what its caller may
+-- Returns the outcomes of runs for callers that wait for them: null while a run is not over. Shows what its caller may
 -- see.
 create or replace function holdfast.run_results(run_ids uuid[])
 returns table (run_id uuid, state text, outcome text)

@@ -1,11 +1,11 @@
--- Adds what became of steps to their runs' counts, and closes a run that has no live step left: by its counts, or as
--- its face's closing rule says. Runs are locked last and in the order of their ids, and so only for the end of a
--- transaction.
+-- Adds the outcomes of steps to their runs' counts, and closes runs that have no live step left, by their counts or as
+-- the closing function of their face decides. Runs are locked last and in the order of their ids, so that they stay
+-- locked only briefly.
 create or replace function holdfast.tally_runs(deltas holdfast.run_delta[], clock timestamptz)
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set enable_hashjoin = off   -- so the update goes in the order of its sums
+set enable_hashjoin = off   -- so that the update follows the order of its sums
 set enable_mergejoin = off
 set enable_seqscan = off
 set jit = off

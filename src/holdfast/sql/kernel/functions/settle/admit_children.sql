@@ -1,5 +1,5 @@
--- Takes finished parents off the count that their children wait for; a child that waits for nobody any more is let in.
--- Answers with what that adds to the runs' live counts.
+-- Subtracts finished parents from the count that their children wait for, and admits children that wait for none any
+-- more. Returns the changes to the runs' live counts.
 create or replace function holdfast.admit_children(parents bigint[], clock timestamptz)
 returns holdfast.run_delta[]
 language plpgsql
@@ -22,7 +22,7 @@ begin
                           and s.finished_at is null then admit_children.clock end
       from (select e.next_id, count(*)::int as done
               from unnest(admit_children.parents) p (id)
-             cross join lateral (  -- offset 0: parent by parent, whatever the statistics say
+             cross join lateral (  -- offset 0: one lookup per parent, whatever the statistics say
                select d.next_id from holdfast.edges d where d.step_id = p.id offset 0) e
              group by e.next_id
              order by e.next_id) c
@@ -32,7 +32,7 @@ begin
     into freed_ids, run_ids, queues, machines
     from freed f
    where f.due_at is not null;
-  -- A machine may have a state of its own for what is not let in yet; most do not.
+  -- A machine may have a state for steps that are not admitted yet; most do not.
   if exists (select from holdfast.machine_moves m where m.machine = any (machines) and m.event = 'queued') then
     update holdfast.steps s
        set state = m.to_state, last_event = 'queued'

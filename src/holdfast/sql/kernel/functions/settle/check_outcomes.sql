@@ -1,4 +1,4 @@
--- Refuses outcomes that cannot be read: not an array, without step and lease, or of no known sort.
+-- Refuses outcomes that cannot be read: not an array, without a step or lease, or of an unknown kind.
 create or replace function holdfast.check_outcomes(outcomes jsonb)
 returns void
 language plpgsql immutable
@@ -8,7 +8,7 @@ declare
   odd jsonb;
 begin
   if jsonb_typeof(check_outcomes.outcomes) is distinct from 'array' then
-    perform holdfast.refuse('RN005', 'outcomes are an array of objects',
+    perform holdfast.refuse('RN005', 'outcomes must be an array of objects',
                             '[{"step_id": 1, "lease_id": 1, "outcome": "done"}]');
   end if;
   select o into odd
@@ -21,7 +21,7 @@ begin
                or holdfast.is_name(o ->> 'pause') is not true or strpos(o ->> 'pause', '*') > 0))
    limit 1;
   if odd is not null then
-    perform holdfast.refuse('RN005', format('not an outcome: %s', left(odd::text, 200)),
+    perform holdfast.refuse('RN005', format('invalid outcome: %s', left(odd::text, 200)),
                             'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
                             'release; pause, on a retry or snooze, names one limit');
   end if;

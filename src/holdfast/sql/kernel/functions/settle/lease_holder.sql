@@ -1,4 +1,4 @@
--- Who holds the first of the leases that still stands: the worker that settles.
+-- Returns the worker that holds the first of the leases that are still valid: the one that settles.
 create or replace function holdfast.lease_holder(step_ids bigint[], lease_ids bigint[], others jsonb)
 returns text
 language plpgsql stable

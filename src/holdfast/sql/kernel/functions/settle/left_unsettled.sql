@@ -1,5 +1,5 @@
--- Those of the done steps that still are under their lease but did not move, as outcomes for settle_others: their
--- machine wants a move in between, or the result is too large to keep.
+-- Returns those of the done steps that are still under their lease but did not move, as outcomes for settle_others:
+-- their machine requires a move in between, or their result is too large.
 create or replace function holdfast.left_unsettled(step_ids bigint[], lease_ids bigint[], results jsonb[])
 returns jsonb
 language plpgsql

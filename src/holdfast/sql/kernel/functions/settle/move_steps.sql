@@ -1,8 +1,8 @@
--- Takes steps through the events given for them, each fenced by the lease it is expected to be under (null: none), and
--- answers with what moved. All that hangs on it is done here: the columns that go with the new state, waiting children,
--- the run's counts and its closing. The caller has announced the actor (holdfast.set_actor), and says by which clock it
--- reckoned the due times. A step whose machine has no such move, but has `started` and the move after that, makes both;
--- one that has neither is left out.
+-- Moves each step by the event given for it, fenced by the lease that it must be under (null: none), and returns the
+-- steps that moved. It also does everything that follows from a move: the columns of the new state, waiting children,
+-- the run's counts and its closing. The caller has called set_actor, and passes the clock that its due times are based
+-- on. A step whose machine has no such move, but has `started` and the move after that, makes both; a step that has
+-- neither is omitted.
 create or replace function holdfast.move_steps(moves holdfast.step_move[], clock timestamptz default holdfast.clock())
 returns setof holdfast.settled_step
 language plpgsql

@@ -1,6 +1,6 @@
--- Writes a message on a step that the caller holds, and gives its number. The first word of a worker also fires
--- `started` where the machine tells claimed from running. With a `key` the same note is written once: later calls get
--- its number.
+-- Writes a message on a step that the caller holds, and returns the note's id. A worker's first note also fires
+-- `started` if the machine distinguishes claimed from running. With a `key` a note is written once: later calls return
+-- its id.
 create or replace function holdfast.note(
   step_id bigint, lease_id bigint, level text default 'info', message text default '', payload jsonb default '{}',
   key text default null)
@@ -15,13 +15,13 @@ declare
   written bigint;
 begin
   if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('%s is no level of a note', note.level),
-                            'take debug, info, warn or error', 'level');
+    perform holdfast.refuse('RN005', format('level must be debug, info, warn or error, got %s', note.level),
+                            'use info for progress', 'level');
   end if;
   perform holdfast.check_name('key', note.key, 400);
   perform holdfast.check_size('a note''s payload', note.payload);
   perform holdfast.check_size('a note''s message', to_jsonb(note.message));
-  -- Locked: a rescue that runs at the same time stands before this note or after it.
+  -- Locked, so that a rescue at the same time comes before or after this note.
   select s.* into step from holdfast.steps s
    where s.id = note.step_id
      and s.lease_id = note.lease_id  -- guard: lease

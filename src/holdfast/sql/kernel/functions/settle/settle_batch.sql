@@ -1,5 +1,5 @@
--- What became of a batch of claimed steps, in one transaction: those that are done as three arrays (the hot path), the
--- others as in settle_steps. Each is fenced by its lease; what is no longer the caller's is left out of the answer.
+-- Settles a batch of claimed steps in one transaction: done steps as three arrays (the hot path), other outcomes as in
+-- settle_steps. Each is fenced by its lease; steps that are no longer the caller's are omitted from the result.
 create or replace function holdfast.settle_batch(
   step_ids bigint[], lease_ids bigint[], results jsonb[], others jsonb default '[]')
 returns setof holdfast.settled_step
@@ -10,7 +10,7 @@ set enable_mergejoin = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
-set plan_cache_mode = force_generic_plan  -- there is but one plan to choose: made once, not with each call
+set plan_cache_mode = force_generic_plan  -- only one plan is left: make it once, not per call
 as $$
 declare
   clock constant timestamptz := holdfast.clock();

@@ -1,6 +1,6 @@
--- Settles outcomes of any sort (settle_batch does those that are plainly done by a shorter way): says which event each
--- outcome is, by the step's policy, and takes the steps through them. An outcome whose step has no such move is noted
--- on the step and left out; the lease then runs out as it would have.
+-- Settles outcomes of any kind (settle_batch has a shorter way for done steps): chooses each outcome's event by the
+-- step's policy and moves the steps. An outcome whose step has no such move is noted on the step and omitted; its lease
+-- then runs out.
 create or replace function holdfast.settle_others(outcomes jsonb, allowed text[], clock timestamptz)
 returns setof holdfast.settled_step
 language plpgsql
@@ -43,7 +43,7 @@ begin
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
                                    when 'continue' then 'continued' when 'release' then 'released' end end as event) e
    where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
-     -- The compare in compare-and-swap: who says where the cursor was (null: nowhere yet) moves it only from there.
+     -- The compare in compare-and-swap: with `cursor_was` (null: no cursor yet) the cursor moves only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was'
           or s.cursor is not distinct from o.cursor_was  -- guard: cursor
          );

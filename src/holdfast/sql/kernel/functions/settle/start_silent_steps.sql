@@ -1,5 +1,5 @@
--- Fires `started` on those of the steps whose machine wants that move before the one they are to make: a worker that
--- finished without a word in between.
+-- Fires `started` on those of the steps whose machine requires that move before the one they are to make, because their
+-- worker finished without a report in between.
 create or replace function holdfast.start_silent_steps(moves holdfast.step_move[])
 returns void
 language plpgsql

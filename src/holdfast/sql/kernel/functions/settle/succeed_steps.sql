@@ -11,13 +11,13 @@ set enable_nestloop = off
 set enable_mergejoin = off
 set enable_seqscan = off
 set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan  -- there is but one plan to choose: made once, not with each call
+set plan_cache_mode = force_generic_plan  -- only one plan is left: make it once, not per call
 set jit = off
 as $$
 #variable_conflict use_column
 begin
   return query
-  with moves as materialized (  -- a few rows, read once: by index for each step they were a tenth of its settle
+  with moves as materialized (  -- a few rows, read once: lookups per step took a tenth of a settle
     select m.machine, m.from_state, m.to_state from holdfast.machine_moves m where m.event = 'succeeded')
   update holdfast.steps s
      set state = m.to_state, last_event = 'succeeded', result = o.result, error = null,

@@ -1,4 +1,4 @@
--- The error of a step whose result, error or cursor is beyond one mebibyte; null while it is within.
+-- Returns the error of a step whose result, error or cursor has more than one mebibyte, or null.
 create or replace function holdfast.too_large(what text, value jsonb)
 returns jsonb
 language plpgsql immutable

@@ -1,6 +1,6 @@
--- Adds planned steps to the run of a step that the caller holds, and lets that step wait for those named in `awaited`
--- (null: for all of them): settled as continued, it is due again when they are done. For the transaction that settles
--- it. Tells how many it waits for.
+-- Adds planned steps to the run of a step that the caller holds, and makes that step wait for the ones named in
+-- `awaited` (null: for all of them). Call it in the transaction that settles the step as continued: the step is due
+-- again when they are done. Returns how many steps it waits for.
 create or replace function holdfast.add_awaited(step_id bigint, lease_id bigint, steps jsonb,
                                                 awaited text[] default null)
 returns int

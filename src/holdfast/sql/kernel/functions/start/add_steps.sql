@@ -1,5 +1,5 @@
--- Adds planned steps (as in start_run) to a run; they may also wait for steps that are in it already. Gives the new
--- ids, in the plan's order. The caller has announced the actor.
+-- Adds planned steps (as in start_run) to a run. They may also wait for steps that the run already has. Returns the new
+-- ids, in the order of the plan. The caller has called set_actor.
 create or replace function holdfast.add_steps(run_id uuid, step_machine text, steps jsonb)
 returns bigint[]
 language plpgsql
@@ -20,7 +20,7 @@ begin
     select (select n.step_id from holdfast.run_steps n where n.run_id = add_steps.run_id and n.name = u.name)
       from unnest(outside) u (name));
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, jsonb_array_length(add_steps.steps)));
-  -- A parent that is being settled comes to its end first: it would not see the edge.
+  -- Wait for parents that are being settled: that settle would not see the new edge.
   perform from holdfast.steps s where s.id = any (outside_ids) order by s.id for share;
   with planned as (
     select ids[p.no] as id, p.plan, p.plan ->> 'name' as name

@@ -1,4 +1,4 @@
--- Adds new steps to their run's counts, remembers their queues and wakes who sleeps there.
+-- Adds new steps to their run's counts, records their queues and wakes workers that sleep there.
 create or replace function holdfast.count_new_steps(run_id uuid, ids bigint[], clock timestamptz)
 returns void
 language plpgsql

@@ -1,4 +1,4 @@
--- The state in which rows of a machine begin, if it is a machine of that subject (run, step).
+-- Returns the initial state of a machine, which must be one for that subject (run or step).
 create or replace function holdfast.initial_state(machine text, subject text)
 returns text
 language plpgsql stable
@@ -10,7 +10,7 @@ declare
      where s.machine = initial_state.machine and m.subject = initial_state.subject and s.is_initial);
 begin
   if state is null then
-    perform holdfast.refuse('RN005', format('there is no machine %s of a %s', initial_state.machine,
+    perform holdfast.refuse('RN005', format('there is no machine %s for a %s', initial_state.machine,
                                             initial_state.subject),
                             'holdfast.machines lists them; a face brings its own', 'machine');
   end if;

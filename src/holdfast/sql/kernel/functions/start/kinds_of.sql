@@ -1,5 +1,5 @@
--- Each kind as steps of `tenant` get it: by the tenant's own definition, or by everybody's where it has none. It is put
--- into a query as it stands.
+-- Returns each kind as steps of `tenant` get it: by the tenant's own definition, or by the shared one. PostgreSQL
+-- inlines it.
 create or replace function holdfast.kinds_of(tenant text)
 returns table (kind text, policy text, lease interval, queue text)
 language sql stable

@@ -1,4 +1,5 @@
--- Makes a run with its planned steps (as in start_run), of another run where it is. The caller has announced the actor.
+-- Makes a run with its planned steps (as in start_run), under the run `of_run` if there is one. The caller has called
+-- set_actor.
 create or replace function holdfast.make_run(
   id uuid, machine text, name text, step_machine text, steps jsonb, input jsonb, tenant text, of_run uuid)
 returns void

@@ -1,5 +1,5 @@
--- Makes queues on first use and remembers the highest priority in each. Reads first: the row is hot only when it
--- changes.
+-- Makes queues on first use and records the highest priority of each. Reads first, so that it rarely writes this hot
+-- row.
 create or replace function holdfast.remember_queues(queues text[], priorities int[])
 returns void
 language plpgsql

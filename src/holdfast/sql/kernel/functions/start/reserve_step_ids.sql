@@ -1,5 +1,4 @@
--- Gives out step ids beforehand, ascending, to the login: for edges between steps that are staged. They are the login's
--- to use for a day.
+-- Reserves ascending step ids for the login, for edges between staged steps. They stay reserved for a day.
 create or replace function holdfast.reserve_step_ids(amount int)
 returns setof bigint
 language plpgsql security definer
@@ -15,7 +14,7 @@ begin
   ids := array(select nextval('holdfast.step_ids') from generate_series(1, reserve_step_ids.amount));
   insert into holdfast.reserved_ids (login, first_id, last_id, reserved_at)
   select session_user, min(u.id), max(u.id), holdfast.clock()
-    -- others may take ids in between
+    -- one row per gapless range: other sessions take ids in between
     from (select i.id, i.id - i.no as before from unnest(ids) with ordinality i (id, no)) u
    group by u.before;
   return query select unnest(ids);

@@ -1,5 +1,5 @@
 -- Makes the two tables that a bulk start is copied into: pg_temp.staged_steps and pg_temp.staged_edges. They live as
--- long as the transaction. COPY straight into holdfast.steps is refused under row-level security.
+-- long as the transaction. PostgreSQL refuses a COPY into holdfast.steps under row-level security.
 create or replace function holdfast.stage_steps()
 returns void
 language plpgsql security definer
@@ -7,7 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   create temporary table if not exists staged_steps (
-    id bigint,  -- one that the login reserved; else the step takes own_id
+    id bigint,  -- one that the login reserved; if null, the step gets own_id
     kind text not null,
     input jsonb not null default '{}',
     name text,
@@ -22,9 +22,9 @@ begin
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
   perform holdfast.check_staging();
-  -- uncompressed, so that its size can be told
+  -- uncompressed, so that pg_column_size gives the size of the JSON
   alter table pg_temp.staged_steps alter column input set storage external;
-  -- Not of own_id: by whom an id was chosen is told by the column that it is in.
+  -- Not on own_id: the column tells who chose an id.
   execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy, limits, '
                  'weight) '
                  'on pg_temp.staged_steps to %I', session_user);

@@ -1,9 +1,9 @@
--- Starts one step of `machine` without a run, served by the handlers of `kind`, and returns its id. What is null comes
--- from the kind's defaults. Reusing `key` with the same machine, kind and input returns the existing step; with others
--- it is refused. While a step with the same `unique_key` is open, that step is returned. `policy` goes before the
--- kind's, `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names whom the login acts for:
--- the journal then has that actor's `created`. `limits` names up to three limits and `weight` says what the step takes
--- from their buckets; null: as its kind says.
+-- Starts one step of `machine` without a run, served by the handlers of `kind`, and returns its id. The kind's defaults
+-- apply to what is null. Reusing `key` with the same machine, kind and input returns the existing step; with others it
+-- is refused. While a step with the same `unique_key` is open, that step is returned. `policy` overrides the kind's,
+-- `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names the person that the login acts
+-- for: the journal then records the creation by that actor. `limits` names up to three limits, and `weight` is what the
+-- step takes from their buckets.
 create or replace function holdfast.start_step(
   machine text, kind text, input jsonb default '{}', queue text default null, key text default null,
   unique_key text default null, due_at timestamptz default null, priority int default 0,
@@ -13,7 +13,7 @@ returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column  -- on conflict names its columns bare
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
 declare
   clock constant timestamptz := holdfast.clock();
   due timestamptz := coalesce(start_step.due_at, clock);
@@ -29,7 +29,7 @@ declare
   has_rules boolean;
   into_queue text;
   hash bytea;
-  own_id bigint;  -- given out with the key
+  own_id bigint;  -- allocated with the key
   step_id bigint;
   step_machine text;
 begin
@@ -50,7 +50,7 @@ begin
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
            then start_step.tenant else '*' end;
   into_queue := coalesce(start_step.queue, kind_queue, 'default');
-  if start_step.machine is distinct from 'work.task' then  -- a task begins due: not to be looked up each time
+  if start_step.machine is distinct from 'work.task' then  -- a task begins due: spare the lookup
     due := (select case when t.phase = 'open' then due end from holdfast.machine_states t
              where t.machine = start_step.machine and t.state = holdfast.initial_state(start_step.machine, 'step'));
   end if;
@@ -90,7 +90,7 @@ begin
     perform holdfast.check_charge(own_limits, own_weight, into_queue, start_step.kind, start_step.tenant);
   end if;
   if not is_known_queue then
-    perform holdfast.check_name('queue', into_queue);  -- one that is there was checked when it was made
+    perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
     perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
   end if;
   loop
@@ -105,11 +105,11 @@ begin
     exit when found;
     select s.id, s.machine into step_id, step_machine from holdfast.steps s
      where s.tenant = start_step.tenant and s.unique_key = start_step.unique_key and s.finished_at is null;
-    continue when not found;  -- it ended in between: try again
+    continue when not found;  -- it ended in between: insert again
     if step_machine <> start_step.machine then
       perform holdfast.refuse(
         'RN003', format('unique_key %s is in use by step %s of %s', start_step.unique_key, step_id, step_machine),
-        format('take another unique_key for a step of %s', start_step.machine));
+        format('use another unique_key for a step of %s', start_step.machine));
     end if;
     update holdfast.keys k set id = step_id::text where k.tenant = start_step.tenant and k.key = start_step.key;
     return step_id;
@@ -122,7 +122,7 @@ begin
            case when start_step.actor <> session_user then session_user end
       from holdfast.steps s where s.id = step_id;
   end if;
-  -- Asked here too: most often nobody sleeps, and the call is a tenth of a start.
+  -- Checked here too: usually no worker sleeps, and the call is a tenth of a start.
   if due is not null and exists (select from holdfast.workers w where w.is_asleep and w.queue = into_queue) then
     perform holdfast.wake(array[into_queue]);
   end if;

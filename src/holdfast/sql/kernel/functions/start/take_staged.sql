@@ -1,5 +1,5 @@
--- Takes over what was copied into the staging tables: as tasks, or as steps of `run_id` with their edges. All or none.
--- Tells how many steps there are now.
+-- Turns the rows of the staging tables into tasks, or into steps of `run_id` with their edges: all of them or none.
+-- Returns how many steps were added.
 create or replace function holdfast.take_staged(
   machine text default 'work.task', run_id uuid default null, tenant text default 'default')
 returns bigint
@@ -17,7 +17,7 @@ begin
   perform holdfast.check_staging();
   perform holdfast.check_tenant(take_staged.tenant);
   perform holdfast.check_staged();
-  -- A parent that is being settled comes to its end first: it would not see the edge. Before the run, as everywhere.
+  -- Wait for parents that are being settled: that settle would not see the new edge. Steps are locked before runs.
   perform from holdfast.steps s
     where s.id = any (array(select e.step_id from pg_temp.staged_edges e)) order by s.id for share;
   if take_staged.run_id is not null then

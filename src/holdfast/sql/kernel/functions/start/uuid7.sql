@@ -1,4 +1,4 @@
--- A version 7 UUID: 48 bits of milliseconds, so that ids sort by time, and chance for the rest.
+-- Returns a version 7 UUID: 48 bits of milliseconds, so that ids sort by time, and random bits for the rest.
 create or replace function holdfast.uuid7()
 returns uuid
 language sql volatile

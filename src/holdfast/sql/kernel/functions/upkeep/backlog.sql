@@ -1,5 +1,5 @@
--- How many steps of a queue are due now. It looks at `most` of them at most, by the index of due steps, and counts
--- those of the login's own tenants.
+-- Counts the due steps of a queue, of the login's own tenants. It reads at most `most` entries of the index of due
+-- steps.
 create or replace function holdfast.backlog(queue text, most int)
 returns bigint
 language plpgsql stable security definer

@@ -1,5 +1,4 @@
--- Takes up to `batch` steps of all tenants back from workers that were silent past their lease, the longest silent
--- first.
+-- Takes up to `batch` steps of all tenants from workers whose lease ran out, the oldest leases first.
 create or replace function holdfast.expire_leases(batch int, clock timestamptz)
 returns setof holdfast.settled_step
 language plpgsql

@@ -1,5 +1,5 @@
--- Takes steps whose lease ran out, and which the caller has locked, from their workers: to be tried again, or over when
--- the policy's tries are used up or it does not retry. Those whose machine has no move for it are set aside.
+-- Takes steps whose lease ran out, and which the caller has locked, from their workers. A step is retried, or fails if
+-- its tries are used up or its policy does not retry. Steps whose machine has no such move are parked.
 create or replace function holdfast.expire_steps(ids bigint[], clock timestamptz)
 returns setof holdfast.settled_step
 language plpgsql

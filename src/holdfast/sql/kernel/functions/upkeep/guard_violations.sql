@@ -1,4 +1,4 @@
--- Guards of the schema itself that are missing or switched off; part of holdfast.violations().
+-- Lists guards of the schema itself that are missing or disabled; part of holdfast.violations().
 create or replace function holdfast.guard_violations()
 returns table (invariant text, subject text, detail text)
 language sql stable security definer

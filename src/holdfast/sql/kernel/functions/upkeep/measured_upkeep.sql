@@ -1,6 +1,6 @@
--- Upkeep, and with it the figures of a worker's metrics, so that they cost an idle worker no statement of their own:
--- the steps that upkeep gave up because their tries were used up, by kind, and the steps that are due now in each queue
--- of `worker`. At most `most` steps are counted in a queue; with 0 none are.
+-- Does upkeep and returns figures for a worker's metrics with it, so that they cost an idle worker no statement of
+-- their own: the steps that upkeep failed because their tries were used up, by kind, and the due steps per queue of
+-- `worker`. It counts at most `most` steps per queue; with 0 none.
 create or replace function holdfast.measured_upkeep(
   worker text, about jsonb default null, batch int default 1000, most int default 0)
 returns table (rescued bigint, moved bigint, partitions int, exhausted jsonb, backlog jsonb)
@@ -14,7 +14,7 @@ declare
 begin
   perform holdfast.check_name('worker', measured_upkeep.worker);
   perform holdfast.check_about(measured_upkeep.about);
-  -- First: what follows wants to be journaled.
+  -- First: the moves below need a partition to be journaled in.
   measured_upkeep.partitions := case when holdfast.partitions_ahead() < interval '350 days'
                                      then holdfast.make_partitions() else 0 end;
   select count(*), array_agg(r.step_id) filter (where r.event = 'failed') into measured_upkeep.rescued, given_up
@@ -27,7 +27,7 @@ begin
     measured_upkeep.moved := measured_upkeep.moved + holdfast.move_run_steps(run.id, measured_upkeep.batch);
     perform holdfast.set_actor();
   end loop;
-  -- Last and without waiting: a claim of the same worker has its row first and waits for runs that are locked here.
+  -- Last and without waiting: a claim of the same worker locks its row first, then waits for runs locked here.
   update holdfast.workers w
      set seen_at = holdfast.clock(), state = coalesce(measured_upkeep.about ->> 'state', w.state),
          about = coalesce(measured_upkeep.about, w.about)

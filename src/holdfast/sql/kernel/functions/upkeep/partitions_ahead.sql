@@ -1,4 +1,4 @@
--- How far ahead of the clock the journal has partitions.
+-- Returns how far ahead of the clock the journal has partitions.
 create or replace function holdfast.partitions_ahead()
 returns interval
 language sql stable security definer

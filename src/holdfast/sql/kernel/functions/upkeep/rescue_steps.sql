@@ -1,6 +1,6 @@
--- Takes up to `batch` steps back from workers that were silent past their lease, the longest silent first: to be tried
--- again, or over when the policy's tries are used up or it does not retry. Null takes all of them, in one transaction.
--- Any worker may call it, at any time: it rescues the steps of all tenants, and answers with those of its own.
+-- Takes up to `batch` steps from workers whose lease ran out, the oldest leases first; null takes all of them, in one
+-- transaction. A step is retried, or fails if its tries are used up or its policy does not retry. Any worker may call
+-- it at any time: it rescues the steps of all tenants and returns those of the login's own.
 create or replace function holdfast.rescue_steps(batch int default 100)
 returns setof holdfast.settled_step
 language plpgsql security definer
@@ -29,7 +29,7 @@ begin
     return query
     select e.* from holdfast.expire_steps(
       array(select s.id from holdfast.steps s
-             -- it may be renewed by now
+             -- it may have been renewed by now
              where s.id = any (expired[start : start + chunk - 1]) and s.lease_until < clock
                for update skip locked),
       clock) e

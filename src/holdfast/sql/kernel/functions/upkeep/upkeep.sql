@@ -1,7 +1,7 @@
--- What every worker does now and then, whoever comes first: rescues steps from silent workers, goes on with runs whose
--- steps are being moved in chunks, makes partitions. Returns what it did, for all tenants; while that is anything, more
--- may be left. A `worker` that names itself is seen, with what it now says of itself (`about`, as in enlist_worker), if
--- its row is the login's to touch.
+-- Does what some worker must do from time to time: rescues steps from silent workers, continues to move the steps of
+-- cancelled and retried runs in chunks, makes partitions. Returns what it did, for all tenants; if that is anything,
+-- more may be left. With `worker` it also records that the worker is alive, with its new `about` (as in enlist_worker),
+-- if the login may change its row.
 create or replace function holdfast.upkeep(batch int default 1000, worker text default null, about jsonb default null)
 returns table (rescued bigint, moved bigint, partitions int)
 language plpgsql security definer

@@ -1,11 +1,11 @@
--- Every invariant that does not hold, by name and subject: none on a sound database. It reads all rows; for `doctor`
--- and for tests, not for each minute.
+-- Lists every broken invariant by name and subject; a sound database has none. It reads all rows: use it in `doctor`
+-- and in tests, not every minute.
 create or replace function holdfast.violations()
 returns table (invariant text, subject text, detail text)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select holdfast.check_all_tenants('violations');  -- it names everybody's rows
+  select holdfast.check_all_tenants('violations');  -- it names rows of all tenants
   with known as (
     select s.*, t.phase, t.outcome
       from holdfast.steps s left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state),
@@ -28,7 +28,7 @@ as $$
    where s.finished_at is null and s.waits = 0 and s.due_at is null and s.lease_id is null and s.parked_due_at is null
      and s.phase in ('open', 'open_or_over')
   union all
-  select 'machine_has_the_move', 'step ' || s.id, format('set aside: %s lacks a move from %s', s.machine, s.state)
+  select 'machine_has_the_move', 'step ' || s.id, format('parked: %s lacks a move from %s', s.machine, s.state)
     from known s where s.parked_for = 'move'
   union all
   select 'priority_is_looked_at', 'step ' || s.id,
