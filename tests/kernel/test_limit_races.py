@@ -183,4 +183,5 @@ def test_what_is_done_and_what_is_not_settle_together(db: DB) -> None:
         db, calls.settle_steps([Settlement(s.step_id, s.lease_id, o) for s, o in zip(steps, outcomes, strict=True)])
     )
 
-    assert len(settled) == 6 and value(db, "select sum(held) from holdfast.limit_states") == 0
+    assert len(settled) == 6
+    assert value(db, "select sum(held) from holdfast.limit_states") == 0

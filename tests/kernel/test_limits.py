@@ -54,7 +54,8 @@ def test_a_limit_of_two_is_held_by_two_and_the_third_comes_after_one_of_them(db:
 
     first = claim(db, batch=5)
 
-    assert ids(first) == tasks[:2] and claim(db, "b", batch=5) == []
+    assert ids(first) == tasks[:2]
+    assert claim(db, "b", batch=5) == []
     assert held(db, "shop:acme") == (2, 3)
     finish(db, first[:1])
     assert ids(claim(db, "b", batch=5)) == tasks[2:3]
@@ -266,7 +267,8 @@ def test_a_charge_above_the_burst_is_refused_or_waits_for_a_full_bucket(db: DB, 
     limit(db, "api", rate=1, per=seconds(1), burst=10)
     with pytest.raises(errors.BadInput) as refused:
         start(db, limits=["api"], weight=11)
-    assert refused.value.where == "weight" and "11" in refused.value.what
+    assert refused.value.where == "weight"
+    assert "11" in refused.value.what
     start(db, limits=["api"], weight=2)
     heavy = start(db, limits=["api"], weight=10)
     claim_one(db)
@@ -500,7 +502,8 @@ def test_a_rule_that_makes_no_sense_is_refused(db: DB, rule: dict[str, Any], whe
     with pytest.raises(errors.BadInput) as refused:
         limit(db, **{"name": "api", **rule})
 
-    assert refused.value.where == where and refused.value.next
+    assert refused.value.where == where
+    assert refused.value.next
     assert value(db, "select count(*) from holdfast.limits") == 0
 
 
@@ -520,11 +523,17 @@ def test_a_rule_that_makes_no_sense_is_refused(db: DB, rule: dict[str, Any], whe
 def test_a_start_with_limits_that_make_no_sense_is_refused(db: DB, options: dict[str, Any], where: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         start(db, **options)
-    assert refused.value.where == where and refused.value.next
+    assert refused.value.where == where
+    assert refused.value.next
 
     with pytest.raises(errors.BadInput) as refused:
-        start_flow(db, node("a"), node("b", **{k: float(v) if k == "weight" else v for k, v in options.items()})
-                   if options.get("weight") != Decimal("nan") else node("b", weight="NaN"))
+        start_flow(
+            db,
+            node("a"),
+            node("b", **{k: float(v) if k == "weight" else v for k, v in options.items()})
+            if options.get("weight") != Decimal("nan")
+            else node("b", weight="NaN"),
+        )
     assert value(db, "select count(*) from holdfast.steps") == 0
 
 

@@ -12,7 +12,6 @@ from fractions import Fraction
 Key = tuple[str, str]  # a limit's name, and the tenant whose rule it is: '*' for all
 COUNTED = ("RateLimited", "Unavailable")
 DAY = timedelta(days=1)
-FOREVER = datetime.max.replace(tzinfo=None)
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,8 @@ class Limits:
         rule = rule or self.rule_of(key)
         if rule is None or rule.rate is None:
             return None
-        assert rule.per is not None and rule.burst is not None
+        assert rule.per is not None
+        assert rule.burst is not None
         bucket = self.buckets.get(key)
         if bucket is None:
             return Fraction(rule.burst)
@@ -152,7 +152,8 @@ class Limits:
         step.lease = step.until = None
 
     def _judge(self, key: Key, rule: Rule, step: Step, event: str, error: str | None) -> None:
-        assert rule.breaker_after is not None and rule.breaker_for is not None
+        assert rule.breaker_after is not None
+        assert rule.breaker_for is not None
         breaker = self.breakers.setdefault(key, Breaker())
         failed, succeeded = event in ("retried", "failed", "expired"), event in ("succeeded", "continued")
         if succeeded:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-
 from fractions import Fraction
 from typing import Any
 
@@ -37,9 +36,6 @@ OUTCOMES = (
     ("retry", "ValueError", "retried"), ("fail", "RateLimited", "failed"), ("fail", "ValueError", "failed"),
     ("snooze", None, "snoozed"), ("continue", None, "continued"), ("release", None, "released"),
 )  # fmt: skip
-import os
-from hypothesis import Phase
-QUICK = {'phases': [Phase.generate], 'max_examples': int(os.environ['QUICK'])} if 'QUICK' in os.environ else {}
 places = st.integers(0, 10**6)
 FOREVER = timedelta(days=36500)
 
@@ -88,9 +84,7 @@ class Limited(RuleBasedStateMachine):
         for _ in range(amount):
             step = Step(0, queue, priority, tenant, tuple(names), weight, self.model.now)
             bursts = [r.burst for key in self.model.keys_of(step) if (r := self.model.rule_of(key)) and r.burst]
-            call = calls.start_task(
-                "k", {}, queue=queue, tenant=tenant, priority=priority, limits=names, weight=weight
-            )
+            call = calls.start_task("k", {}, queue=queue, tenant=tenant, priority=priority, limits=names, weight=weight)
             if any(weight > burst for burst in bursts):
                 with pytest.raises(errors.BadInput):
                     run(self.db, call)
@@ -221,7 +215,7 @@ class Limited(RuleBasedStateMachine):
             self.model.breakers.pop(key, None)
 
     def _is_under(self, key: Key, named: Key) -> bool:
-        return key[1] == named[1] and (key[0] == named[0] or self.model._is_of(key[0], named[0]))  # noqa: SLF001
+        return key[1] == named[1] and (key[0] == named[0] or self.model._is_of(key[0], named[0]))
 
     @rule(place=places, name=st.sampled_from(NAMES), weight=st.integers(1, 3))
     @precondition(lambda self: self._held())
@@ -229,7 +223,9 @@ class Limited(RuleBasedStateMachine):
         step = self._pick(self._held(), place)
         assert step.lease is not None
         (wait,) = run(self.db, limit_calls.charge_limit(step.id, step.lease, name, weight))
-        keys = [key for key in ((name, step.tenant), (name, "*")) if self.model.rule_of(key) or key in self.model.pauses]
+        keys = [
+            key for key in ((name, step.tenant), (name, "*")) if self.model.rule_of(key) or key in self.model.pauses
+        ]
         probe = Step(0, "", 0, step.tenant, (), weight, self.model.now)
         refused = []
         for key in keys:
@@ -293,6 +289,6 @@ def test_limits_do_what_the_model_says(dsn: str) -> None:
         return Limited(database)
 
     try:
-        run_state_machine_as_test(limited, settings=settings(stateful_step_count=40, **QUICK))
+        run_state_machine_as_test(limited, settings=settings(stateful_step_count=40))
     finally:
         database.close()

@@ -64,7 +64,8 @@ MANIFEST = {
 }
 # Tables that a runtime role reads; the others it does not even see.
 READABLE = {
-    "edges", "installed", "journal", "kinds", "limit_changes", "limit_list", "limit_states", "limits", "machine_moves", "machine_states", "machines", "migrations",
+    "edges", "installed", "journal", "kinds", "limit_changes", "limit_list", "limit_states", "limits",
+    "machine_moves", "machine_states", "machines", "migrations",
     "note_keys", "notes", "policies", "queue_pauses", "queues", "run_steps", "runs", "steps", "workers",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
     "audit_logs", "tasks",

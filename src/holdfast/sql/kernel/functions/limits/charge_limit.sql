@@ -34,6 +34,7 @@ begin
   insert into holdfast.limit_states (name, tenant)
   select charge_limit.name, t.tenant from (values ('*'), (step.tenant)) t (tenant)
    where exists (select from holdfast.limit_rule(charge_limit.name, t.tenant))
+     and not exists (select from holdfast.limit_states h where h.name = charge_limit.name and h.tenant = t.tenant)
    order by 2
   on conflict on constraint limit_states_name_tenant_key do nothing;
   limit_ids := array(

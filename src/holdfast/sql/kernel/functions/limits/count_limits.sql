@@ -17,7 +17,7 @@ begin
     return;
   end if;
   perform from holdfast.limit_states s
-    where s.id = any (ids) order by s.id for update;  -- guard: lock
+    where s.id = any (ids) order by s.id for update;
   update holdfast.limit_states s
      set held = s.held + c.held,  -- guard: held
          parked = s.parked + c.parked

@@ -17,7 +17,8 @@ declare
 begin
   limit_room.ids := array(
     select t.id from holdfast.limit_states t
-     where t.id = any (limit_room.limit_ids) order by t.id for update skip locked);
+     where t.id = any (limit_room.limit_ids) order by t.id
+       for update skip locked);  -- guard: lock
   -- Another statement: what it reads was committed by those who had the locks before.
   select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.slots), '{}'), coalesce(array_agg(l.tokens), '{}'),
          coalesce(array_agg(l.burst), '{}'), coalesce(array_agg(l.is_shut), '{}'),
