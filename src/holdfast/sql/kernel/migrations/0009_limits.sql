@@ -77,7 +77,7 @@ alter table holdfast.steps
   add column limits text[],      -- the limits that it names, up to three
   add column weight numeric(20, 6),  -- what it takes from their buckets; null: 1
   add column holds bigint[],     -- the states that count it while it has a lease
-  add column charge numeric(20, 6),  -- what its last claim took from each bucket among them
+  add column charge numeric(20, 6),  -- what it takes from each bucket, as its last claim reckoned; null: 1
   add column limited_by bigint;  -- the state that it is parked on, while parked_for is 'limit'
 
 -- A limit's queue.
@@ -91,4 +91,4 @@ create type holdfast.limit_change as (
 -- What a claim may take under limits, with the states that are to count each step and what it is charged, by its id.
 create type holdfast.admission as (
   ids bigint[], holds jsonb, charges jsonb, at timestamptz, refused int, full_ids bigint[], left_ids bigint[],
-  ended_ids bigint[], pending bigint[]);
+  ended_ids bigint[], pending bigint[], shared bigint[]);

@@ -72,7 +72,8 @@ begin
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
              parked_for = null, parked_due_at = null, limited_by = null,
-             holds = case when is_limited then (admission.holds ->> s.id::text)::bigint[] end,
+             holds = case when is_limited
+                          then coalesce(admission.shared, (admission.holds ->> s.id::text)::bigint[]) end,
              charge = case when is_limited then (admission.charges ->> s.id::text)::numeric end,
              lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
              lease_owner = claim_steps.worker,

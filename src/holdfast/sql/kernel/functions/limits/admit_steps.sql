@@ -120,13 +120,18 @@ begin
   answer.ids := coalesce(answer.ids, '{}');
   answer.refused := cardinality(refused);
   answer.full_ids := array(select u.id from unnest(room.ids, shut) u (id, is_shut) where u.is_shut);
-  select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds),
-         jsonb_object_agg(admit_steps.candidates[p.ord], under.charges[p.ord])
-    into answer.holds, answer.charges
-    from (select u.ord, array_agg(distinct u.limit_id)::text as holds
-            from unnest(under.ords, under.limit_ids) u (ord, limit_id)
-           where u.ord = any (taken)
-           group by u.ord) p;
+  if cardinality(answer.ids) = cardinality(admit_steps.candidates) and cardinality(under.limit_ids)
+     = cardinality(room.ids) * cardinality(admit_steps.candidates) then  -- each is under each: one array for all
+    answer.shared := room.ids;
+  else
+    select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds) into answer.holds
+      from (select u.ord, array_agg(u.limit_id)::text as holds
+              from unnest(under.ords, under.limit_ids) u (ord, limit_id)
+             where u.ord = any (taken)
+             group by u.ord) p;
+  end if;
+  select jsonb_object_agg(admit_steps.candidates[t.ord], under.charges[t.ord]) into answer.charges
+    from unnest(taken) t (ord) where under.charges[t.ord] <> 1;
   answer.pending := array(select u.limit_id from unnest(under.ords, under.limit_ids) u (ord, limit_id)
                            where u.ord = any (taken));
   return answer;

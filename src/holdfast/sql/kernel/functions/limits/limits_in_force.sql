@@ -18,15 +18,17 @@ declare
   by_queue constant boolean := holdfast.has_limits('queue');
   by_kind constant boolean := holdfast.has_limits('kind');
   by_tenant constant boolean := holdfast.has_limits('tenant');
+  has_call_weights constant boolean := exists (select from holdfast.kinds k where k.call_weight is not null);
   new_names text[];
   new_tenants text[];
 begin
   loop
     with step as materialized (
       select u.ord::int as ord, h.tenant, h.kind, h.limits, h.limited_by,
-             coalesce(h.weight, 1) + coalesce((
+             coalesce(h.weight, 1) + case when has_call_weights then coalesce((
                select k.call_weight from holdfast.kinds k
-                where k.kind = h.kind and k.tenant in (h.tenant, '*') order by k.tenant = '*' limit 1), 0) as charge
+                where k.kind = h.kind and k.tenant in (h.tenant, '*') order by k.tenant = '*' limit 1), 0)
+                                          else 0 end as charge
         from unnest(limits_in_force.candidates) with ordinality u (id, ord)
        cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
          select s.tenant, s.kind, s.limits, s.limited_by, s.weight from holdfast.steps s where s.id = u.id offset 0) h),

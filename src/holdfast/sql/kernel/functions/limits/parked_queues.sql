@@ -28,7 +28,7 @@ begin
         where p.parked_for = 'limit' and p.limited_by = parked_queues.limit_id and p.queue > b.queue
         order by p.queue
         limit 1) n)
-  select b.queue, h.charge::numeric
+  select b.queue, coalesce(h.charge, 1)::numeric
     from parked b
    cross join lateral (
      select p.charge

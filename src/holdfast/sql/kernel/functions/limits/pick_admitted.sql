@@ -54,8 +54,18 @@ begin
       pick_admitted.queue, pick_admitted.priority, fresh, missing, pending,
       coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes');
     perform set_config('holdfast.has_limits', 'yes', true);
-    answer.ids := answer.ids || turn.ids;
+    if answer.ids = '{}' then
+      answer.shared := turn.shared;
+    elsif turn.ids <> '{}' then  -- no longer the same for all
+      answer.holds := answer.holds
+        || coalesce((select jsonb_object_agg(u.id, answer.shared::text) from unnest(answer.ids) u (id)
+                      where answer.shared is not null), '{}')
+        || coalesce((select jsonb_object_agg(u.id, turn.shared::text) from unnest(turn.ids) u (id)
+                      where turn.shared is not null), '{}');
+      answer.shared := null;
+    end if;
     answer.holds := answer.holds || coalesce(turn.holds, '{}');
+    answer.ids := answer.ids || turn.ids;
     answer.charges := answer.charges || coalesce(turn.charges, '{}');
     answer.full_ids := answer.full_ids || turn.full_ids;
     answer.left_ids := answer.left_ids || turn.left_ids;

@@ -9,11 +9,11 @@ declare
   limit_ids bigint[];
 begin
   with refund as (
-    select h.limit_id, sum(s.charge) filter (where s.claimed_at >= t.bucket_at) as charge
+    select h.limit_id, sum(coalesce(s.charge, 1)) filter (where s.claimed_at >= t.bucket_at) as charge
       from holdfast.steps s
      cross join unnest(s.holds) h (limit_id)
       join holdfast.limit_states t on t.id = h.limit_id
-     where s.id = any (refund_steps.ids) and s.charge is not null
+     where s.id = any (refund_steps.ids)
      group by h.limit_id),
   filled as (
     update holdfast.limit_states t
