@@ -225,6 +225,7 @@ class Retry(Exception):
 
     error: Any = None
     after: Duration | None = None
+    pause: str | None = None  # a limit that is closed for all workers until then
 
     def __post_init__(self) -> None:
         if self.after is not None:
@@ -250,6 +251,7 @@ class Snooze(Exception):
     """Come back later; nothing is charged."""
 
     after: Duration
+    pause: str | None = None  # a limit that is closed for all workers until then
 
     def __post_init__(self) -> None:
         wait(self.after, "after")
@@ -282,7 +284,9 @@ def _said(what: str, error: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Handed back untried, at a shutdown."""
+    """Handed back, at a shutdown or because others have room; untried, it gets its tokens back."""
+
+    is_tried: bool = False
 
 
 Outcome = Done | Retry | Fail | Snooze | Continue | Release

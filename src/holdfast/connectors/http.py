@@ -26,7 +26,8 @@ except ImportError as error:
     raise ImportError("holdfast.connectors.http needs httpx2; pip install 'holdfast-pg[http]'") from error
 
 TIMEOUT = timedelta(seconds=30)
-BUSY = {429, 503}
+LIMITED = 429
+BUSY = 503
 PASSING = {408, 425}  # the server's side of a connection that was slow, or too early
 NOT_MODIFIED = 304
 for library in ("httpx2", "httpcore2"):  # at DEBUG and INFO they write headers and addresses
@@ -57,8 +58,8 @@ def call(
 ) -> Response:
     """Make a request, and give the answer if it is a success.
 
-    429 and 503 raise RateLimited with the Retry-After that came; other 5xx, 408, 425 and a broken connection raise
-    Unavailable; all else raises Rejected. Redirects are not followed. `key` is sent as Idempotency-Key: take one that
+    429 raises RateLimited and 503 Unavailable, with the Retry-After that came; other 5xx, 408, 425 and a broken
+    connection raise Unavailable; all else raises Rejected. Each carries status, code and headers of the answer. Redirects are not followed. `key` is sent as Idempotency-Key: take one that
     is the same for each attempt of a step.
     """
     place, options = _place(method, url), _options(json, headers, key)
@@ -110,15 +111,28 @@ def _judged(place: str, answer: httpx2.Response) -> Response:
     message = f"{place} answered {status}"
     if answer.is_success or status == NOT_MODIFIED:
         return Response(status, answer.headers, answer.content)
-    if status in BUSY:
+    about: dict[str, Any] = {"status": status, "code": _code(answer), "headers": answer.headers}
+    if status in (LIMITED, BUSY):
         # By the server's own clock where it tells it: a date of theirs means little by ours.
         now = http_date(answer.headers.get("Date")) or datetime.now(UTC)
-        raise RateLimited(message, retry_after=retry_after(answer.headers.get("Retry-After"), now))
+        sort = RateLimited if status == LIMITED else Unavailable
+        raise sort(message, retry_after=retry_after(answer.headers.get("Retry-After"), now), **about)
     if answer.is_server_error or status in PASSING:
-        raise Unavailable(message)
+        raise Unavailable(message, **about)
     if answer.is_redirect:
-        raise Rejected(f"{message}, a redirect", next="call the address that it leads to")
-    raise Rejected(message)
+        raise Rejected(f"{message}, a redirect", next="call the address that it leads to", **about)
+    raise Rejected(message, **about)
+
+
+def _code(answer: httpx2.Response) -> str | None:
+    """Read the code of an error as most systems give it: `code`, or that of `error`, in a JSON object."""
+    try:
+        body = text_as_json.loads(answer.content)
+    except ValueError:
+        return None
+    inner = body.get("error") if isinstance(body, dict) else None
+    code = inner.get("code") if isinstance(inner, dict) else body.get("code") if isinstance(body, dict) else None
+    return str(code) if isinstance(code, (str, int)) else None
 
 
 def _refuse(place: str, error: httpx2.InvalidURL | httpx2.RequestError) -> NoReturn:

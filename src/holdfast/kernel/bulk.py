@@ -26,6 +26,8 @@ class Start(NamedTuple):
     queue: str | None = None
     priority: int = 0
     due_at: datetime | None = None
+    limits: list[str] | None = None
+    weight: float | None = None
 
 
 def start_steps(
@@ -78,7 +80,7 @@ def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
 
 def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:
     db.run(connection, calls.stage_steps())
-    statement = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at) from stdin"
+    statement = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at, limits, weight) from stdin"
     failpoint("before_copy")
     with db.translated(), connection.cursor() as cursor, cursor.copy(statement) as copy:
         for step in steps:

@@ -134,11 +134,12 @@ def claim_steps(
     lease: timedelta | None = None,
     tenants: Sequence[str] | None = None,
     machine: str | None = None,
+    free: int | None = None,
     keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
     """Take due steps under leases; with `keeps_json` their inputs and cursors are the text that came."""
     served = kinds if kinds is None or isinstance(kinds, Texts) else list(kinds)
-    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants), "machine": machine}
+    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants), "machine": machine, "free": free}
     return Call(
         "claim_steps",
         ClaimedStep,

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection, Connection
 from holdfast import tracing
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadInput, InputRefused
+from holdfast.handlers.limits import check_limits, check_weight
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
 from holdfast.kernel import bulk, calls
@@ -45,6 +46,8 @@ class StartOptions:
     tenant: str = "default"
     conn: Any = None
     delay: timedelta | None = None
+    limits: tuple[str, ...] | None = None
+    weight: float | None = None
 
     def __post_init__(self) -> None:
         check_names([("queue", self.queue)])
@@ -92,15 +95,20 @@ class Task(Generic[P, R]):
         tenant: str = "default",
         conn: Connection[Any] | AsyncConnection[Any] | None = None,
         delay: Duration | None = None,
+        limits: Sequence[str] | None = None,
+        weight: float | None = None,
     ) -> Task[P, R]:
         """Give the same task with options for its start.
 
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
         `delay`: not before that much time has passed, by the database's clock. `due_at`: not before that moment.
-        `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first.
+        `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first. `limits` and `weight` replace those
+        of the task: up to three limits, and what it takes from their buckets.
         """
         waits = None if delay is None else duration(delay, "delay")
-        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits)
+        check_weight("weight", weight, BadInput)
+        names = None if limits is None else check_limits(limits, BadInput)
+        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits, names, weight)
         return Task(self.handler, self._executor, options)
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
@@ -128,9 +136,9 @@ class Task(Generic[P, R]):
         queue = options.queue or self.handler.queue
         now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
         due_at = options.due(now)
+        written = (signature.write(self._named(place, each)) for place, each in enumerate(arguments))
         rows = (
-            bulk.Start(self.name, signature.write(self._named(place, each)), queue, options.priority, due_at)
-            for place, each in enumerate(arguments)
+            bulk.Start(self.name, text, queue, options.priority, due_at, *self._limits(text)) for text in written
         )
         with self._executor.connection(options.conn) as connection:
             return bulk.start_tasks(connection, rows, tenant=options.tenant)
@@ -156,13 +164,23 @@ class Task(Generic[P, R]):
 
     def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], due_at: datetime | None) -> Call[int]:
         signature, options = self.handler.signature, self._options
+        written = signature.write(self._traced(signature.check(args, kwargs)))
+        limits, weight = self._limits(written)
         return calls.start_task(
             self.name,
-            signature.write(self._traced(signature.check(args, kwargs))),
+            written,
             queue=options.queue or self.handler.queue,
             key=options.key,
             unique_key=options.unique_key,
             due_at=due_at,
             priority=options.priority,
             tenant=options.tenant,
+            limits=limits,
+            weight=weight,
         )
+
+    def _limits(self, written: str) -> tuple[list[str] | None, float | None]:
+        """Return the limits and the weight of a start: its own options, else the task's."""
+        names, weight = self.handler.limited.of(written) if self._options.limits is None else (None, None)
+        given = names if self._options.limits is None else list(self._options.limits)
+        return given, weight if self._options.weight is None else self._options.weight

@@ -230,8 +230,8 @@ def _ending(attempt: Attempt, row: SettledStep) -> Ending:
 
 
 def released(attempts: list[Attempt]) -> list[Attempt]:
-    """Let attempts end as handed back untried."""
+    """Let attempts end as handed back; those whose handlers began may have made their calls."""
     for attempt in attempts:
-        attempt.outcome = Release()
+        attempt.outcome = Release(is_tried=attempt.began_at is not None)
         attempt.ended_at = time.monotonic()
     return attempts

@@ -91,4 +91,4 @@ create type holdfast.limit_change as (
 -- What a claim may take under limits, with the states that are to count each step and what it is charged, by its id.
 create type holdfast.admission as (
   ids bigint[], holds jsonb, charges jsonb, at timestamptz, refused int, full_ids bigint[], left_ids bigint[],
-  ended_ids bigint[], pending bigint[], shared bigint[]);
+  ended_ids bigint[], pending bigint[], shared bigint[], tight int);

@@ -2,11 +2,12 @@
 -- the worker has (null: any), `lease` how long it may stay silent (null: as the step's kind says, else 300 s).
 -- `machine` limits the claim to the steps of one machine (null: any). Steps of a run that has ended are cancelled
 -- instead, a step in an error state is reopened first, and a step whose machine has no such move is parked and
--- reported. A claim that returns steps wakes a sleeping worker.
+-- reported. A claim that returns steps wakes a sleeping worker. `free` is how many handlers are idle now: of steps
+-- whose limits bind, no more than that are leased (null: any number).
 create or replace function holdfast.claim_steps(
   worker text, queue text default 'default', kinds text[] default null, batch int default 1,
     lease interval default null,
-  tenants text[] default null, machine text default null)
+  tenants text[] default null, machine text default null, free int default null)
 returns setof holdfast.claimed_step
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -31,6 +32,7 @@ declare
   pick holdfast.pick;
   admission holdfast.admission;
   at timestamptz := clock;
+  unoccupied int := claim_steps.free;
   claimed int;
   rest int;
 begin
@@ -52,7 +54,9 @@ begin
   for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
     if is_limited then
       admission := holdfast.pick_admitted(
-        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
+        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock,
+        unoccupied);
+      unoccupied := unoccupied - admission.tight;
       at := admission.at;
       pick.ids := admission.ids || admission.ended_ids;
       pick.run_ids := array(select s.run_id from holdfast.steps s

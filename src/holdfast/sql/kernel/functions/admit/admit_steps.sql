@@ -2,9 +2,12 @@
 -- their order. What a limit refuses is parked on it. A step is behind those that are parked on its limits already, and
 -- a step that is too heavy for a bucket keeps those behind it waiting. Charges the buckets. With `waits` it waits for
 -- states that others have locked; without, it leaves their steps alone. `pending` are the limits of what the same claim
--- has been granted before, one entry per step, which does not hold them yet.
+-- has been granted before, one entry per step, which does not hold them yet. Where a limit has room for less than twice
+-- what is wanted, no more than `free` of its steps are taken (null: any number), so that slots and tokens do not lie
+-- idle in one worker.
 create or replace function holdfast.admit_steps(
-  queue text, priority int, candidates bigint[], wanted int, pending bigint[], waits boolean)
+  queue text, priority int, candidates bigint[], wanted int, pending bigint[], waits boolean,
+  free int default null)
 returns holdfast.admission
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -29,6 +32,8 @@ declare
   refused int[] := '{}';
   refused_by bigint[] := '{}';
   blocker int;
+  tight boolean[];       -- by limit: fetch no more than there are free handlers
+  is_tight boolean;
   no int;
 begin
   select * into under from holdfast.limits_in_force(admit_steps.queue, admit_steps.candidates);
@@ -49,7 +54,13 @@ begin
   select * into room
     from holdfast.limit_room(admit_steps.queue, admit_steps.priority, admit_steps.candidates, under.ords,
                              under.limit_ids, under.charges, admit_steps.pending, answer.at);
-  if room.fits and cardinality(admit_steps.candidates) <= admit_steps.wanted then
+  answer.tight := 0;
+  tight := array(select admit_steps.free is not null
+                        and coalesce(u.slots < 2 * admit_steps.wanted or u.tokens < 2 * admit_steps.wanted, false)
+                   from unnest(room.slots, room.tokens) u (slots, tokens));
+  if room.fits and cardinality(admit_steps.candidates) <= admit_steps.wanted
+     and (not true = any (tight) or cardinality(admit_steps.candidates) <= admit_steps.free) then
+    answer.tight := case when true = any (tight) then cardinality(admit_steps.candidates) else 0 end;
     answer.ids := admit_steps.candidates;
     purse := room.rests;
     taken := array(select generate_subscripts(admit_steps.candidates, 1));
@@ -74,6 +85,7 @@ begin
         continue;
       end if;
       blocker := null;
+      is_tight := false;
       foreach no in array step.places loop
         if shut[no] or slots[no] <= 0 then  -- guard: slots
           blocker := no;
@@ -85,11 +97,15 @@ begin
           shut[no] := true;  -- guard: fifo
         end if;
         exit when blocker is not null;
+        is_tight := is_tight or tight[no];
       end loop;
       if blocker is not null then
         refused := refused || step.ord;
         refused_by := refused_by || room.ids[blocker];
+      elsif is_tight and answer.tight >= admit_steps.free then  -- guard: free
+        answer.left_ids := answer.left_ids || admit_steps.candidates[step.ord];
       elsif cardinality(taken) < admit_steps.wanted then
+        answer.tight := answer.tight + is_tight::int;
         taken := taken || step.ord;
         answer.ids := answer.ids || admit_steps.candidates[step.ord];
         foreach no in array step.places loop

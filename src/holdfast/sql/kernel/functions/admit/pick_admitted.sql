@@ -5,7 +5,7 @@
 -- runs that are over take nothing from a limit; prepare_runs cancels them, after the limits are locked.
 create or replace function holdfast.pick_admitted(
   worker text, queue text, priority int, kinds text[], tenants text[], machine text, wanted int,
-  clock timestamptz)
+  clock timestamptz, free int default null)
 returns holdfast.admission
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -26,6 +26,7 @@ begin
   answer.charges := '{}';
   answer.left_ids := '{}';
   answer.ended_ids := '{}';
+  answer.tight := 0;
   answer.full_ids := '{}';
   answer.at := pick_admitted.clock;
   for round in 1 .. 20 loop
@@ -52,7 +53,7 @@ begin
     end if;
     turn := holdfast.admit_steps(
       pick_admitted.queue, pick_admitted.priority, fresh, missing, pending,
-      coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes');
+      coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes', pick_admitted.free - answer.tight);
     perform set_config('holdfast.has_limits', 'yes', true);
     if answer.ids = '{}' then
       answer.shared := turn.shared;
@@ -72,7 +73,9 @@ begin
     answer.at := turn.at;
     pending := pending || turn.pending;
     missing := missing - cardinality(turn.ids);
-    exit when missing <= 0 or (turn.refused = 0 and turn.left_ids = '{}' and pulled = '{}');
+    answer.tight := answer.tight + coalesce(turn.tight, 0);
+    exit when missing <= 0 or (pick_admitted.free <= answer.tight and turn.left_ids <> '{}')
+           or (turn.refused = 0 and turn.left_ids = '{}' and pulled = '{}');
   end loop;
   if answer.left_ids <> '{}' then
     perform set_config('holdfast.position', '', false);  -- they are before it, and to be seen by the next claim
