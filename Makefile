@@ -24,6 +24,7 @@ check: setup ## lint, formatting, types, import contract, SQL lint
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
+	$(BIN)/python tests/type_findings.py
 	$(BIN)/lint-imports --no-logo
 	$(if $(SQL),$(BIN)/squawk --config .squawk.toml $(SQL))
 

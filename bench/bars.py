@@ -1,4 +1,4 @@
-"""The figures that holdfast is held to, each with the place where it is read."""
+"""The bars for holdfast, each with the reading that it is judged by."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Bar:
     is_goal: bool = False  # wished for, not promised
 
     def read(self, sections: Mapping[str, Measured]) -> Span | None:
-        """Give the figure with its spread, or None where it was not measured."""
+        """Return the figure with its spread, or None if it was not measured."""
         measured = sections.get(self.section)
         if measured is None:
             return None
@@ -33,7 +33,7 @@ class Bar:
         return measured.ratio(("holdfast", self.what), self.beside)
 
     def is_met(self, value: float) -> bool:
-        """Say whether the value is on the right side of the bar; on the bar is on the right side."""
+        """Return whether the value meets the bar; equal values do."""
         return value <= self.limit if self.at_most else value >= self.limit
 
     def verdict(self, figure: Span | None) -> BarStatus:
@@ -103,6 +103,17 @@ BARS = (
         "beside a worker",
         0.8,
         ("holdfast", "beside it, hints made impossible"),
+    ),
+    *(
+        Bar(
+            f"start() through {library}, to a bare call",
+            "own",
+            f"{library}, start()",
+            1.3,
+            ("holdfast", f"{library}, bare"),
+            at_most=True,
+        )
+        for library in ("SQLAlchemy", "SQLAlchemy over asyncpg", "asyncpg")
     ),
     Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),
     Bar("under a snapshot held open, to without", "snapshot", "held", 0.5, ("holdfast", "without")),

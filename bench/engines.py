@@ -1,4 +1,4 @@
-"""What is measured: holdfast, SQL written by hand, and the peers, each with its settings, its promises and what it can do."""
+"""The measured engines: holdfast, hand-written SQL and the peers, each with its settings, guarantees and abilities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = frozenset({"bulk", "drain", "trickle", "steady"})
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine, how it is run, and what stands beside its numbers."""
+    """An engine: how it is run, and its guarantees for the report."""
 
     name: str
     adapter: str
@@ -34,7 +34,7 @@ class Engine:
 
     @property
     def is_ours(self) -> bool:
-        """It runs with the project's interpreter, and the whole run has failed when it fails."""
+        """Whether it runs with the project's interpreter; if it fails, the whole run fails."""
         return self.name in {"holdfast", "baseline"}
 
 
@@ -176,7 +176,7 @@ ENGINES = (
 
 
 def named(name: str) -> Engine:
-    """Find an engine by its name."""
+    """Find an engine by name."""
     for engine in ENGINES:
         if engine.name == name:
             return engine
@@ -184,14 +184,14 @@ def named(name: str) -> Engine:
 
 
 def availability() -> dict[str, str | None]:
-    """Say of each engine why it cannot run here; None when it can."""
+    """Return for each engine why it cannot run here; None if it can."""
     return {
         engine.name: lack(engine, has_node=home.can_have_node(), has_redis=_redis() is not None) for engine in ENGINES
     }
 
 
 def lack(engine: Engine, *, has_node: bool, has_redis: bool) -> str | None:
-    """Say what an engine needs and does not have; None when it can run."""
+    """Return what an engine needs and lacks; None if it can run."""
     if engine.language == "node" and not has_node:
         return f"node {home.NODE_LEAST} or npm is not there"
     if engine.pending is None and not has_redis:

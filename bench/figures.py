@@ -1,4 +1,4 @@
-"""What the readings come to: medians, spreads, ratios paired inside a round. Nothing but the standard library."""
+"""Medians, spreads and ratios of readings, paired inside a round. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Span:
-    """The median of some rounds, the least and the most of them."""
+    """The median, minimum and maximum of some rounds."""
 
     median: float
     least: float
@@ -41,20 +41,20 @@ class Measured:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def whats(self) -> list[str]:
-        """Name what was measured, in the order of the first reading of each."""
+        """List what was measured, in the order of first readings."""
         return list(dict.fromkeys(reading["what"] for reading in self.readings))
 
     def engines(self, what: str | None = None) -> list[str]:
-        """Name the engines that have a reading of `what`, or any."""
+        """List the engines that have a reading of `what`, or any reading."""
         return list(dict.fromkeys(r["engine"] for r in self.readings if what in {None, r["what"]}))
 
     def unit(self, what: str, engine: str | None = None) -> str:
-        """Name the unit of `what`: that of the engine, or of the first that has a reading."""
+        """Return the unit of `what`, for the engine or for the first that has a reading."""
         units = (r["unit"] for r in self.readings if r["what"] == what and engine in {None, r["engine"]})
         return next(units, "")
 
     def by_round(self, engine: str, what: str) -> dict[int, float]:
-        """Give the value of each round; a round without one is not there."""
+        """Return the value of each round that has one."""
         return {
             reading["round"]: float(reading["value"])
             for reading in self.readings
@@ -65,19 +65,19 @@ class Measured:
         return span(self.by_round(engine, what).values())
 
     def ratio(self, ours: tuple[str, str], theirs: tuple[str, str]) -> Span | None:
-        """Pair two (engine, what) inside each round that has both, and give the median of the ratios."""
+        """Pair two (engine, what) inside each round that has both, and return the median of the ratios."""
         mine, other = self.by_round(*ours), self.by_round(*theirs)
         return span(mine[number] / other[number] for number in mine if other.get(number))
 
 
 def span(values: Iterable[float]) -> Span | None:
-    """Give the median with its spread, or None where nothing was measured."""
+    """Return the median with its spread, or None if nothing was measured."""
     known = list(values)
     return Span(statistics.median(known), min(known), max(known), len(known)) if known else None
 
 
 def less_is_better(unit: str) -> bool:
-    """Say so of times, sizes and counts; of rates more is better."""
+    """Return whether less is better: true for times, sizes and counts, false for rates."""
     return not unit.endswith("/s")
 
 

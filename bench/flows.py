@@ -1,4 +1,4 @@
-"""Flows of a shape: put in before the workers start, then drained; one file for all sections that measure them."""
+"""Flows of one shape, started before the workers and then drained; shared by all sections that measure flows."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class Flows:
 
     @property
     def steps(self) -> int:
-        """How many handlers they call."""
+        """The number of handler calls."""
         beside = {"chain": 0, "map": 2}.get(self.shape, 1)  # a map has the step before it, and the one after
         return self.runs * (self.width + beside)
 
 
 def able(bench: Bench) -> None:
-    """Say of the engines without steps that wait for steps that they are left out."""
+    """Record that engines without dependent steps are skipped."""
     for engine in bench.engines():
         if "flow" not in engine.can:
             bench.left_out(engine, LACKS.get(engine.name, NO_STEPS))
 
 
 def is_fast(engine: Engine) -> bool:
-    """Say whether it gets the full sizes: an engine that takes milliseconds for a step tells its rate by fewer."""
+    """Return whether an engine gets the full sizes; slow engines show their rate with fewer steps."""
     return engine.lot == FAST
 
 
 def start(bench: Bench, engine: Engine, dsn: str, flows: Flows, **more: object) -> float | None:
-    """Put the flows in, and tell the seconds that it took where the engine's own call was timed."""
+    """Start the flows, and return the seconds it took if the engine's own call was timed."""
     if engine.name == "baseline":
         work, steps = ("diamonds", flows.steps) if flows.shape == "diamond" else (flows.shape, flows.width)
         load(bench.server.admin(dsn), engine.name, work, steps, flows.runs)
@@ -55,14 +55,14 @@ def start(bench: Bench, engine: Engine, dsn: str, flows: Flows, **more: object) 
 
 
 def drain(bench: Bench, engine: Engine, flows: Flows, processes: int = 1, **more: object) -> float:
-    """Drain flows that are there before the workers start; tell the steps a second from the first handler call."""
+    """Drain flows that were started before the workers; return the steps per second from the first handler call."""
     dsn = bench.prepare(engine)
     start(bench, engine, dsn, flows, **more)
     return rate(bench, engine, dsn, flows, processes, **more)
 
 
 def rate(bench: Bench, engine: Engine, dsn: str, flows: Flows, processes: int = 1, **more: object) -> float:
-    """Let workers loose on what is there, and tell the steps a second."""
+    """Drain the database with workers, and return the steps per second."""
     bench.settle(engine, dsn)
     with bench.workers(engine, dsn, processes, **_environment(flows), **more) as crew:
         return flows.steps / bench.wait_drained(engine, dsn, flows.steps, crew, within=WAIT)

@@ -1,4 +1,4 @@
-"""Finished work by the million, cloned by SQL from what the engine wrote itself when it did some."""
+"""Millions of finished tasks, cloned by SQL from some that the engine finished itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAMPLES = 1000
 
 @dataclass(frozen=True)
 class Part:
-    """A table that keeps something of a finished task; `key` says of which one."""
+    """A table with data about finished tasks; `key` is the column that names the task."""
 
     table: str
     key: str
@@ -22,7 +22,7 @@ class Part:
 
 @dataclass(frozen=True)
 class History:
-    """What an engine keeps of a finished task; the first part is the one that is counted."""
+    """The tables in which an engine keeps finished tasks; the first one is counted."""
 
     new_key: str
     is_finished: str
@@ -50,7 +50,7 @@ HISTORIES = {
 
 
 def grow(admin: str, engine: str, size: int) -> None:
-    """Bring the tasks that the engine remembers as finished to `size`, by its administrator's address."""
+    """Clone finished tasks until there are `size` of them, with an administrator's DSN."""
     history = HISTORIES[engine]
     with psycopg.connect(admin) as connection:
         counted = f"select count(*) from {history.parts[0].table} where {history.is_finished}"

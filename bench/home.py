@@ -1,4 +1,4 @@
-"""The place of everything that the bench makes: BENCH_HOME, or .bench in the project's root; and the peers' programs in it."""
+"""The folder of everything that the bench makes (BENCH_HOME, or .bench in the project's root), with the peers' programs."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ NODE_LEAST = 22
 
 
 def home() -> Path:
-    """Give the folder of the peers' programs, of logs and of the server's data."""
+    """Return the folder of the peers' programs, logs and the server's data."""
     return Path(os.environ.get("BENCH_HOME") or ROOT / ".bench").resolve()
 
 
 def peers_python() -> Path:
-    """Name the interpreter that the peers are installed for; `ensure_python` makes it."""
+    """Return the peers' interpreter; `ensure_python` installs it."""
     return home() / "venv/bin/python"
 
 
 def node_home() -> Path:
-    """Name the folder that holds node_modules; `ensure_node` fills it."""
+    """Return the folder of node_modules; `ensure_node` fills it."""
     return home() / "node"
 
 
 @cache
 def node() -> Path | None:
-    """Find a node that is new enough: on the PATH, or the npm package of that name."""
+    """Find a recent enough node: on the PATH, or the npm package of that name."""
     own = node_home() / "node_modules/node/bin/node"
     for candidate in (shutil.which("node"), own):
         if candidate and Path(candidate).exists() and _node_major(Path(candidate)) >= NODE_LEAST:
@@ -43,12 +43,12 @@ def node() -> Path | None:
 
 
 def can_have_node() -> bool:
-    """Say whether npm is there, which brings the node peers and, where there is none, a node for them."""
+    """Return whether npm is installed; it installs the node peers and, if needed, node itself."""
     return node() is not None if _is_made(node_home(), _wanted_node()) else shutil.which("npm") is not None
 
 
 def ensure_python() -> None:
-    """Make the peers' virtual environment, once for each list of versions."""
+    """Make the peers' virtual environment, once per list of versions."""
     venv, wanted = home() / "venv", (PEERS / "requirements.txt").read_text()
     if _is_made(venv, wanted):
         return
@@ -61,7 +61,7 @@ def ensure_python() -> None:
 
 
 def ensure_node() -> None:
-    """Install the node peers, and a node where the one on the PATH is too old, once for each list of versions."""
+    """Install the node peers, and node if the one on the PATH is too old, once per list of versions."""
     folder, wanted = node_home(), _wanted_node()
     if _is_made(folder, wanted):
         return
@@ -76,7 +76,7 @@ def ensure_node() -> None:
 
 
 def package_version(package: str) -> str:
-    """Tell the installed version of a peer's package."""
+    """Return the installed version of a peer's package."""
     manifest = node_home() / "node_modules" / package / "package.json"
     if manifest.exists():
         return str(json.loads(manifest.read_text())["version"])

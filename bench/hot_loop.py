@@ -1,4 +1,4 @@
-"""One and the same loop over the functions of the baseline and of holdfast: claim, a no-op, settle.
+"""The same loop over the functions of the baseline and of holdfast: claim, a no-op, settle.
 
 The next claim overlaps the last settle on a second connection. What differs between two drains is the SQL alone.
 """
@@ -27,7 +27,7 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Functions:
-    """How the loop speaks to one of them."""
+    """The statements of the loop for one of them."""
 
     claim: str
     settle: str
@@ -49,7 +49,7 @@ FUNCTIONS = {
 
 
 def install(dsn: str, engine: str) -> None:
-    """Put the engine's schema into an empty database."""
+    """Install the engine's schema in an empty database."""
     if engine == "holdfast":
         migrate.run(dsn)
         return
@@ -58,7 +58,7 @@ def install(dsn: str, engine: str) -> None:
 
 
 def load(admin: str, engine: str, work: str, steps: int, runs: int = 1) -> int:
-    """Put the rows in, the same for both, by the administrator's address; tell how many steps there are.
+    """Insert the rows, the same for both, with an administrator's DSN; return the number of steps.
 
     `steps` are those of all runs; of a fan or a chain, of which there are `runs`, those of one.
     """
@@ -71,7 +71,7 @@ def load(admin: str, engine: str, work: str, steps: int, runs: int = 1) -> int:
 
 
 def rate(dsn: str, engine: str, steps: int) -> float:
-    """Drain what is there, all of it, and tell how many steps that is a second."""
+    """Drain all due steps, and return the steps per second."""
     begun = time.perf_counter()
     settled = uvloop.run(drain(dsn, FUNCTIONS[engine]))
     took = time.perf_counter() - begun
@@ -100,7 +100,7 @@ async def drain(dsn: str, functions: Functions) -> int:
 async def overlap(
     claim: Callable[[], Awaitable[list[Row]]], settle: Callable[[list[Row]], Coroutine[Any, Any, int]]
 ) -> int:
-    """Claim while the batch before is being settled; tell how many were settled in all."""
+    """Claim while the previous batch is being settled; return the number of settled steps."""
     settled = 0
     under_way: asyncio.Task[int] | None = None
     rows = await claim()
@@ -117,7 +117,7 @@ async def overlap(
 
 
 async def connect(dsn: str) -> AsyncConnection[Row]:
-    """Connect as a worker does: no transaction around a call, JSON as the text that came."""
+    """Connect as a worker does: autocommit, JSON as plain text."""
     connection = await AsyncConnection.connect(dsn, autocommit=True)
     psycopg.types.json.set_json_loads(lambda raw: raw, connection)
     return connection

@@ -1,4 +1,4 @@
-"""Count the instructions that a step costs the server, under callgrind: its start, and claim and settle by 500.
+"""Count the server's instructions per step, under callgrind: a start, and claim and settle in batches of 500.
 
     .venv/bin/python bench/instructions.py [--keep FILE]
 
@@ -39,7 +39,7 @@ ENGINES = {
 
 
 def main() -> None:
-    """Print the count of both."""
+    """Print both counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=Path, help="where to leave callgrind's profile of holdfast")
     options = parser.parse_args()
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def prepare(home: Path, engine: str) -> None:
-    """Make a data directory with tasks due, and stop its server."""
+    """Make a data directory with due tasks, and stop its server."""
     embedded.ensure(home)
     try:
         admin = embedded.admin_dsn(home)
@@ -74,7 +74,7 @@ def prepare(home: Path, engine: str) -> None:
 
 
 def run(home: Path, engine: str, batches: int) -> int:
-    """Drain some batches, and tell how many instructions that took."""
+    """Drain some batches, and return the instructions it took."""
     instructions, output = count(home, script(engine, batches))
     settled = re.findall(r'count = "(\d+)"', output)
     if settled != [str(BATCH)] * batches:
@@ -83,7 +83,7 @@ def run(home: Path, engine: str, batches: int) -> int:
 
 
 def count(home: Path, statements: str) -> tuple[int, str]:
-    """Run statements, one per line, on a copy of the data; give the instructions that took and what was printed."""
+    """Run statements, one per line, on a copy of the data; return the instructions and the output."""
     copy = home.parent / "copy"  # not below the home, which lets nobody in
     shutil.rmtree(copy, ignore_errors=True)
     subprocess.run(["cp", "-a", home / "pgdata", copy], check=True)
@@ -105,7 +105,7 @@ def count(home: Path, statements: str) -> tuple[int, str]:
 
 
 def script(engine: str, batches: int) -> str:
-    """Write what the one backend does; it takes a statement a line."""
+    """Write the backend's input, one statement per line."""
     claim, settle = ENGINES[engine]
     each = [
         f"insert into pg_temp.claimed {claim.format(batch=BATCH)};",

@@ -1,4 +1,4 @@
-"""Draw the readings as SVG files, one a section; run by report.py with the bench's own Python, which has matplotlib.
+"""Draw the readings as SVG files, one per section; run by report.py with the bench's own Python, which has matplotlib.
 
 python bench/plots.py RESULTS FOLDER
 """
@@ -54,7 +54,7 @@ def snapshot(measured: Measured) -> Figure:
 
 
 def growth(measured: Measured) -> Figure:
-    """Draw each engine's rate relative to its own beside the fewest finished rows."""
+    """Draw each engine's rate relative to its rate with the fewest finished rows."""
     return _lines(measured, "rate, relative to beside 1 000", "finished tasks beside", is_relative=True)
 
 
@@ -63,7 +63,7 @@ def memory(measured: Measured) -> Figure:
 
 
 def trickle(measured: Measured) -> Figure:
-    """Draw a line from p50 to p99 for each engine, the quickest at the top."""
+    """Draw a line from p50 to p99 per engine, the fastest at the top."""
     names = _by_median(measured, "p99", least_first=True)
     figure, axes = _canvas(0.36 * len(names) + 1.1)
     for place, name in enumerate(names):
@@ -102,7 +102,7 @@ def cost(measured: Measured) -> Figure:
 
 
 def _bars(measured: Measured, pair: tuple[str, str], label: str) -> Figure:
-    """Draw two bars an engine, the fastest at the top, with the spread as whiskers."""
+    """Draw two bars per engine, the fastest at the top, with the spread as whiskers."""
     names = _by_median(measured, pair[0], least_first=False)
     figure, axes = _canvas(0.56 * len(names) + 1.1)
     for place, name in enumerate(names):
@@ -127,7 +127,7 @@ def _bar(axes: Axes, figure: Span, place: float, height: float, colour: str) -> 
 
 
 def _lines(measured: Measured, label: str, below: str, *, is_relative: bool) -> Figure:
-    """Draw a line an engine over what was measured; they are named in the order in which they end."""
+    """Draw one line per engine, labelled in the order of their last values."""
     whats = measured.whats()
     figure, axes = _canvas(3.6)
     ends: dict[str, float] = {}
@@ -150,7 +150,7 @@ def _lines(measured: Measured, label: str, below: str, *, is_relative: bool) -> 
 
 
 def _line(axes: Axes, known: dict[int, Span], name: str, turn: int) -> None:
-    """Draw one engine's line with its whiskers; the turn chooses how it looks."""
+    """Draw one engine's line with its whiskers; `turn` selects its style."""
     places, spans = list(known), list(known.values())
     middle = [figure.median for figure in spans]
     reach = [[f.median - f.least for f in spans], [f.most - f.median for f in spans]]
@@ -204,7 +204,7 @@ def _engine_labels(axes: Axes, names: list[str]) -> None:
 
 
 def _embolden(labels: Iterable[Text]) -> None:
-    """Let the eye find holdfast."""
+    """Highlight holdfast."""
     for label in labels:
         label.set_fontweight("bold" if label.get_text() == "holdfast" else "normal")
 
@@ -220,7 +220,7 @@ PLOTS: dict[str, Callable[[Measured], Figure]] = {
 
 
 def main(results: Path, folder: Path) -> None:
-    """Draw what was measured; the same readings give the same files."""
+    """Draw all readings; equal readings give equal files."""
     mpl.rcParams.update(
         {
             "svg.hashsalt": "holdfast",

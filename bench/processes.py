@@ -1,4 +1,4 @@
-"""Processes of an engine: the adapter's commands, its workers behind a barrier, and what their probes have written."""
+"""Processes of an engine: the adapter's commands, its workers behind a barrier, and the files of their probes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 @dataclass(frozen=True)
 class Count:
-    """What a worker process has counted: handler calls, and the moments of the first and the last."""
+    """The handler calls of a worker process, and the times of the first and the last."""
 
     calls: int
     first: float
@@ -61,12 +61,12 @@ class Probes:
         return max(count.last for count in self.counts())
 
     def moments(self) -> list[tuple[float, float]]:
-        """Give the moments of enqueue and of the handler's first line, of every task that carried the first."""
+        """Return the times of enqueue and of the handler's first line, for every task that carried the former."""
         lines = [line.split() for file in self.folder.glob("*.moments") for line in file.read_text().splitlines()]
         return [(float(line[0]), float(line[1])) for line in lines if len(line) == 2]
 
     def latencies(self) -> list[float]:
-        """Give the seconds from the call of enqueue to the handler's first line."""
+        """Return the seconds from the enqueue call to the handler's first line."""
         return [began - sent for sent, began in self.moments()]
 
     def ready(self) -> int:
@@ -78,21 +78,21 @@ class Probes:
 
 @dataclass(frozen=True)
 class Crew:
-    """Worker processes at work, and their probes."""
+    """Running worker processes and their probes."""
 
     processes: list[subprocess.Popen[bytes]]
     probes: Probes
     log: Path
 
     def check(self) -> None:
-        """Raise when one of them has ended."""
+        """Raise an error if one of them has ended."""
         for process in self.processes:
             if process.poll() is not None:
                 raise RuntimeError(f"a worker ended with {process.returncode}: {tail(self.log)}")
 
 
 def command_of(engine: Engine, *arguments: object) -> list[str]:
-    """Give the command line of an engine's adapter."""
+    """Return the command line of an engine's adapter."""
     script = str(home.ADAPTERS / engine.adapter)
     program = (
         sys.executable if engine.is_ours else str(home.node() if engine.language == "node" else home.peers_python())
@@ -101,7 +101,7 @@ def command_of(engine: Engine, *arguments: object) -> list[str]:
 
 
 def environment(engine: Engine, dsn: str, **more: object) -> dict[str, str]:
-    """Give what an adapter is driven by."""
+    """Return the environment of an adapter."""
     given = {
         "BENCH_DSN": dsn,
         "BENCH_NODE_HOME": str(home.node_home()),
@@ -112,7 +112,7 @@ def environment(engine: Engine, dsn: str, **more: object) -> dict[str, str]:
 
 
 def run(command: list[str], env: Mapping[str, str], log: Path, *, count: int = 1) -> dict[str, Any]:
-    """Run a command to its end, `count` times at once, and give the JSON object of its last line; stderr goes to the log."""
+    """Run a command to its end, `count` times at once, and return the JSON object of its last line; stderr goes to the log."""
     processes: list[subprocess.Popen[bytes]] = []
     said = b""
     try:
@@ -130,7 +130,7 @@ def run(command: list[str], env: Mapping[str, str], log: Path, *, count: int = 1
 
 @contextmanager
 def crew(command: list[str], count: int, env: Mapping[str, str], probes: Probes, log: Path) -> Iterator[Crew]:
-    """Run worker processes: loaded first, started together, ended with the block."""
+    """Run worker processes: load them, start them together, end them with the block."""
     processes: list[subprocess.Popen[bytes]] = []
     try:
         with log.open("ab") as out:
@@ -144,7 +144,7 @@ def crew(command: list[str], count: int, env: Mapping[str, str], probes: Probes,
 
 
 def wait_until(happened: Any, within: float, crew: Crew, what: str) -> None:
-    """Wait for something while the workers live."""
+    """Wait for a condition while the workers live."""
     until = time.monotonic() + within
     while not happened():
         crew.check()
@@ -154,7 +154,7 @@ def wait_until(happened: Any, within: float, crew: Crew, what: str) -> None:
 
 
 def end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """End the process groups that were started here, and no others."""
+    """End only the process groups that were started here."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in processes:
             with suppress(ProcessLookupError):
@@ -165,12 +165,12 @@ def end(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 def tail(log: Path) -> str:
-    """Give the last words of a log."""
+    """Return the last lines of a log."""
     return log.read_text(errors="replace")[-TAIL:].strip() if log.exists() else ""
 
 
 def _start(command: list[str], env: Mapping[str, str], out: Any, errors: Any) -> subprocess.Popen[bytes]:
-    """Start a process in a group of its own, which ends with the bench even when that is killed."""
+    """Start a process in a group of its own, which ends with the bench even if that is killed."""
     return subprocess.Popen(
         command,
         env=env,

@@ -1,4 +1,4 @@
-"""What was read: one figure of one engine in one round, the noise beside it, and the file that keeps a section's."""
+"""Readings: one figure of one engine in one round, with its noise, and the file of a section."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPINS = 300_000
 
 @dataclass(frozen=True)
 class Reading:
-    """A figure, and how the machine was when it was taken."""
+    """A figure, and the noise when it was taken."""
 
     engine: str
     what: str
@@ -33,7 +33,7 @@ class Reading:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def as_row(self) -> dict[str, Any]:
-        """Give it as the results file has it."""
+        """Return it as in the results file."""
         row = {
             name: getattr(self, name) for name in ("engine", "what", "round", "value", "unit", "spin_ms", "steal_pct")
         }
@@ -41,13 +41,13 @@ class Reading:
 
 
 class Noise:
-    """Tells how much slower the machine is than at rest: a fixed loop's time, and the share of time that was stolen."""
+    """Measures how much slower the machine is than at rest: the time of a fixed loop, and the share of stolen time."""
 
     def __init__(self) -> None:
         self._times = psutil.cpu_times()
 
     def take(self) -> tuple[float, float]:
-        """Give the loop's milliseconds now, and the percentage stolen since the last time."""
+        """Return the loop's milliseconds now, and the percentage stolen since the last call."""
         before, self._times = self._times, psutil.cpu_times()
         passed = sum(self._times) - sum(before)
         stolen = getattr(self._times, "steal", 0.0) - getattr(before, "steal", 0.0)
@@ -64,7 +64,7 @@ def spin() -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the least value that at least this share of the values does not exceed."""
+    """Return the smallest value that at least this share of the values does not exceed."""
     if not values:
         raise ValueError("no values were read")
     return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
@@ -84,7 +84,7 @@ class Section:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def save(self, folder: Path) -> Path:
-        """Write it to the results folder, in place of the last run's."""
+        """Write it to the results folder, replacing the previous run."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{self.name}.json"
         commit, dirty = commit_of(Path(__file__).parent)
@@ -109,7 +109,7 @@ class Section:
 
 
 def machine() -> dict[str, Any]:
-    """Tell what the bench runs on."""
+    """Describe the machine that the bench runs on."""
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
@@ -120,7 +120,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit_of(folder: Path) -> tuple[str, bool]:
-    """Tell the last commit that changed what is measured, and whether the source differs from it."""
+    """Return the last commit that changed the measured code, and whether the source differs from it."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(

@@ -25,7 +25,7 @@ REASON = 160  # characters of why an engine is left out
 
 @dataclass(frozen=True)
 class Peer:
-    """What is said of an engine beside its figures."""
+    """The report's notes on an engine."""
 
     promises: str
     settings: str
@@ -33,7 +33,7 @@ class Peer:
 
 
 def page(sections: Mapping[str, Measured], peers: Mapping[str, Peer], plots: frozenset[str]) -> str:
-    """Tell the whole page; `peers` are in the order of the tables, `plots` the sections that have one."""
+    """Return the whole page; `peers` are in the order of the tables, `plots` names the sections that have one."""
     order = [sections[name] for name in (*HOW, *sorted(sections.keys() - HOW.keys())) if name in sections]
     newest = max(order, key=lambda m: m.at, default=None)
     lines = ["# Speed: holdfast beside its peers", "", *_opening(order)]
@@ -114,13 +114,13 @@ def _moment(at: str) -> str:
 
 
 def plain(reason: str) -> str:
-    """Bring a reason, perhaps the end of a log, to one short line without folders of this machine."""
+    """Shorten a reason, perhaps the end of a log, to one line without local paths."""
     line = re.sub(r"(?<![\w:/])/(?:[\w.+@-]+/)+", "", " ".join(reason.split()))
     return line if len(line) <= REASON else f"{line[: REASON - 1].rstrip()}…"
 
 
 def draw(results: Path, folder: Path, python: Path) -> frozenset[str]:
-    """Draw the plots with the bench's own Python, and name those that are there; without it they stay as they are."""
+    """Draw the plots with the bench's own Python, and return the existing ones; without it they do not change."""
     if python.exists():
         subprocess.run([python, HERE / "plots.py", results, folder], check=True)
     else:

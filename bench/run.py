@@ -1,4 +1,4 @@
-"""Measure holdfast, its peers and SQL written by hand, in one run.
+"""Measure holdfast, its peers and hand-written SQL, in one run.
 
     make bench                                   everything, three rounds
     make bench ONLY=drain QUICK=1                one section, small
@@ -30,12 +30,12 @@ from readings import Section
 
 ORDER = (
     "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "snapshot",
-    "cost", "producers", "memory", "idle",
+    "cost", "producers", "own", "memory", "idle",
 )  # fmt: skip
 
 
 def main() -> int:
-    """Run the sections in order, and tell by the exit code whether ours were measured."""
+    """Run the sections in order, and return by the exit code whether ours were measured."""
     options = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     asked = [engines.named(name) for name in options.engines.split(",")] if options.engines else list(ENGINES)
@@ -88,9 +88,9 @@ def install(asked: list[Engine]) -> None:
 
 
 def version(engine: Engine) -> str:
-    """Tell an engine's version, with that of what it stands on."""
+    """Return an engine's version, with that of its foundation."""
     if engine.is_ours:
-        return metadata.version("holdfast")
+        return metadata.version("holdfast-pg")
     found = home.package_version(engine.package)
     if engine.language == "node":
         return f"{found} (node {said(str(home.node()), '--version').lstrip('v')})"
@@ -100,12 +100,12 @@ def version(engine: Engine) -> str:
 
 
 def said(*command: str) -> str:
-    """Give what a program says."""
+    """Return the output of a program."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def available() -> list[str]:
-    """Name the sections that there are, in order."""
+    """Return the sections that there are, in order."""
     return [name for name in ORDER if (home.HERE / "sections" / f"{name}.py").exists()]
 
 

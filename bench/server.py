@@ -44,7 +44,7 @@ class Server:
         self._redis_port = 0
 
     def fresh(self, name: str, template: str | None = None, *, is_large: bool = False) -> str:
-        """Make a database, empty or a copy, in place of one of that name, and give the address its engine uses."""
+        """Make a database, empty or a copy, in place of one of that name, and return the address its engine uses."""
         database = self.name_of(name)
         self.drop(database)
         copied = SQL(" template {}").format(Identifier(self.name_of(template))) if template else SQL("")
@@ -59,25 +59,25 @@ class Server:
         return _address(self._admin, database, self._owner)
 
     def has(self, name: str) -> bool:
-        """Say whether this run has made a database of that name."""
+        """Return whether this run has made a database of that name."""
         return self.name_of(name) in self._made
 
     def name_of(self, name: str) -> str:
-        """Give the name that a database of this run has in the server."""
+        """Return the name that a database of this run has in the server."""
         return f"holdfast_bench_{os.getpid()}_{''.join(c if c.isalnum() else '_' for c in name)}"
 
     def admin(self, dsn: str = "") -> str:
-        """Give the administrator's address of the same database."""
+        """Return the administrator's address of the same database."""
         return _address(self._admin, conninfo_to_dict(dsn).get("dbname") or "postgres", None)
 
     def settle(self, dsn: str) -> None:
-        """Leave no old work to the measured time: vacuum, statistics, checkpoint."""
+        """Finish old work before the measured time: vacuum, statistics, checkpoint."""
         with psycopg.connect(self.admin(dsn), autocommit=True) as connection:
             connection.execute("vacuum analyze")
             connection.execute("checkpoint")
 
     def ask(self, dsn: str, query: str) -> Any:
-        """Give the one value that a query answers."""
+        """Return the one value that a query answers."""
         with psycopg.connect(self.admin(dsn), autocommit=True) as connection:
             row = connection.execute(query.encode()).fetchone()
         return row[0] if row else None
@@ -88,7 +88,7 @@ class Server:
         self._made.discard(database)
 
     def describe(self) -> dict[str, Any]:
-        """Tell version and settings for the report."""
+        """Return version and settings for the report."""
         with psycopg.connect(self._admin, autocommit=True) as connection:
             settings = {
                 name: connection.execute(SQL("show {}").format(Identifier(name))).fetchone()[0] for name in SHOWN
@@ -120,7 +120,7 @@ class Server:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Server]:
-    """Run a server for as long as the block lasts."""
+    """Run a server while the block runs."""
     named = os.environ.get("HOLDFAST_BENCH_DSN")
     if named:
         server = Server(named, folder, None)

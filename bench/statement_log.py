@@ -27,7 +27,7 @@ class Position:
 
 @contextmanager
 def logged(admin: str, databases: list[str]) -> Iterator[Connection[tuple[object, ...]]]:
-    """Have the statements of new connections to these databases logged, for as long as the block lasts."""
+    """Log the statements of new connections to these databases while the block runs."""
     with psycopg.connect(admin, autocommit=True) as connection:
         _configure(connection, SQL("alter system set log_line_prefix = {}").format(PREFIX))
         for database in databases:
@@ -39,7 +39,7 @@ def logged(admin: str, databases: list[str]) -> Iterator[Connection[tuple[object
 
 
 def position(connection: Connection[tuple[object, ...]]) -> Position:
-    """Tell where the log ends now."""
+    """Return where the log ends now."""
     row = connection.execute("select f, (pg_stat_file(f)).size from pg_current_logfile('stderr') f").fetchone()
     if row is None or row[0] is None:
         raise RuntimeError("the server keeps no log file of the kind stderr, so its statements cannot be counted")

@@ -167,7 +167,7 @@ def facts(title: str, known: Mapping[str, Any]) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """Write a figure with as many digits as it deserves."""
+    """Write a figure with its significant digits."""
     size = abs(value)
     if size >= 100:
         return f"{value:,.0f}"

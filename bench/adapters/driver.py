@@ -58,14 +58,14 @@ def lots(n: int) -> Iterator[int]:
 
 
 def moments(rate: float, seconds: float) -> Iterator[float]:
-    """Give the moments at which to send, `rate` a second; each sender begins at a chance place of its beat."""
+    """Return the moments at which to send, `rate` per second; each sender begins at a chance place of its beat."""
     begun = (BEGIN_AT or time.time()) + random.random() / rate
     for number in range(round(rate * seconds)):
         yield begun + number / rate
 
 
 def pace(rate: float, seconds: float) -> Iterator[float]:
-    """Give the time whenever it is time to send; a caller that is late catches up."""
+    """Return the time whenever it is time to send; a caller that is late catches up."""
     for moment in moments(rate, seconds):
         wait = moment - time.time()
         if wait > 0:
@@ -74,7 +74,7 @@ def pace(rate: float, seconds: float) -> Iterator[float]:
 
 
 async def apace(rate: float, seconds: float) -> AsyncIterator[float]:
-    """Give the time, as `pace` does."""
+    """Return the time, as `pace` does."""
     for moment in moments(rate, seconds):
         wait = moment - time.time()
         if wait > 0:

@@ -19,7 +19,7 @@ TAKES = bool(os.environ.get("BENCH_TAKES"))  # whether steps take a field of the
 
 
 def after() -> dict[str, list[str]]:
-    """Tell of each step of the shape which ones it waits for."""
+    """Return for each step of the shape which steps it waits for."""
     names = [f"step_{number}" for number in range(WIDTH + 1)]
     match SHAPE:
         case "diamond":
@@ -47,7 +47,7 @@ def define(hf: Holdfast) -> Flow:
 
 
 def context() -> dict[str, Any]:
-    """Give what a start of it takes."""
+    """Return the context of its start."""
     return {"order_id": 7} if TAKES else {}
 
 
@@ -62,13 +62,13 @@ def one(item: int) -> None:
 
 
 def items() -> list[int]:
-    """Give as many as the shape is wide."""
+    """Return as many as the shape is wide."""
     probe.hit()
     return list(range(WIDTH))
 
 
 def taking(*parents: str) -> Callable[..., int]:
-    """Make a function that takes a field of the context and what its parents gave, by their names."""
+    """Make a function that takes a field of the context and its parents' results, by their names."""
 
     def given(**arguments: int) -> int:
         probe.hit()

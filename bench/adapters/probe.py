@@ -44,14 +44,14 @@ def hit(sent: float = 0.0) -> None:
 
 
 def barrier() -> None:
-    """Tell that this process is loaded, and wait for the common start."""
+    """Report that this process is loaded, and wait for the common start."""
     ready()
     while not (FOLDER / "go").exists():
         time.sleep(0.005)
 
 
 def ready() -> None:
-    """Tell that this process is loaded."""
+    """Report that this process is loaded."""
     (FOLDER / f"{os.getpid()}.ready").touch()
 
 

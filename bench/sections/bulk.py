@@ -1,4 +1,4 @@
-"""Bulk start: tasks a second by the best bulk call that each engine has."""
+"""Bulk start: tasks per second by the best bulk call that each engine has."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def measure(bench: Bench) -> None:
 
 
 def sizes(bench: Bench, engine: Engine) -> dict[str, Flows]:
-    """Tell what is drained: a chain's rate does not depend on its length, so a slow engine's are shorter."""
+    """Return what is drained: a chain's rate does not depend on its length, so a slow engine's are shorter."""
     long = bench.tasks // 10 if bench.tasks else bench.size(1_000, 200)
     short = max(2, bench.tasks // MANY if bench.tasks else bench.size(100 if is_fast(engine) else 20, 10))
     return {ALONE: Flows("chain", 1, long), BESIDE: Flows("chain", MANY, short)}

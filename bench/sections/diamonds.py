@@ -1,4 +1,4 @@
-"""Diamonds: runs of seven no-op steps, one, five beside each other and one; steps a second with one and two processes."""
+"""Diamonds: runs of seven no-op steps, one, five in parallel and one; steps per second with one and two processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def measure(bench: Bench) -> None:
 
 
 def size(bench: Bench, engine: Engine) -> int:
-    """Tell how many diamonds an engine gets."""
+    """Return how many diamonds an engine gets."""
     if bench.tasks:
         return -(-bench.tasks // STEPS)
     return bench.size(1_000, 100) if is_fast(engine) else bench.size(200, 50)

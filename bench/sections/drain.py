@@ -1,4 +1,4 @@
-"""Drain: no-op tasks a second, with one and with two worker processes."""
+"""Drain: no-op tasks per second, with one and with two worker processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def measure(bench: Bench) -> None:
 
 
 def drain(bench: Bench, engine: Engine, n: int, processes: int, **environment: object) -> float:
-    """Drain n tasks that are there before the workers start; tell the seconds from the first handler call."""
+    """Drain n tasks that are there before the workers start; return the seconds from the first handler call."""
     dsn = bench.prepare(engine)
     bench.enqueue(engine, dsn, n, **environment)
     bench.settle(engine, dsn)

@@ -1,4 +1,4 @@
-"""Fan: one flow of ten thousand no-op steps beside each other and one that waits for them all."""
+"""Fan: one flow of ten thousand no-op parallel steps and one that waits for them all."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def measure(bench: Bench) -> None:
 
 
 def width(bench: Bench, engine: Engine) -> int:
-    """Tell how many steps the join waits for."""
+    """Return how many steps the join waits for."""
     return bench.tasks or (bench.size(10_000, 2_000) if is_fast(engine) else bench.size(2_000, 500))

@@ -24,7 +24,7 @@ NO_HISTORY = {
 
 
 def measure(bench: Bench) -> None:
-    """Grow the history once for each size, and drain beside copies of it."""
+    """Grow the history once per size, and drain beside copies of it."""
     for engine in bench.engines("drain"):
         if engine.name in NO_HISTORY:
             bench.left_out(engine, NO_HISTORY[engine.name])
@@ -57,7 +57,7 @@ def make_histories(bench: Bench, engine: Engine, sizes: Sequence[int]) -> None:
 
 
 def beside(engine: Engine, size: int) -> str:
-    """Name the database that has so many finished tasks."""
+    """Return the database that has so many finished tasks."""
     return f"{engine.name} beside {size}"
 
 
@@ -70,7 +70,7 @@ def seed(bench: Bench, engine: Engine) -> None:
 
 
 def fill(bench: Bench, engine: Engine, dsn: str) -> tuple[int, int]:
-    """Enqueue the tasks that are due; tell how many, and for how many of them the drain is timed."""
+    """Enqueue the tasks that are due; return how many, and for how many of them the drain is timed."""
     due = bench.tasks or bench.size(100_000, 20_000)
     bench.enqueue(engine, dsn, due)
     bench.settle(engine, dsn)
@@ -78,7 +78,7 @@ def fill(bench: Bench, engine: Engine, dsn: str) -> tuple[int, int]:
 
 
 def rate(bench: Bench, engine: Engine, dsn: str, n: int, due: int) -> float:
-    """Drain what is due with one process, and tell how many of the first n or so that is a second.
+    """Drain what is due with one process, and return how many of the first n or so that is per second.
 
     Between two looks at the counter: what was claimed before the first call would count for nothing.
     """

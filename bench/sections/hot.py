@@ -1,4 +1,4 @@
-"""The SQL by itself: one and the same loop, in this process, over the functions of holdfast and of the baseline."""
+"""The SQL by itself: the same loop, in this process, over the functions of holdfast and of the baseline."""
 
 from __future__ import annotations
 

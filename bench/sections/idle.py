@@ -1,4 +1,4 @@
-"""Idle: statements a minute that one settled worker process sends while there is nothing to do.
+"""Idle: statements per minute that one settled worker process sends while there is nothing to do.
 
 All workers idle at the same time, each on a database of its own: a count is no time. What is counted is what reaches the
 server, by its own log; for an engine on redis, the commands that its server has processed.
@@ -41,7 +41,7 @@ def measure(bench: Bench) -> None:
 
 
 def count(bench: Bench, log: Log, prepared: list[tuple[Engine, str]], stack: ExitStack) -> None:
-    """Start a worker of each, wait until its polls have grown to their longest, and count once a round."""
+    """Start a worker of each, wait until its polls have grown to their longest, and count once per round."""
     crews: list[tuple[Engine, str, Crew]] = []
     for engine, address in prepared:
         with bench.attempt(engine):
@@ -63,12 +63,12 @@ def count(bench: Bench, log: Log, prepared: list[tuple[Engine, str]], stack: Exi
 
 
 def database(address: str) -> str:
-    """Name the database of an address; a redis has its number."""
+    """Return the database of an address; a redis has its number."""
     return urlsplit(address).path.removeprefix("/")
 
 
 def redis_commands(prepared: list[tuple[Engine, str]]) -> int:
-    """Tell how many commands the run's redis has processed; 0 where there is none."""
+    """Return how many commands the run's redis has processed; 0 where there is none."""
     address = next((address for engine, address in prepared if engine.pending is None), None)
     if address is None:
         return 0

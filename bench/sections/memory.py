@@ -29,7 +29,7 @@ def measure(bench: Bench) -> None:
 
 
 def drained(bench: Bench, engine: Engine, n: int) -> list[tuple[int, float]]:
-    """Drain n tasks with one process; give the memory at each share of them."""
+    """Drain n tasks with one process; return the memory at each share of them."""
     dsn = bench.prepare(engine)
     bench.enqueue(engine, dsn, n)
     bench.settle(engine, dsn)
@@ -44,6 +44,6 @@ def drained(bench: Bench, engine: Engine, n: int) -> list[tuple[int, float]]:
 
 
 def resident(pid: int) -> float:
-    """Tell the mebibytes that a process and those it has started hold."""
+    """Return the mebibytes that a process and those it has started hold."""
     process = psutil.Process(pid)
     return sum(member.memory_info().rss for member in (process, *process.children(recursive=True))) / 2**20

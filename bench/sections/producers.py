@@ -69,7 +69,7 @@ def sleeper(dsn: str) -> Iterator[None]:
 
 
 async def produce(dsn: str, each: int) -> float:
-    """Start so many from each connection, all at once, each a commit of its own; tell how many that is a second."""
+    """Start so many from each connection, all at once, each a commit of its own; return how many that is per second."""
     connections = [await connect(dsn) for _ in range(PRODUCERS)]
 
     async def start(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:

@@ -31,7 +31,7 @@ def measure(bench: Bench) -> None:
 
 
 def drain(bench: Bench, engine: Engine, n: int, *, is_held: bool) -> float:
-    """Drain n tasks; tell the seconds from the first handler call."""
+    """Drain n tasks; return the seconds from the first handler call."""
     dsn = bench.prepare(engine)
     bench.enqueue(engine, dsn, n)
     bench.settle(engine, dsn)
@@ -41,7 +41,7 @@ def drain(bench: Bench, engine: Engine, n: int, *, is_held: bool) -> float:
 
 @contextmanager
 def held(admin: str) -> Iterator[None]:
-    """Hold a snapshot for as long as the block lasts; it sees the database as it was when the block began."""
+    """Hold a snapshot while the block runs; it sees the database as it was when the block began."""
     with psycopg.connect(admin) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.execute("select count(*) from pg_class")

@@ -29,7 +29,7 @@ SIZE = "select pg_database_size(current_database())"
 
 @dataclass(frozen=True)
 class Held:
-    """What became of a load: tasks a second that were sent and begun while it lasted, and how long they waited."""
+    """The result of a load: tasks per second that were sent and begun while it lasted, and how long they waited."""
 
     sent: float
     begun: float
@@ -38,7 +38,7 @@ class Held:
 
 
 def measure(bench: Bench) -> None:
-    """Drain a lot in the mode of one acknowledgement a task, then hold a share of that rate with the same worker."""
+    """Drain a lot in the mode of one acknowledgement per task, then hold a share of that rate with the same worker."""
     for number, engine in bench.turns("steady", in_quick=IN_QUICK):
         with bench.attempt(engine):
             n = bench.tasks or bench.size(3000, 600)
@@ -52,7 +52,7 @@ def measure(bench: Bench) -> None:
 
 
 def hold(bench: Bench, engine: Engine, crew: Crew, *, dsn: str, number: int, rate: float) -> None:
-    """Send at the rate for a while, and record how that went."""
+    """Send at the rate for a while, and record the result."""
     seconds, producers = bench.size(6, 3), min(PRODUCERS, math.ceil(rate / A_PRODUCER))
     senders = producers * SENDERS
     tasks = round(rate / senders * seconds) * senders
@@ -73,7 +73,7 @@ def hold(bench: Bench, engine: Engine, crew: Crew, *, dsn: str, number: int, rat
 
 
 def judge(moments: Sequence[tuple[float, float]]) -> Held:
-    """Judge a load by the moments of each task's enqueue and begin."""
+    """Judge a load by the times of each task's enqueue and begin."""
     first, last = min(sent for sent, _ in moments), max(sent for sent, _ in moments)
     in_time = sum(began <= last for _, began in moments)
     waits = [began - sent for sent, began in moments]

@@ -36,7 +36,7 @@ def rows(count: int) -> Iterator[bulk.Start]:
 
 
 def bare_copy(dsn: str, count: int) -> float:
-    """COPY the rows straight into the baseline's table, and tell how many that is a second."""
+    """COPY the rows straight into the baseline's table, and return how many that is per second."""
     with psycopg.connect(dsn) as connection:
         begun = time.perf_counter()
         statement = "copy baseline.steps (run_id, machine, state, due_at, kind, input) from stdin"
@@ -49,7 +49,7 @@ def bare_copy(dsn: str, count: int) -> float:
 
 
 def bulk_start(dsn: str, count: int) -> float:
-    """Start one run with the same rows, as users do, and tell how many that is a second."""
+    """Start one run with the same rows, as users do, and return how many that is per second."""
     with psycopg.connect(dsn) as connection:
         begun = time.perf_counter()
         bulk.start_steps(connection, rows(count), machine="flow.task", name="bench", step_machine="flow.step")

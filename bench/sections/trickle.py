@@ -1,4 +1,4 @@
-"""Trickle: milliseconds from the call of enqueue to the handler's first line, at 20 tasks a second."""
+"""Trickle: milliseconds from the call of enqueue to the handler's first line, at 20 tasks per second."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measure(bench: Bench) -> None:
 
 
 def trickle(bench: Bench, engine: Engine, dsn: str, crew: Crew, seconds: float) -> list[float]:
-    """Enqueue at the rate, and give the seconds that each task waited, but for the first ones."""
+    """Enqueue at the rate, and return the seconds that each task waited, but for the first ones."""
     tasks = WARM + int(RATE * seconds)
     bench.produce(engine, dsn, RATE, tasks / RATE)
     processes.wait_until(lambda: crew.probes.calls() >= tasks, ARRIVAL_WAIT, crew, "to pick the tasks up")

@@ -1,4 +1,4 @@
-"""Widths: what a step costs, to start and to drain, in flows of ten to ten thousand steps beside each other with a join."""
+"""Widths: what a step costs, to start and to drain, in flows of ten to ten thousand parallel steps with a join."""
 
 from __future__ import annotations
 

@@ -19,12 +19,13 @@ from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.limits import limit_definition
 from holdfast.handlers.registry import RetryPolicy
+from holdfast.handlers.untyped import Untyped
 from holdfast.kernel.handle import Handle
 from holdfast.notify import Subscriber
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
-    from holdfast.work.api import Task, Tasks
+    from holdfast.work.api import Async, Task, TaskDecorator, Tasks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,10 +49,20 @@ class Holdfast:
         if backoff is not None:
             self.flow.backoff = backoff
 
+    @overload  # as TaskDecorator, which says why in this order
+    def task(self, function: Callable[..., Untyped], /) -> Task[..., Any]: ...
     @overload
-    def task(self, function: Callable[Concatenate[Ctx, P], R], /) -> Task[P, R]: ...
+    def task(self, function: Async[Concatenate[Untyped, P], R], /) -> Task[..., R, Async[..., R]]: ...
     @overload
-    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    def task(self, function: Callable[Concatenate[Untyped, P], R], /) -> Task[..., R, Callable[..., R]]: ...
+    @overload
+    def task(self, function: Async[Concatenate[Ctx, P], R], /) -> Task[P, R, Async[Concatenate[Ctx, P], R]]: ...
+    @overload
+    def task(self, function: Async[P, R], /) -> Task[P, R, Async[P, R]]: ...
+    @overload
+    def task(self, function: Callable[Concatenate[Ctx, P], R], /) -> Task[P, R, Callable[Concatenate[Ctx, P], R]]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R, Callable[P, R]]: ...
     @overload
     def task(
         self,
@@ -65,7 +76,7 @@ class Holdfast:
         limits: Sequence[str] | None = None,
         weight: float | str | None = None,
         call_weight: float | None = None,
-    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+    ) -> TaskDecorator: ...
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=5)`.
 

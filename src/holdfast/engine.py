@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
-from psycopg import AsyncConnection, Connection
+from psycopg import Connection
 
 from holdfast import config, embedded
+from holdfast.connections.caller.types import AsyncDriver, CallerConnection
 from holdfast.connections.pool import PoolExecutor
 from holdfast.handlers.registry import Registry
 from holdfast.kernel import migrate
@@ -46,16 +46,18 @@ class Engine:
         with self._lock:
             self._dsn = None if dsn is None else config.to_writer(dsn)
 
-    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
+    def make(self, call: Call[Any], conn: CallerConnection | None = None) -> list[Any]:
         """Make a call, on a connection of the app or in the caller's transaction."""
         return self.executor.make(call, conn)
 
-    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
+    async def amake(self, call: Call[Any], conn: CallerConnection | None = None) -> list[Any]:
         """Make a call, as `make` does."""
         return await self.executor.amake(call, conn)
 
-    @contextmanager
-    def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
-        """Lend a connection: the caller's if it passes one, else one of the app's pool."""
-        with self.executor.connection(conn) as connection:
-            yield connection
+    def connection(self, conn: CallerConnection | None = None) -> AbstractContextManager[Connection[Any]]:
+        """Lend a connection: that of the caller's if it passes one, else one of the app's pool."""
+        return self.executor.connection(conn)
+
+    def aconnection(self, conn: CallerConnection | None = None) -> AbstractAsyncContextManager[AsyncDriver]:
+        """Lend an async connection, as `connection` does."""
+        return self.executor.aconnection(conn)

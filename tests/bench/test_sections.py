@@ -30,6 +30,11 @@ WHATS = {
     "hot": {"tasks", "one run", "diamonds"},
     "cost": {"as shipped", "without the guard", "without the journal", "without both"},
     "producers": {"beside a worker", "beside it, hints made impossible", "every start sends a hint"},
+    "own": {
+        f"{library}, {what}"
+        for library in ("SQLAlchemy", "SQLAlchemy over asyncpg", "asyncpg")
+        for what in ("bare", "start()")
+    },
     "targets": {"start"},
     "diamonds": {"1 process", "2 processes", "1 process, with context and results"},
     "subscribers": {

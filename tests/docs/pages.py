@@ -44,11 +44,18 @@ class Block:
     language: str
     more: str
     text: str
+    line: int = 0  # of the page, on which the text begins
+
+    @property
+    def shows_failure(self) -> bool:
+        """Whether it is the output of a block that fails on purpose."""
+        return self.language == "output" and self.text.startswith(_FAILED)
 
 
 def blocks(page: Path) -> list[Block]:
     """Read the fenced blocks of a page, in order."""
-    return [Block(*found) for found in _FENCED.findall(page.read_text("utf-8"))]
+    text = page.read_text("utf-8")
+    return [Block(*each.groups(), text.count("\n", 0, each.start(3)) + 1) for each in _FENCED.finditer(text)]
 
 
 class Reader:
@@ -78,10 +85,11 @@ class Reader:
             if block.language == "output":
                 _compare(block.text, printed)
             elif block.language in {"python", "yaml"} and block.more:
-                (self._folder / block.more).write_text(block.text)
+                file = self._folder / block.more
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(block.text)
             else:
-                may_fail = after.language == "output" and after.text.startswith(_FAILED)
-                printed = self._do(block, may_fail=may_fail)
+                printed = self._do(block, may_fail=after.shows_failure)
                 assert _WARNS.findall(printed) == [], f"{block.text}\n{printed}"
 
     def _do(self, block: Block, *, may_fail: bool) -> str:

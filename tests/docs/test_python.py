@@ -39,7 +39,8 @@ def members(name: str, owner: type) -> Iterator[str]:
         if isinstance(member, property):
             yield signature(f"{name}.{key}", member.fget).replace("()", "")
         elif callable(member):
-            yield signature(f"{name}.{key}", (get_overloads(member) or [member])[-1])
+            forms = [form for form in get_overloads(member) if "function" not in inspect.signature(form).parameters]
+            yield from (signature(f"{name}.{key}", form) for form in forms or [member])  # bare decorators left out
 
 
 def there() -> set[str]:

@@ -247,5 +247,5 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
         return real(name, *given, **more)
 
     monkeypatch.setattr(builtins, "__import__", imports)
-    with pytest.raises(BadDefinition, match=r"yaml.*holdfast\[yaml\]"):
+    with pytest.raises(BadDefinition, match=r"yaml.*holdfast-pg\[yaml\]"):
         hf.flow_from(SMALL)

@@ -138,6 +138,13 @@ def a_light_step_waits_behind_a_heavy_one_that_is_parked(db: DB) -> None:
     assert claim(db, batch=2) == []
 
 
+def a_tight_limit_gives_no_more_than_free_handlers(db: DB) -> None:
+    limit(db, concurrency=5)
+    limited, other = tasks(db, 1, 1, 1, 1), start(db)
+    assert ids(claim(db, batch=5, free=1)) == [limited[0], other]
+    assert ids(claim(db, batch=5)) == limited[1:]
+
+
 def an_open_breaker_admits_one_probe(db: DB) -> None:
     Clock(db).freeze()
     limit(db, breaker_after=1, breaker_for=SECOND)

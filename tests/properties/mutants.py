@@ -187,6 +187,8 @@ EDITED = [
            Cut("admit_steps", "fifo")),
     mutant("new steps before parked ones", limits.a_light_step_waits_behind_a_heavy_one_that_is_parked,
            Cut("admit_steps", "queue", "elsif false then")),
+    mutant("steps fetched ahead where a limit binds", limits.a_tight_limit_gives_no_more_than_free_handlers,
+           Cut("admit_steps", "free", "elsif false then")),
     mutant("two probes", limits.an_open_breaker_admits_one_probe, Cut("admit_steps", "probe")),
     mutant("claims that no rule waits for", limits.a_new_rule_counts_a_claim_under_way, Cut("claim_steps", "rules")),
     mutant("rules that wait for no claim", limits.a_new_rule_counts_a_claim_under_way, Cut("change_rule", "rules")),

@@ -100,7 +100,7 @@ def test_a_write_whose_answer_is_lost_may_have_been_done(
 def test_what_was_certainly_not_done_is_not_in_doubt(hf: Holdfast, proxy: FaultProxy, database: Database) -> None:
     """R11: a read, a bulk start before its commit, and a connection that was closed before anything was sent."""
     handle = task_of(hf).start()
-    proxy.cut("step_results")
+    proxy.cut("step_status")
     with pytest.raises(Unreachable):
         handle.status()
     proxy.cut("take_staged")

@@ -19,6 +19,7 @@ from scenarios.proof import Proof
 from security.conftest import Login
 
 DB = Connection[Any]
+SECOND = timedelta(seconds=1)
 
 # Each raises when it is called. A path with `evil` before pg_catalog finds them first.
 EVIL = """
@@ -88,7 +89,7 @@ def story(db: DB) -> list[Call[Any]]:
         limit_calls.charge_limit(wide.step_id, wide.lease_id, "api"),
         calls.add_awaited(wide.step_id, wide.lease_id, [{"kind": "item", "name": "map[0]"}]),
         calls.settle_steps([Settlement(wide.step_id, wide.lease_id, Continue({"mapped": 1}))]),
-        limit_calls.define_limit("api", concurrency=9, rate=9, per=timedelta(seconds=1), breaker_after=1, breaker_for=timedelta(seconds=1)),
+        limit_calls.define_limit("api", concurrency=9, rate=9, per=SECOND, breaker_after=1, breaker_for=SECOND),
         calls.start_task("mail", limits=["api"]),
         calls.claim_steps("w", kinds=["mail"], batch=10, tenants=["default"]),
         calls.claim_steps("w", batch=10),

@@ -139,7 +139,7 @@ def value(function: str, name: str, kind: str, tenant: str, of: Planted) -> Any:
         "namespace": "default", "version": "0.1.0", "id": step.step_id if function.startswith("flow.") else of.dead,
         "state": "pending", "machine": "flow.task" if function == "holdfast.start_run" else "work.task",
         "step_machine": "flow.step", "policy": "patient", "results": ["1"], "batch": 9,
-        "of_steps": [step.step_id], "ids": [of.due], "parked_for": "approval",
+        "of_step": step.step_id, "of_steps": [step.step_id], "ids": [of.due], "parked_for": "approval",
         "arguments": ["x"], "names": ["x"], "sources": ["own"], "description": "",
         "tasks": f'[{{"name": "x", "tenant": "{tenant}"}}]', "context_schema": "{}", "context": "{}",
         "outcomes": f'[{{"step_id": {step.step_id}, "lease_id": {step.lease_id}, "outcome": "done"}}]',

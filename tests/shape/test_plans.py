@@ -152,6 +152,28 @@ def test_steps_added_to_a_wide_run_do_not_read_the_run(db: DB) -> None:
     assert_at_most(read, rows=200, blocks=1500)
 
 
+def test_a_handle_reads_its_own_run_and_step_and_no_other(db: DB) -> None:
+    """R21: status and story of a run of 20 steps, one of which failed, and of that step."""
+    queue = f"handled {uuid4()}"
+    plan = [{"kind": "noop", "name": f"step {number}", "queue": queue} for number in range(20)]
+    (run_id,) = run(db, calls.start_run("flow.task", "handled", "flow.step", steps=plan))
+    steps, _ = claim(db, queue, 20)
+    settle(db, steps[:1], Fail())
+    settle(db, steps[1:], Done())
+
+    status, of_run = reading(db, calls.run_status([run_id]))
+    events, story = reading(db, calls.run_events(run_id))
+    _, of_step = reading(db, calls.step_status([steps[0].step_id]))
+    _, own = reading(db, calls.step_events(steps[0].step_id))
+
+    assert (status[0].step, status[0].failed) == ("step 0", 1)
+    assert len(events) >= 2 * 20 + 2
+    for read in (of_run, story):
+        assert_at_most(read, rows=12 * 20 + 60, blocks=60 * 20 + 300)
+    for read in (of_step, own):
+        assert_at_most(read, rows=60, blocks=300)
+
+
 def test_an_empty_poll_does_not_read_what_is_due_tomorrow(db: DB) -> None:
     """Benchmarks 5.4: a million steps, of two priorities."""
     steps, read = claim(db, crowd.TOMORROW, 500)

@@ -101,8 +101,8 @@ CASES = {
         lambda hf: forgetful(hf).start(order_id="2", reserve="x"), InputRefused, "order_id", "valid integer", "order_id"
     ),
     "an unknown argument": Case(lambda hf: task(hf).start(nmber=2), InputRefused, "number", "nmber", "number"),
-    "hf.handle of text": Case(lambda hf: hf.handle("garbage"), BadInput, "garbage", "'garbage'", "UUID"),
-    "hf.handle of None": Case(lambda hf: hf.handle(None), BadInput, "None", "None", "UUID"),  # type: ignore[arg-type]
+    "hf.handle of text": Case(lambda hf: hf.handle("garbage"), BadInput, "id", "'garbage'", "runs list"),
+    "hf.handle of None": Case(lambda hf: hf.handle(None), BadInput, "id", "None", "runs list"),  # type: ignore[arg-type]
     "a flow's handle": Case(lambda hf: forgetful(hf).handle("garbage"), BadInput, "id", "'garbage'", "handle"),
     "hf.flow on a function": Case(lambda hf: hf.flow(count), BadDefinition, "name", "count", "@order.step above def"),
     "a forgotten after": Case(

@@ -86,7 +86,8 @@ def test_a_snooze_pauses_the_limit_that_it_names(dsn: str, db: DB, clock: Clock)
     poll.start()
     burst(hf)
 
-    assert value(db, "select paused_until - holdfast.clock() from holdfast.limit_list where name = 'api'") == seconds(60)
+    span = value(db, "select paused_until - holdfast.clock() from holdfast.limit_list where name = 'api'")
+    assert span == seconds(60)
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_after_a_takeover_each_word_is_refused(hf: Holdfast, db: DB, clock: Cloc
 
     assert raised == [LeaseLost]
     assert metric(worker, "holdfast_settle_refused_total") == 1
-    assert (handle.status().state, handle.status().result) == ("running", None)
+    assert (handle.status().state, handle.status().outcome) == ("running", None)
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])

@@ -214,7 +214,7 @@ def test_a_stored_result_that_does_not_fit_is_told_in_our_words(hf: Holdfast, db
     with pytest.raises(ResultMismatch):
         run.result_of("weigh")
 
-    assert f"step {started.id}" in str(of_task.value)
+    assert f"task {started.id}" in str(of_task.value)
     assert "number:" in str(of_task.value)
     assert str(run.id) in str(of_run.value)
     assert "item 0 of step weigh" in str(of_run.value)

@@ -104,8 +104,9 @@ def reset(
 ) -> None:
     """Drop Holdfast's schemas with every run, task and journal entry, and install them again.
 
-    It asks first. Stop the workers before. Your own tables stay, but views and foreign keys of yours that refer to
-    Holdfast's tables are dropped with them. On a server that HOLDFAST_DSN names, repeat the name of the database.
+    It names the database and asks first. Stop the workers before you do it. Your own tables stay, but views and
+    foreign keys of yours that refer to Holdfast's tables are dropped with them. On a server that HOLDFAST_DSN names,
+    repeat the name of the database with --database.
 
     Examples:
 

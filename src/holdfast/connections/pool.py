@@ -6,7 +6,7 @@ import asyncio
 import select
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,6 +15,8 @@ from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from holdfast.config import Config
+from holdfast.connections.caller import drivers, lend
+from holdfast.connections.caller.types import AsyncDriver, CallerConnection
 from holdfast.connections.deadline import (
     AsyncDeadlineConnection,
     DeadlineConnection,
@@ -24,7 +26,7 @@ from holdfast.connections.deadline import (
     options,
     within,
 )
-from holdfast.errors import BadInput, DatabaseError, TooManyConnections, Unreachable
+from holdfast.errors import DatabaseError, TooManyConnections, Unreachable
 from holdfast.kernel import db
 from holdfast.kernel.call import Call
 
@@ -47,34 +49,30 @@ class PoolExecutor:
         self._pool: Pool | None = None
         self._pools: WeakKeyDictionary[Any, AsyncPool] = WeakKeyDictionary()
 
-    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
+    def make(self, call: Call[Any], conn: CallerConnection | None = None) -> list[Any]:
         """Make a call, on a connection of ours or in the transaction of the caller's."""
         with self.connection(conn) as connection, within(connection, self._deadline()):
             return db.run(connection, call)
 
-    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
+    async def amake(self, call: Call[Any], conn: CallerConnection | None = None) -> list[Any]:
         """Make a call, as `make` does."""
         if conn is not None:
-            if not isinstance(conn, AsyncConnection):
-                raise BadInput(
-                    "astart was given a sync connection", where="conn", next="use start, or pass an AsyncConnection"
-                )
-            return await db.arun(conn, call)
+            async with lend.alend(conn) as driver:
+                return await drivers.arun(driver, call)
         async with alent(await self._async_pool(), self._deadline()) as connection:
             with within(connection, self._deadline()):
                 return await db.arun(connection, call)
 
-    @contextmanager
-    def connection(self, conn: Connection[Any] | None = None) -> Iterator[Connection[Any]]:
-        """Lend a connection: the caller's if it passes one, else one of the pool."""
-        if conn is not None:
-            if not isinstance(conn, Connection):
-                raise BadInput(
-                    f"conn is a {type(conn).__name__}", where="conn", next="pass a psycopg Connection, or use astart"
-                )
-            yield conn
-            return
-        with lent(self._sync_pool(), self._deadline()) as connection:
+    def connection(self, conn: CallerConnection | None = None) -> AbstractContextManager[Connection[Any]]:
+        """Lend a connection: the driver's of the caller's if it passes one, else one of the pool."""
+        return lent(self._sync_pool(), self._deadline()) if conn is None else lend.lend(conn)
+
+    @asynccontextmanager
+    async def aconnection(self, conn: CallerConnection | None = None) -> AsyncIterator[AsyncDriver]:
+        """Lend an async connection, as `connection` does."""
+        async with (
+            alent(await self._async_pool(), self._deadline()) if conn is None else lend.alend(conn) as connection
+        ):
             yield connection
 
     def close(self) -> None:

@@ -59,8 +59,8 @@ def call(
     """Make a request, and give the answer if it is a success.
 
     429 raises RateLimited and 503 Unavailable, with the Retry-After that came; other 5xx, 408, 425 and a broken
-    connection raise Unavailable; all else raises Rejected. Each carries status, code and headers of the answer. Redirects are not followed. `key` is sent as Idempotency-Key: take one that
-    is the same for each attempt of a step.
+    connection raise Unavailable; all else raises Rejected. Each carries status, code and headers of the answer.
+    Redirects are not followed. `key` is sent as Idempotency-Key: take one that is the same for each attempt of a step.
     """
     place, options = _place(method, url), _options(json, headers, key)
     try:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from psycopg import AsyncConnection, Connection
-from psycopg.pq import TransactionStatus
-
 from holdfast import tracing
+from holdfast.connections.caller.lend import check_conn, is_committed
+from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Typed, given_as, read_context
+from holdfast.flow.decorator import Async, StepDecorator, StepsDecorator, SubflowDecorator, SubflowsDecorator
 from holdfast.flow.events import FlowExecutor
 from holdfast.flow.handle import FlowRun, read_run_id
 from holdfast.flow.handlers import Declared, Maker
@@ -25,6 +25,7 @@ from holdfast.flow.later import Later, later
 from holdfast.flow.step import After, Node, Step, Title, check_step_name, limit_of, name_of, names_of, read_options
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
+from holdfast.handlers.untyped import Untyped
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
 from holdfast.models import Json
@@ -32,7 +33,6 @@ from holdfast.spelling import checks_options
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 
 
 class Flow:
@@ -53,26 +53,27 @@ class Flow:
         return f"<flow {self.title.name} {self.title.version}>"
 
     @overload
-    def step(self, function: Callable[P, R], /) -> Step[P, R]: ...
+    def step(self, function: Callable[P, Untyped], /) -> Step[Any, Callable[P, Any]]: ...
+    @overload
+    def step(self, function: Async[P, R], /) -> Step[R, Async[P, R]]: ...
+    @overload
+    def step(self, function: Callable[P, R], /) -> Step[R, Callable[P, R]]: ...
     @overload
     def step(
-        self,
-        *,
-        name: str | None = None,
-        after: After = (),
-        each: Step[Any, Any] | str | None = None,
-        retry: int | RetryPolicy | StepRetry | None = None,
-        retryable: bool = True,
-        skippable: bool = False,
-        queue: str = "default",
-        when: Callable[..., Any] | None = None,
-        timeout: Duration | None = None,
-        lease: Duration | None = None,
-        cpu: bool = False,
-        priority: int = 0,
-        description: str | None = None,
+        self, *, name: str | None = None, after: After = (),
+        retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True, skippable: bool = False,
+        queue: str = "default", when: Callable[..., Any] | None = None, timeout: Duration | None = None,
+        lease: Duration | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
         config: dict[str, Any] | None = None,
-    ) -> Callable[[Callable[P, R]], Step[P, R]]: ...
+    ) -> StepDecorator: ...  # fmt: skip
+    @overload
+    def step(
+        self, *, each: Step[Iterable[Any] | None] | str, name: str | None = None, after: After = (),
+        retry: int | RetryPolicy | StepRetry | None = None, retryable: bool = True, skippable: bool = False,
+        queue: str = "default", when: Callable[..., Any] | None = None, timeout: Duration | None = None,
+        lease: Duration | None = None, cpu: bool = False, priority: int = 0, description: str | None = None,
+        config: dict[str, Any] | None = None,
+    ) -> StepsDecorator: ...  # fmt: skip
     def step(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Add a step: `@order.step`, or `@order.step(after=reserve, retry=5)`.
 
@@ -85,7 +86,11 @@ class Flow:
             return self._add(function)
         return lambda function: self._add(function, **options)
 
-    def subflow(self, flow: Flow, **options: Any) -> Callable[[Callable[P, R]], Step[P, R]]:
+    @overload
+    def subflow(self, flow: Flow, *, each: Step[Iterable[Any] | None] | str, **options: Any) -> SubflowsDecorator: ...
+    @overload
+    def subflow(self, flow: Flow, **options: Any) -> SubflowDecorator: ...
+    def subflow(self, flow: Flow, **options: Any) -> Any:
         """Add a step that is a flow: the function has the parameters of any step and returns that flow's context.
 
         Steps that wait for it receive a dict: the results of that flow's last steps, by name.
@@ -112,7 +117,7 @@ class Flow:
         initiator: str | None = None,
         source_system: str | None = None,
         reason: str | None = None,
-        conn: Connection[Any] | AsyncConnection[Any] | None = None,
+        conn: CallerConnection | None = None,
         delay: Duration | None = None,
         due_at: datetime | None = None,
     ) -> Starter:
@@ -189,10 +194,10 @@ class Flow:
         *,
         name: str | None = None,
         after: After = (),
-        each: Step[Any, Any] | str | None = None,
+        each: Step[Any] | str | None = None,
         inner: Flow | None = None,
         **options: Any,
-    ) -> Step[Any, Any]:
+    ) -> Step[Any]:
         name = name or str(getattr(function, "__name__", ""))
         check_step_name(self.title.name, name)
         if name in self.nodes:
@@ -237,6 +242,7 @@ class Starter:
     ) -> None:
         check_names([("key", key)], LONGEST_KEY)
         check_tenant(tenant)
+        check_conn(conn)
         later.check(key, [name for name in skip if name in flow.nodes and not flow.nodes[name].after])
         self._flow = flow
         self._executor = executor
@@ -284,15 +290,10 @@ class Starter:
         return self._later.delay is not None or (self._key is not None and self._executor.subscribers.are_there)
 
     def _run(self, run_id: UUID, asked_at: list[datetime]) -> FlowRun:
-        if self._executor.subscribers.are_there and self._is_committed() and _is_new(run_id, asked_at):
+        if self._executor.subscribers.are_there and self._is_committed() and events.is_new(run_id, asked_at):
             events.initialized(self._executor, run_id, self._flow.title, len(self._flow.plan))
         return FlowRun(run_id, self._executor, self._flow.read_result)
 
     def _is_committed(self) -> bool:
         """Whether the start is stored already: a caller's open transaction may still be rolled back."""
-        return self._conn is None or self._conn.info.transaction_status == TransactionStatus.IDLE
-
-
-def _is_new(run_id: UUID, asked_at: Sequence[datetime]) -> bool:
-    """Whether a start made the run; under a key it may have found one that is older than `asked_at`."""
-    return all(run_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)
+        return self._conn is None or is_committed(self._conn)

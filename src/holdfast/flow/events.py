@@ -7,7 +7,7 @@ not wait.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
@@ -27,11 +27,13 @@ __all__ = [
     "cancelled",
     "done_again",
     "initialized",
+    "is_new",
     "resolved",
     "retried",
     "title_of",
 ]
 
+_TIME_BITS = 80  # of a version 7 UUID, below its milliseconds
 _TITLE: Fields = {"flow": str, "namespace": str, "version": str}
 _WHY: Fields = {"reason": str | None}
 _STEP: Fields = {"step": str, "kind": str, "attempt": int}
@@ -131,6 +133,11 @@ class FlowExecutor(Executor, Protocol):
 def title_of(run: Any) -> Mapping[str, str]:
     """Name a run's flow, as payloads do."""
     return {"flow": run.name, "namespace": run.namespace, "version": run.version}
+
+
+def is_new(run_id: UUID, asked_at: Sequence[datetime]) -> bool:
+    """Whether a start made the run; under a key it may have found one that is older than `asked_at`."""
+    return all(run_id.int >> _TIME_BITS >= int(time.timestamp() * 1000) for time in asked_at)
 
 
 def initialized(executor: FlowExecutor, run_id: UUID, title: Title, total_steps: int) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 from uuid import UUID
 
 from holdfast.errors import BadInput, NotFound
 from holdfast.flow import calls, events
 from holdfast.flow.calls import RunContext, StepOutcome, StepReadiness
 from holdfast.flow.events import FlowExecutor
+from holdfast.flow.step import Step
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.handle import Handle, Plan, afollow, checked_reason, follow
 from holdfast.models import Status, error_line
 
+R = TypeVar("R")
 ReadResult = Callable[[str, Any, str], Any]
 MOST_NAMED = 5  # steps in an error's message
 
@@ -46,11 +48,19 @@ class FlowRun(Handle[dict[str, Any]]):
         """Read the states of its steps, in the order of the plan."""
         return await self._executor.amake(calls.step_outcomes(self.id))
 
-    def result_of(self, step: Any) -> Any:
+    @overload
+    def result_of(self, step: Step[R]) -> R: ...
+    @overload
+    def result_of(self, step: str) -> Any: ...
+    def result_of(self, step: Step[Any] | str) -> Any:
         """Return the result of a step in the type of its function; None while the step has not ended."""
         return follow(self._executor, self._result_of(step))
 
-    async def aresult_of(self, step: Any) -> Any:
+    @overload
+    async def aresult_of(self, step: Step[R]) -> R: ...
+    @overload
+    async def aresult_of(self, step: str) -> Any: ...
+    async def aresult_of(self, step: Step[Any] | str) -> Any:
         """Return the result of a step, as `result_of` does."""
         return await afollow(self._executor, self._result_of(step))
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
 
 from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import StepRetry
@@ -20,8 +22,8 @@ from holdfast.spelling import did_you_mean
 if TYPE_CHECKING:
     from holdfast.flow.define import Flow
 
-P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+Function_co = TypeVar("Function_co", bound=Callable[..., Any], default=Callable[..., Any], covariant=True)
 _SHAPE = ("name", "after", "each")  # the options that place a step in its flow
 LIMIT = 3  # executions of a step, the first included
 NAMESPACE = "default"
@@ -91,24 +93,32 @@ class StepOptions:
 _OPTIONS = tuple(each.name for each in fields(StepOptions))
 
 
-class Step(Generic[P, R]):
-    """A step of a flow. Calling it runs its function here and now."""
+class Step(Generic[R_co, Function_co]):
+    """A step of a flow. Calling it runs its function here and now.
 
-    def __init__(self, name: str, handler: Handler, function: Callable[P, R]) -> None:
+    A `Step[R]` has the result `R`: what its function returns, or a list of that if it runs once per item. The second
+    parameter is the function as it was written; an annotation may leave it out.
+    """
+
+    def __init__(self, name: str, handler: Handler, function: Function_co) -> None:
         self.name = name
         self.handler = handler
-        self._function = function  # as it was written
+        self._function = function
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run it here, without the database."""
-        return self._function(*args, **kwargs)
+    if TYPE_CHECKING:
+        __call__: Function_co  # an attribute: it is the function itself, with its own parameters and return type
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Run it here, without the database."""
+            return self._function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<step {self.handler.kind}>"
 
 
-After = Step[Any, Any] | str | Sequence[Step[Any, Any] | str]
+After = Step[Any] | str | Sequence[Step[Any] | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +189,7 @@ def limit_of(name: str, options: StepOptions) -> int:
     return LIMIT if limit is None else max(1, limit)
 
 
-def name_of(step: Step[Any, Any] | str) -> str:
+def name_of(step: Step[Any] | str) -> str:
     given: Any = step
     if not isinstance(given, (str, Step)):
         raise BadDefinition(

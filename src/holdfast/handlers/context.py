@@ -141,7 +141,7 @@ class Ctx:
         they may be there; nothing was taken then.
         """
         while True:
-            (left,) = self._make(limit_calls.charge_limit(self.step_id, self.lease_id, limit, weight))
+            left: timedelta | None = self._make(limit_calls.charge_limit(self.step_id, self.lease_id, limit, weight))[0]
             if left is None or not wait:
                 return left
             time.sleep(min(left.total_seconds(), CHARGE_EACH))

@@ -26,9 +26,8 @@ class KindLimits:
     weight: str | None = None
     call_weight: float | None = None
 
-
     def of(self, written: str) -> tuple[list[str] | None, float | None]:
-        """Fill in the fields of an input, as SQL does for starters that do not know the kind: no worker may have told it."""
+        """Fill in the fields of an input, as SQL does: no worker may have told the database of this kind yet."""
         if self.limits is None and self.weight is None:
             return None, None
         fields = json.loads(written)
@@ -58,7 +57,8 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise BadInput(f"weight must be a number, got {text!r}", where="weight", next="name a field that is one") from None
+        next_ = "name a field that is a number"
+        raise BadInput(f"weight must be a number, got {text!r}", where="weight", next=next_) from None
 
 
 def read_limits(
@@ -105,7 +105,8 @@ def check_limits(limits: Any, error: type[HoldfastError]) -> tuple[str, ...]:
 
 def check_weight(what: str, given: Any, error: type[HoldfastError] = BadDefinition) -> None:
     """Refuse a weight that nothing can be charged by."""
-    if given is not None and (isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given < math.inf):
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if given is not None and not (is_number and 0 <= given < math.inf):
         raise error(f"{what} must be a number from 0, got {given!r}", where=what, next="leave it out for the default")
 
 
@@ -124,7 +125,8 @@ def limit_definition(
     """Check a rule and return the call that defines it; the database would refuse it each time a worker connects."""
     if reason := problem("limit", name):
         raise BadDefinition(reason, where="name", next="use a name such as shop:acme or shop:*")
-    for what, given in (("concurrency", concurrency), ("rate", rate), ("burst", burst), ("breaker_after", breaker_after)):
+    numbers = {"concurrency": concurrency, "rate": rate, "burst": burst, "breaker_after": breaker_after}
+    for what, given in numbers.items():
         check_weight(what, given)
     if (rate is None) != (per is None):
         raise BadDefinition(f"limit {name}: rate and per go together", where="per", next="use rate=40, per=1")

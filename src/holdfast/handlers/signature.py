@@ -44,6 +44,7 @@ class Signature:
         self._signature = inspect.signature(function)
         hints = self._hints(function)
         self.ctx_name = self._find_ctx(hints)
+        self._placed = self.names(by_place=True)
         self._arguments = self._adapter(self._arguments_type(hints))
         strict = {name: strict_scalars(hint) for name, hint in hints.items()}
         self._given = self._arguments if strict == hints else self._adapter(self._arguments_type(strict))
@@ -54,10 +55,9 @@ class Signature:
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Check arguments as a caller gives them."""
-        names = self.names(by_place=True)
-        if len(args) > len(names):
+        if len(args) > len(self._placed):
             raise InputRefused(f"{self._name} was given {len(args)} arguments", next=self.usage())
-        arguments = dict(zip(names, args, strict=False))
+        arguments = dict(zip(self._placed, args, strict=False))
         if twice := arguments.keys() & kwargs.keys():
             raise InputRefused(
                 f"{self._name} got {', '.join(sorted(twice))} twice",
@@ -65,7 +65,7 @@ class Signature:
                 next="name it or place it, not both",
             )
         try:
-            checked: dict[str, Any] = self._given.validate_python({**arguments, **kwargs})
+            checked: dict[str, Any] = self._given.validator.validate_python({**arguments, **kwargs})
         except ValidationError as error:
             raise InputRefused(
                 f"{self._name} cannot be started with that: {validation_text(error)}",
@@ -91,7 +91,7 @@ class Signature:
     def write(self, checked: Mapping[str, Any]) -> Json:
         """Write checked arguments as JSON."""
         try:
-            text = self._arguments.dump_json(checked).decode()
+            text = self._arguments.serializer.to_json(checked).decode()
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise InputRefused(f"{self._name}: the arguments are no JSON: {error}", next=self.usage()) from None
         if said := finite.complaint(self._arguments, checked, text, "input"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from holdfast.connections.deadline import within
@@ -16,6 +16,9 @@ from holdfast.failpoints import failpoint
 from holdfast.kernel import calls, db
 
 PATIENCE = timedelta(minutes=10)  # for one answer: a million rows take a minute
+STAGED = "pg_temp.staged_steps"
+COLUMNS = ("kind", "input", "queue", "priority", "due_at")
+_COPY = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at, limits, weight) from stdin"
 
 
 class Start(NamedTuple):
@@ -55,18 +58,52 @@ def start_tasks(connection: Connection[Any], tasks: Iterable[Start], *, tenant: 
     return taken
 
 
+async def astart_tasks(connection: AsyncConnection[Any], tasks: Iterable[Start], *, tenant: str = "default") -> int:
+    """Start many tasks, as `start_tasks` does."""
+    with within(connection, PATIENCE):
+        async with _in_async_transaction(connection):
+            await _astage(connection, tasks)
+            (taken,) = await db.arun(connection, calls.take_staged("work.task", tenant=tenant))
+    return taken
+
+
 @contextmanager
 def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
     """All or none, in the caller's own transaction if it has one, which then is the caller's to commit."""
     if not connection.autocommit:
         connection.execute("select")  # begins it: else the block below would, and commit it at its end
     is_ours = connection.pgconn.transaction_status == TransactionStatus.IDLE
-    is_sent = False
-    try:
-        with connection.transaction():
+    with _told_when_lost(connection, is_ours=is_ours) as sending, connection.transaction():
+        yield
+        sending()
+
+
+@asynccontextmanager
+async def _in_async_transaction(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
+    """All or none, as `_in_transaction`."""
+    if not connection.autocommit:
+        await connection.execute("select")
+    is_ours = connection.pgconn.transaction_status == TransactionStatus.IDLE
+    with _told_when_lost(connection, is_ours=is_ours) as sending:
+        async with connection.transaction():
             yield
-            failpoint("before_bulk_commit")
-            is_sent = True
+            sending()
+
+
+@contextmanager
+def _told_when_lost(
+    connection: Connection[Any] | AsyncConnection[Any], *, is_ours: bool
+) -> Iterator[Callable[[], None]]:
+    """Say what a lost connection means for a transaction of ours; give what is called before its commit."""
+    is_sent = False
+
+    def sending() -> None:
+        nonlocal is_sent
+        failpoint("before_bulk_commit")
+        is_sent = True
+
+    try:
+        yield sending
         failpoint("after_bulk_commit")
     except db.BREAKS as error:
         if not is_ours or not db.is_lost(connection, error):
@@ -80,10 +117,17 @@ def _in_transaction(connection: Connection[Any]) -> Iterator[None]:
 
 def _stage(connection: Connection[Any], steps: Iterable[Start]) -> None:
     db.run(connection, calls.stage_steps())
-    statement = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at, limits, weight) from stdin"
     failpoint("before_copy")
-    with db.translated(), connection.cursor() as cursor, cursor.copy(statement) as copy:
+    with db.translated(), connection.cursor() as cursor, cursor.copy(_COPY) as copy:
         for step in steps:
             copy.write_row(step)
         failpoint("inside_copy")
     failpoint("after_copy")
+
+
+async def _astage(connection: AsyncConnection[Any], steps: Iterable[Start]) -> None:
+    await db.arun(connection, calls.stage_steps())
+    with db.translated():
+        async with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+            for step in steps:
+                await copy.write_row(step)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, LiteralString, Protocol, TypeVar
 
-from psycopg import AsyncConnection, Connection
+from psycopg import Connection
 
+from holdfast.connections.caller.types import AsyncDriver, CallerConnection
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadInput, WaitTimedOut
 
@@ -72,14 +73,17 @@ class Call(Generic[Row]):
 class Executor(Protocol):
     """Runs calls on connections of its own, or on one that the caller passes."""
 
-    def make(self, call: Call[Any], conn: Connection[Any] | None = None) -> list[Any]:
+    def make(self, call: Call[Any], conn: CallerConnection | None = None) -> list[Any]:
         """Make a call."""
 
-    async def amake(self, call: Call[Any], conn: AsyncConnection[Any] | None = None) -> list[Any]:
+    async def amake(self, call: Call[Any], conn: CallerConnection | None = None) -> list[Any]:
         """Make a call."""
 
-    def connection(self, conn: Connection[Any] | None = None) -> AbstractContextManager[Connection[Any]]:
+    def connection(self, conn: CallerConnection | None = None) -> AbstractContextManager[Connection[Any]]:
         """Lend a connection for several calls."""
+
+    def aconnection(self, conn: CallerConnection | None = None) -> AbstractAsyncContextManager[AsyncDriver]:
+        """Lend an async connection for several calls."""
 
 
 def pauses(timeout: Duration | None, what: str) -> Iterator[float]:

@@ -139,7 +139,8 @@ def claim_steps(
 ) -> Call[ClaimedStep]:
     """Take due steps under leases; with `keeps_json` their inputs and cursors are the text that came."""
     served = kinds if kinds is None or isinstance(kinds, Texts) else list(kinds)
-    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants), "machine": machine, "free": free}
+    narrowed = None if tenants is None else list(tenants)
+    arguments = {"kinds": served, "tenants": narrowed, "machine": machine, "free": free}
     return Call(
         "claim_steps",
         ClaimedStep,

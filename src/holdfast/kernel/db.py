@@ -19,7 +19,9 @@ from psycopg.types.string import TextLoader
 
 from holdfast import errors
 from holdfast.failpoints import failpoint
+from holdfast.kernel import sqlstates
 from holdfast.kernel.call import Call
+from holdfast.kernel.sqlstates import ServerError
 from holdfast.models import Unreadable
 
 Row = TypeVar("Row")
@@ -33,21 +35,6 @@ BREAKS = (psycopg.OperationalError, psycopg.InterfaceError, errors.Unreachable) 
 _ENDINGS = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"})
 _CONNECTION = "08"  # the class of SQLSTATEs; poolers use it for all that they refuse
 _BULK_STARTS = frozenset({"start_tasks", "take_staged"})
-# The database does not tell which row: under row-level security it keeps the detail to itself.
-_CONSTRAINTS: dict[str | None, tuple[type[errors.RefusedError], str, str]] = {
-    "run_step_names": (errors.BadInput, "two steps of the run have the same name", "give each step its own name"),
-    "steps_open_key": (errors.KeyConflict, "a task of that unique_key is not over", "wait for it, or use another key"),
-    "due_in_a_year_of_four_digits": (errors.BadInput, "the due time is out of range", "use a year from 1900 to 9998"),
-    "steps_pkey": (errors.BadInput, "a step has that id already", "take ids from holdfast.reserve_step_ids()"),
-    "known_worker_state": (errors.BadInput, "a worker has no such state", "leave it out, or name one such as polling"),
-    "waits_for_another": (errors.CycleFound, "a step would wait for itself", "remove that edge"),
-}
-_BAD_INPUT = (
-    psycopg.DataError,  # out of range, no JSON, no such date, NUL
-    psycopg.errors.NotNullViolation,
-    psycopg.errors.ProgramLimitExceeded,  # a key too long for its index
-    psycopg.errors.StatementTooComplex,  # JSON too deep
-)
 
 
 def run(connection: Connection[Any], call: Call[Row]) -> list[Row]:
@@ -210,11 +197,11 @@ def _named_tuple_row(row: Any) -> Any:
 
 @contextmanager
 def translated(call: Call[Any] | None = None) -> Iterator[None]:
-    """Raise our own error for each that has one: by the SQLSTATE, and nowhere else."""
+    """Raise our own error for each that has one, by its SQLSTATE."""
     try:
         yield
     except psycopg.Error as error:
-        translated_error = _misfit(error, call) or translate(error)
+        translated_error = refusal(report(error), call)
         if translated_error is None:
             raise
         raise translated_error from error
@@ -224,43 +211,22 @@ def translated(call: Call[Any] | None = None) -> Iterator[None]:
         raise errors.BadInput(f"the text cannot be stored: {error.reason}", next="leave lone surrogates out") from error
 
 
-def _misfit(error: psycopg.Error, call: Call[Any] | None) -> errors.BadInput | None:
-    """Tell an argument of the wrong type from a function that is missing: the server has one code for both."""
-    is_of_types = isinstance(error, (psycopg.errors.UndefinedFunction, psycopg.DataError)) or error.sqlstate is None
-    misfit = call.misfit() if call is not None and is_of_types else None
-    return None if misfit is None else errors.BadInput(misfit[1], where=misfit[0])
+def report(error: psycopg.Error) -> ServerError:
+    """Read the fields of psycopg's error; a value that the driver itself refuses has no SQLSTATE."""
+    state = error.sqlstate or (sqlstates.DATA_EXCEPTION if isinstance(error, psycopg.DataError) else "")
+    fields = error.diag
+    return ServerError(state, _message(error), fields.column_name, fields.constraint_name, fields.message_hint)
+
+
+def refusal(error: ServerError, call: Call[Any] | None) -> errors.HoldfastError | None:
+    """Find our error for the server's answer to a call; an argument of the wrong type is named."""
+    misfit = call.misfit() if call is not None and error.may_be_a_misfit else None
+    return sqlstates.translate(error) if misfit is None else errors.BadInput(misfit[1], where=misfit[0])
 
 
 def translate(error: psycopg.Error) -> errors.HoldfastError | None:
-    """Find our error for one of the database's; None where it has none and speaks for itself."""
-    leaf = errors.BY_SQLSTATE.get(error.sqlstate or "")
-    if leaf is not None:
-        return leaf(_message(error), where=error.diag.column_name, next=error.diag.message_hint)
-    match error:
-        case psycopg.errors.UntranslatableCharacter() | psycopg.errors.CharacterNotInRepertoire():
-            return errors.BadInput(
-                f"the text cannot be stored: {_message(error)}", next="leave NUL and lone surrogates out"
-            )
-        case psycopg.IntegrityError() if error.diag.constraint_name in _CONSTRAINTS:
-            leaf, what, then = _CONSTRAINTS[error.diag.constraint_name]
-            return leaf(what, next=then)
-        case _ if isinstance(error, _BAD_INPUT):
-            return errors.BadInput(_message(error), where=error.diag.column_name, next=error.diag.message_hint)
-        case psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction() | psycopg.errors.UndefinedTable():
-            return errors.NotMigrated(_message(error), next="run `holdfast db migrate`")
-        case psycopg.errors.InsufficientPrivilege():
-            return errors.PermissionMissing(_message(error), next="grant the login one of the hf_ roles")
-    return _trouble_of_the_server(error)
-
-
-def _trouble_of_the_server(error: psycopg.Error) -> errors.DatabaseError | None:
-    message = error.diag.message_primary
-    match error:
-        case psycopg.errors.ReadOnlySqlTransaction():
-            return errors.ReadOnly(message, next="name the writer, or all servers and target_session_attrs=read-write")
-        case psycopg.errors.DiskFull():
-            return errors.DiskFull(message, next="nothing was changed: make room on the server, and try again")
-    return None
+    """Find our error for one of psycopg's; None where it has none and speaks for itself."""
+    return sqlstates.translate(report(error))
 
 
 def _message(error: psycopg.Error) -> str:

@@ -56,7 +56,7 @@ def reset(dsn: str, *, also: Sequence[str] = (), progress: migrate.Progress | No
             ) from error
         except psycopg.errors.LockNotAvailable as error:
             raise errors.WrongState(
-                "Holdfast's tables are in use; nothing was dropped", next="stop the workers and reset it again"
+                "Holdfast's tables are in use, so nothing was dropped", next="stop the workers and reset it again"
             ) from error
         name = connection.info.dbname
     return Reset(name, dropped, migrate.run(dsn, progress=progress))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar, cast, overload
 
 from holdfast.app import Holdfast
 from holdfast.connections.deadline import connect
@@ -22,8 +22,11 @@ from holdfast.flow.decisions import Decision
 from holdfast.flow.define import Flow
 from holdfast.flow.events import Event
 from holdfast.flow.handle import FlowRun
+from holdfast.flow.step import Step
 from holdfast.testing.kit import Clock, drain
 
+R = TypeVar("R")
+Function = TypeVar("Function", bound=Callable[..., Any])
 MOST_IDLE = 100  # passes in which nothing is settled, before a run is said to be stuck
 PATIENCE = 5.0  # seconds for what is yet to be told
 
@@ -41,7 +44,11 @@ class Played:
         """How it ended."""
         return self.run.status().state
 
-    def result_of(self, step: Any) -> Any:
+    @overload
+    def result_of(self, step: Step[R]) -> R: ...
+    @overload
+    def result_of(self, step: str) -> Any: ...
+    def result_of(self, step: Step[Any] | str) -> Any:
         """Give what a step gave."""
         return self.run.result_of(step)
 
@@ -115,13 +122,13 @@ def recorded(hf: Holdfast) -> Iterator[list[Event]]:
         hf.off(events.append)
 
 
-def failing(times: int, error: BaseException | type[BaseException] = RuntimeError) -> Callable[..., Any]:
+def failing(times: int, error: BaseException | type[BaseException] = RuntimeError) -> Callable[[Function], Function]:
     """Let a step's function fail the first times that it is called, with an error or outcome of your choice.
 
     `@order.step`, and below it `@failing(times=2, error=ConnectionError("away"))`. It counts the calls of this process.
     """
 
-    def around(function: Callable[..., Any]) -> Callable[..., Any]:
+    def around(function: Function) -> Function:
         left = iter(range(times))
         lock = threading.Lock()
 
@@ -141,11 +148,11 @@ def failing(times: int, error: BaseException | type[BaseException] = RuntimeErro
             fail_if_due()
             return function(*args, **kwargs)
 
-        return afunction if inspect.iscoroutinefunction(function) else plain
+        return cast("Function", afunction if inspect.iscoroutinefunction(function) else plain)
 
     return around
 
 
-def fail_with(error: BaseException | type[BaseException]) -> Callable[..., Any]:
+def fail_with(error: BaseException | type[BaseException]) -> Callable[[Function], Function]:
     """Let a step's function fail each time that it is called."""
     return failing(2**62, error)

@@ -12,10 +12,11 @@ from holdfast.handlers.limits import read_limits
 from holdfast.handlers.registry import Handler, RetryPolicy, read_duration, read_retry
 from holdfast.handlers.signature import Signature
 from holdfast.spelling import checks_options
+from holdfast.work.decorator import Async, TaskDecorator
 from holdfast.work.define import Task
 from holdfast.work.events import TaskWatcher, WorkExecutor
 
-__all__ = ["Task", "Tasks"]  # what annotations of the app name
+__all__ = ["Async", "Task", "TaskDecorator", "Tasks"]  # what annotations of the app name
 
 
 class Tasks:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self
 
-from psycopg import AsyncConnection, Connection
+from typing_extensions import TypeVar
 
 from holdfast import tracing
+from holdfast.connections.caller.drivers import astart_tasks
+from holdfast.connections.caller.lend import check_conn
+from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadInput, InputRefused
 from holdfast.handlers.limits import check_limits, check_weight
@@ -32,6 +35,7 @@ from holdfast.work.handle import TaskHandle
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Function_co = TypeVar("Function_co", bound=Callable[..., Any], default=Callable[..., Any], covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +60,19 @@ class StartOptions:
         check_priority(self.priority)
         check_tenant(self.tenant)
         check_delay(self.delay, self.due_at)
+        check_conn(self.conn)
 
     def due(self, now: Sequence[datetime]) -> datetime | None:
         """Return when the task is due; `now` is the time of the database, which is read only for a delay."""
         return self.due_at if self.delay is None else now[0] + self.delay
 
 
-class Task(Generic[P, R]):
-    """A function that is started to be run by a worker. Calling it runs it here and now, as any function."""
+class Task(Generic[P, R, Function_co]):
+    """A function that is started to be run by a worker. Calling it runs it here and now, as any function.
+
+    A `Task[P, R]` is started with the parameters `P`, the function's own without `ctx`, and its result is an `R`. The
+    third parameter is the function as it was written; an annotation may leave it out.
+    """
 
     def __init__(self, handler: Handler, executor: WorkExecutor, options: StartOptions | None = None) -> None:
         self.handler = handler
@@ -71,9 +80,13 @@ class Task(Generic[P, R]):
         self._options = options or StartOptions()
         functools.update_wrapper(self, handler.function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it here, without the database."""
-        return self.handler.function(*args, **kwargs)
+    if TYPE_CHECKING:
+        __call__: Function_co  # an attribute: it is the function itself, with its own parameters and return type
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Run it here, without the database."""
+            return self.handler.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<task {self.handler.kind}>"
@@ -93,23 +106,25 @@ class Task(Generic[P, R]):
         queue: str | None = None,
         priority: int = 0,
         tenant: str = "default",
-        conn: Connection[Any] | AsyncConnection[Any] | None = None,
+        conn: CallerConnection | None = None,
         delay: Duration | None = None,
         limits: Sequence[str] | None = None,
         weight: float | None = None,
-    ) -> Task[P, R]:
+    ) -> Self:
         """Give the same task with options for its start.
 
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
         `delay`: not before that much time has passed, by the database's clock. `due_at`: not before that moment.
-        `conn`: inside your own transaction. `priority`: 0 to 9, higher goes first. `limits` and `weight` replace those
-        of the task: up to three limits, and what it takes from their buckets.
+        `conn`: inside the transaction of your own connection. `priority`: 0 to 9, higher goes first.
+        `limits` and `weight` replace those of the task: up to three limits, and what it takes from their buckets.
         """
         waits = None if delay is None else duration(delay, "delay")
         check_weight("weight", weight, BadInput)
         names = None if limits is None else check_limits(limits, BadInput)
         options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits, names, weight)
-        return Task(self.handler, self._executor, options)
+        task: Self = type(self).__new__(type(self))
+        task.__dict__.update(self.__dict__, _options=options)  # copied: to wrap the function anew takes longer
+        return task
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, with arguments as the function types them."""
@@ -127,6 +142,22 @@ class Task(Generic[P, R]):
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
         """Start one task for each set of named arguments, by COPY, all or none, and return their number."""
+        options = self._options
+        now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
+        rows = self._starts(arguments, options.due(now))
+        with self._executor.connection(options.conn) as connection:
+            return bulk.start_tasks(connection, rows, tenant=options.tenant)
+
+    async def astart_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
+        """Start many, as `start_many` does."""
+        options = self._options
+        now = [] if options.delay is None else await self._executor.amake(calls.clock(), options.conn)
+        rows = self._starts(arguments, options.due(now))
+        async with self._executor.aconnection(options.conn) as connection:
+            return await astart_tasks(connection, rows, tenant=options.tenant)
+
+    def _starts(self, arguments: Iterable[Mapping[str, Any]], due_at: datetime | None) -> Iterator[bulk.Start]:
+        """Refuse options that many cannot have, and write each row when it is sent."""
         signature, options = self.handler.signature, self._options
         for option in ("key", "unique_key"):
             if getattr(options, option) is not None:
@@ -134,14 +165,8 @@ class Task(Generic[P, R]):
                     f"start_many takes no {option}", where=option, next="leave it out, or start the tasks one by one"
                 )
         queue = options.queue or self.handler.queue
-        now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
-        due_at = options.due(now)
         written = (signature.write(self._named(place, each)) for place, each in enumerate(arguments))
-        rows = (
-            bulk.Start(self.name, text, queue, options.priority, due_at, *self._limits(text)) for text in written
-        )
-        with self._executor.connection(options.conn) as connection:
-            return bulk.start_tasks(connection, rows, tenant=options.tenant)
+        return (bulk.Start(self.name, text, queue, options.priority, due_at, *self._limits(text)) for text in written)
 
     def _named(self, place: int, arguments: Any) -> dict[str, Any]:
         """Check the arguments of one of many."""

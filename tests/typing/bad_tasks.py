@@ -1,0 +1,52 @@
+"""Mistakes with tasks, each with what the tools say on its line."""
+
+from __future__ import annotations
+
+from holdfast import Ctx, Holdfast, LeaseLost  # mypy: attr-defined, pyright: reportAttributeAccessIssue
+from holdfast.flow import Floww  # mypy: attr-defined, pyright: reportAttributeAccessIssue
+
+hf = Holdfast()
+print(LeaseLost, Floww)
+
+
+@hf.task(queue="mail")
+def welcome(ctx: Ctx, user_id: int) -> str:
+    return f"{ctx.attempt}, {user_id}"
+
+
+@hf.task
+async def fetch(url: str) -> bytes:
+    return url.encode()
+
+
+@hf.task(que="mail")  # mypy: call-overload untyped-decorator, pyright: reportCallIssue
+def misspelt() -> None:
+    return
+
+
+def start() -> None:
+    welcome.start("7")  # mypy: arg-type, pyright: reportArgumentType
+    welcome.start(user=7)  # mypy: call-arg, pyright: reportCallIssue
+    welcome.start()  # mypy: call-arg, pyright: reportCallIssue
+    welcome.start(user_id=7, twice=True)  # mypy: call-arg, pyright: reportCallIssue
+    welcome.options(prio=9).start(7)  # mypy: call-arg, pyright: reportCallIssue
+    number: int = welcome.start(7).result()  # mypy: assignment, pyright: reportAssignmentType
+    length: int = fetch.start("/").result()  # mypy: assignment, pyright: reportAssignmentType
+    print(number, length)
+    welcome.start_many([7, 8])  # mypy: list-item, pyright: reportArgumentType
+
+
+async def astart() -> None:
+    await fetch.astart(7)  # mypy: arg-type, pyright: reportArgumentType
+
+
+def call(ctx: Ctx) -> None:
+    welcome(7)  # mypy: call-arg arg-type, pyright: reportCallIssue
+    welcome(ctx, "7")  # mypy: arg-type, pyright: reportArgumentType
+    content: bytes = fetch("/")  # mypy: assignment, pyright: reportAssignmentType
+    print(content)
+
+
+def reach_inside() -> None:
+    print(hf.registry)  # mypy: attr-defined, pyright: reportAttributeAccessIssue
+    print(hf.make)  # mypy: attr-defined, pyright: reportAttributeAccessIssue
