@@ -124,7 +124,9 @@ CREATE TYPE holdfast.admission AS (
 	full_ids bigint[],
 	left_ids bigint[],
 	ended_ids bigint[],
-	pending bigint[]
+	pending bigint[],
+	shared bigint[],
+	tight integer
 );
 
 
@@ -1679,10 +1681,10 @@ $$;
 
 
 --
--- Name: admit_steps(text, integer, bigint[], integer, bigint[], boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: admit_steps(text, integer, bigint[], integer, bigint[], boolean, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean) RETURNS holdfast.admission
+CREATE FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer DEFAULT NULL::integer) RETURNS holdfast.admission
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_nestloop TO 'on'
@@ -1706,6 +1708,8 @@ declare
   refused int[] := '{}';
   refused_by bigint[] := '{}';
   blocker int;
+  tight boolean[];       -- by limit: fetch no more than there are free handlers
+  is_tight boolean;
   no int;
 begin
   select * into under from holdfast.limits_in_force(admit_steps.queue, admit_steps.candidates);
@@ -1726,7 +1730,13 @@ begin
   select * into room
     from holdfast.limit_room(admit_steps.queue, admit_steps.priority, admit_steps.candidates, under.ords,
                              under.limit_ids, under.charges, admit_steps.pending, answer.at);
-  if room.fits and cardinality(admit_steps.candidates) <= admit_steps.wanted then
+  answer.tight := 0;
+  tight := array(select admit_steps.free is not null
+                        and coalesce(u.slots < 2 * admit_steps.wanted or u.tokens < 2 * admit_steps.wanted, false)
+                   from unnest(room.slots, room.tokens) u (slots, tokens));
+  if room.fits and cardinality(admit_steps.candidates) <= admit_steps.wanted
+     and (not true = any (tight) or cardinality(admit_steps.candidates) <= admit_steps.free) then
+    answer.tight := case when true = any (tight) then cardinality(admit_steps.candidates) else 0 end;
     answer.ids := admit_steps.candidates;
     purse := room.rests;
     taken := array(select generate_subscripts(admit_steps.candidates, 1));
@@ -1751,6 +1761,7 @@ begin
         continue;
       end if;
       blocker := null;
+      is_tight := false;
       foreach no in array step.places loop
         if shut[no] or slots[no] <= 0 then  -- guard: slots
           blocker := no;
@@ -1762,11 +1773,15 @@ begin
           shut[no] := true;  -- guard: fifo
         end if;
         exit when blocker is not null;
+        is_tight := is_tight or tight[no];
       end loop;
       if blocker is not null then
         refused := refused || step.ord;
         refused_by := refused_by || room.ids[blocker];
+      elsif is_tight and answer.tight >= admit_steps.free then  -- guard: free
+        answer.left_ids := answer.left_ids || admit_steps.candidates[step.ord];
       elsif cardinality(taken) < admit_steps.wanted then
+        answer.tight := answer.tight + is_tight::int;
         taken := taken || step.ord;
         answer.ids := answer.ids || admit_steps.candidates[step.ord];
         foreach no in array step.places loop
@@ -1797,13 +1812,18 @@ begin
   answer.ids := coalesce(answer.ids, '{}');
   answer.refused := cardinality(refused);
   answer.full_ids := array(select u.id from unnest(room.ids, shut) u (id, is_shut) where u.is_shut);
-  select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds),
-         jsonb_object_agg(admit_steps.candidates[p.ord], under.charges[p.ord])
-    into answer.holds, answer.charges
-    from (select u.ord, array_agg(distinct u.limit_id)::text as holds
-            from unnest(under.ords, under.limit_ids) u (ord, limit_id)
-           where u.ord = any (taken)
-           group by u.ord) p;
+  if cardinality(answer.ids) = cardinality(admit_steps.candidates) and cardinality(under.limit_ids)
+     = cardinality(room.ids) * cardinality(admit_steps.candidates) then  -- each is under each: one array for all
+    answer.shared := room.ids;
+  else
+    select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds) into answer.holds
+      from (select u.ord, array_agg(u.limit_id)::text as holds
+              from unnest(under.ords, under.limit_ids) u (ord, limit_id)
+             where u.ord = any (taken)
+             group by u.ord) p;
+  end if;
+  select jsonb_object_agg(admit_steps.candidates[t.ord], under.charges[t.ord]) into answer.charges
+    from unnest(taken) t (ord) where under.charges[t.ord] <> 1;
   answer.pending := array(select u.limit_id from unnest(under.ords, under.limit_ids) u (ord, limit_id)
                            where u.ord = any (taken));
   return answer;
@@ -2923,10 +2943,10 @@ $$;
 
 
 --
--- Name: claim_steps(text, text, text[], integer, interval, text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: claim_steps(text, text, text[], integer, interval, text[], text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[], machine text DEFAULT NULL::text) RETURNS SETOF holdfast.claimed_step
+CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[], machine text DEFAULT NULL::text, free integer DEFAULT NULL::integer) RETURNS SETOF holdfast.claimed_step
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2950,6 +2970,7 @@ declare
   pick holdfast.pick;
   admission holdfast.admission;
   at timestamptz := clock;
+  unoccupied int := claim_steps.free;
   claimed int;
   rest int;
 begin
@@ -2971,7 +2992,9 @@ begin
   for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
     if is_limited then
       admission := holdfast.pick_admitted(
-        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
+        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock,
+        unoccupied);
+      unoccupied := unoccupied - admission.tight;
       at := admission.at;
       pick.ids := admission.ids || admission.ended_ids;
       pick.run_ids := array(select s.run_id from holdfast.steps s
@@ -2991,7 +3014,8 @@ begin
       update holdfast.steps s
          set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
              parked_for = null, parked_due_at = null, limited_by = null,
-             holds = case when is_limited then (admission.holds ->> s.id::text)::bigint[] end,
+             holds = case when is_limited
+                          then coalesce(admission.shared, (admission.holds ->> s.id::text)::bigint[]) end,
              charge = case when is_limited then (admission.charges ->> s.id::text)::numeric end,
              lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
              lease_owner = claim_steps.worker,
@@ -4435,15 +4459,17 @@ declare
   by_queue constant boolean := holdfast.has_limits('queue');
   by_kind constant boolean := holdfast.has_limits('kind');
   by_tenant constant boolean := holdfast.has_limits('tenant');
+  has_call_weights constant boolean := exists (select from holdfast.kinds k where k.call_weight is not null);
   new_names text[];
   new_tenants text[];
 begin
   loop
     with step as materialized (
       select u.ord::int as ord, h.tenant, h.kind, h.limits, h.limited_by,
-             coalesce(h.weight, 1) + coalesce((
+             coalesce(h.weight, 1) + case when has_call_weights then coalesce((
                select k.call_weight from holdfast.kinds k
-                where k.kind = h.kind and k.tenant in (h.tenant, '*') order by k.tenant = '*' limit 1), 0) as charge
+                where k.kind = h.kind and k.tenant in (h.tenant, '*') order by k.tenant = '*' limit 1), 0)
+                                          else 0 end as charge
         from unnest(limits_in_force.candidates) with ordinality u (id, ord)
        cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
          select s.tenant, s.kind, s.limits, s.limited_by, s.weight from holdfast.steps s where s.id = u.id offset 0) h),
@@ -5210,7 +5236,7 @@ begin
         where p.parked_for = 'limit' and p.limited_by = parked_queues.limit_id and p.queue > b.queue
         order by p.queue
         limit 1) n)
-  select b.queue, h.charge::numeric
+  select b.queue, coalesce(h.charge, 1)::numeric
     from parked b
    cross join lateral (
      select p.charge
@@ -5361,10 +5387,10 @@ $$;
 
 
 --
--- Name: pick_admitted(text, text, integer, text[], text[], text, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pick_admitted(text, text, integer, text[], text[], text, integer, timestamp with time zone, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone) RETURNS holdfast.admission
+CREATE FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer DEFAULT NULL::integer) RETURNS holdfast.admission
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -5384,6 +5410,7 @@ begin
   answer.charges := '{}';
   answer.left_ids := '{}';
   answer.ended_ids := '{}';
+  answer.tight := 0;
   answer.full_ids := '{}';
   answer.at := pick_admitted.clock;
   for round in 1 .. 20 loop
@@ -5410,17 +5437,29 @@ begin
     end if;
     turn := holdfast.admit_steps(
       pick_admitted.queue, pick_admitted.priority, fresh, missing, pending,
-      coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes');
+      coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes', pick_admitted.free - answer.tight);
     perform set_config('holdfast.has_limits', 'yes', true);
-    answer.ids := answer.ids || turn.ids;
+    if answer.ids = '{}' then
+      answer.shared := turn.shared;
+    elsif turn.ids <> '{}' then  -- no longer the same for all
+      answer.holds := answer.holds
+        || coalesce((select jsonb_object_agg(u.id, answer.shared::text) from unnest(answer.ids) u (id)
+                      where answer.shared is not null), '{}')
+        || coalesce((select jsonb_object_agg(u.id, turn.shared::text) from unnest(turn.ids) u (id)
+                      where turn.shared is not null), '{}');
+      answer.shared := null;
+    end if;
     answer.holds := answer.holds || coalesce(turn.holds, '{}');
+    answer.ids := answer.ids || turn.ids;
     answer.charges := answer.charges || coalesce(turn.charges, '{}');
     answer.full_ids := answer.full_ids || turn.full_ids;
     answer.left_ids := answer.left_ids || turn.left_ids;
     answer.at := turn.at;
     pending := pending || turn.pending;
     missing := missing - cardinality(turn.ids);
-    exit when missing <= 0 or (turn.refused = 0 and turn.left_ids = '{}' and pulled = '{}');
+    answer.tight := answer.tight + coalesce(turn.tight, 0);
+    exit when missing <= 0 or (pick_admitted.free <= answer.tight and turn.left_ids <> '{}')
+           or (turn.refused = 0 and turn.left_ids = '{}' and pulled = '{}');
   end loop;
   if answer.left_ids <> '{}' then
     perform set_config('holdfast.position', '', false);  -- they are before it, and to be seen by the next claim
@@ -5916,11 +5955,11 @@ declare
   limit_ids bigint[];
 begin
   with refund as (
-    select h.limit_id, sum(s.charge) filter (where s.claimed_at >= t.bucket_at) as charge
+    select h.limit_id, sum(coalesce(s.charge, 1)) filter (where s.claimed_at >= t.bucket_at) as charge
       from holdfast.steps s
      cross join unnest(s.holds) h (limit_id)
       join holdfast.limit_states t on t.id = h.limit_id
-     where s.id = any (refund_steps.ids) and s.charge is not null
+     where s.id = any (refund_steps.ids)
      group by h.limit_id),
   filled as (
     update holdfast.limit_states t
@@ -8042,6 +8081,28 @@ ALTER TABLE ONLY holdfast.limit_changes FORCE ROW LEVEL SECURITY;
 --
 
 CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
+ WITH states AS (
+         SELECT n.id,
+            n.held,
+            n.parked,
+            n.tokens,
+            n.filled_at,
+            n.bucket_at,
+            n.wake_at,
+            n.paused_until,
+            n.failures,
+            n.open_until,
+            n.open_for,
+            n.probe_id,
+            n.name,
+            n.tenant,
+            n.paused_by,
+            n.pause_reason
+           FROM holdfast.limit_states n
+          WHERE COALESCE(((n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR ((n.tenant = '*'::text) AND (EXISTS ( SELECT
+                   FROM holdfast.steps p_1
+                  WHERE ((p_1.parked_for = 'limit'::text) AND (p_1.limited_by = n.id) AND (p_1.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))))))), true)
+        )
  SELECT l.name,
     l.tenant,
     r.name AS rule,
@@ -8054,7 +8115,7 @@ CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
     r.breaker_counts,
     COALESCE(s.held, f.held, 0) AS held,
         CASE
-            WHEN (s.id IS NOT NULL) THEN holdfast.tokens_at(s.*, r.*, c.clock)
+            WHEN (s.id IS NOT NULL) THEN holdfast.tokens_at(s.state, r.*, c.clock)
             WHEN (l.name !~~ '%:*'::text) THEN r.burst
             ELSE NULL::numeric
         END AS tokens,
@@ -8093,14 +8154,33 @@ CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
         UNION
          SELECT n.name,
             n.tenant
-           FROM holdfast.limit_states n) l
+           FROM states n) l
      CROSS JOIN ( SELECT holdfast.clock() AS clock) c)
-     LEFT JOIN holdfast.limit_states s ON (((s.name = l.name) AND (s.tenant = l.tenant))))
+     LEFT JOIN LATERAL ( SELECT h.*::holdfast.limit_states AS state,
+            n.id,
+            n.held,
+            n.parked,
+            n.tokens,
+            n.filled_at,
+            n.bucket_at,
+            n.wake_at,
+            n.paused_until,
+            n.failures,
+            n.open_until,
+            n.open_for,
+            n.probe_id,
+            n.name,
+            n.tenant,
+            n.paused_by,
+            n.pause_reason
+           FROM (states n
+             JOIN holdfast.limit_states h ON ((h.id = n.id)))
+          WHERE ((n.name = l.name) AND (n.tenant = l.tenant))) s ON (true))
      LEFT JOIN LATERAL holdfast.limit_rule(l.name, l.tenant) r(name, tenant, concurrency, rate, per, burst, breaker_after, breaker_for, breaker_counts, paused_until, paused_by, pause_reason, defined_at) ON (true))
      LEFT JOIN LATERAL ( SELECT (sum(v.held))::integer AS held,
             (sum(v.parked))::integer AS parked,
             min(v.wake_at) AS wake_at
-           FROM holdfast.limit_states v
+           FROM states v
           WHERE ((l.name ~~ '%:*'::text) AND (v.tenant = l.tenant) AND (holdfast.limit_family(v.name) = l.name) AND (NOT (EXISTS ( SELECT
                    FROM holdfast.limits o
                   WHERE ((o.name = v.name) AND (o.tenant = v.tenant))))))) f ON (true))
@@ -9683,10 +9763,10 @@ REVOKE ALL ON FUNCTION holdfast.admit_children(parents bigint[], clock timestamp
 
 
 --
--- Name: FUNCTION admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer) FROM PUBLIC;
 
 
 --
@@ -9963,11 +10043,11 @@ REVOKE ALL ON FUNCTION holdfast.check_weight(weight numeric, call_weight numeric
 
 
 --
--- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text) TO hf_worker;
+REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer) TO hf_worker;
 
 
 --
@@ -10627,10 +10707,10 @@ GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) 
 
 
 --
--- Name: FUNCTION pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer) FROM PUBLIC;
 
 
 --
