@@ -70,6 +70,18 @@ def test_a_login_for_a_tenant_that_has_nothing_sees_nothing(login: Login, db: DB
     assert [count(user, table) for table in SEEN] == [0] * len(SEEN)
 
 
+def test_a_handle_reads_nothing_of_another_tenants(login: Login, db: DB) -> None:
+    """Neither state nor story, of a run or of a step."""
+    runs = {tenant: plant(db, tenant) for tenant in ("a", "b")}
+    steps = {tenant: held(db, tenant).step_id for tenant in ("a", "b")}
+    reader = login("hf_reader", tenants=["a"])
+
+    for tenant, expected in (("a", True), ("b", False)):
+        reads: list[Call[Any]] = [calls.run_status([runs[tenant]]), calls.run_events(runs[tenant])]
+        reads += [calls.step_status([steps[tenant]]), calls.step_events(steps[tenant])]
+        assert [bool(run(reader, read)) for read in reads] == [expected] * 4
+
+
 def test_a_login_whose_groups_have_no_tenants_sees_nothing(login: Login, db: DB) -> None:
     """R34: unset is zero rows, not all."""
     plant(db, "a")

@@ -34,7 +34,7 @@ ENTRIES = {
     "db": Entry("holdfast.cli.db:app", "The embedded PostgreSQL, or the server that HOLDFAST_DSN names."),
     "doctor": Entry(
         "holdfast.cli.doctor:doctor",
-        "Check server, schema, settings and every invariant; ends with 9 when one of them fails.",
+        "Check server, schema, settings and every invariant.",
     ),
     "config": Entry(
         "holdfast.cli.config:config",

@@ -224,7 +224,7 @@ def _failed(what: str, status: Status, then: str) -> RunFailed:
         run_id=status.id,
         step=status.step,
         error_type=error.get("type"),
-        message=error_text(status.error),
+        message=None if status.error is None else error_text(status.error),
         attempts=status.attempts,
         traceback=error.get("trace"),
     )
