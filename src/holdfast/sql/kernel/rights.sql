@@ -68,7 +68,7 @@ begin
                    'or tenant = any ((select holdfast.allowed_tenants())::text[])%s)', item,
                    case item when 'limits' then ' or tenant = ''*'''
                              when 'limit_states' then ' or (tenant = ''*'' and exists (select from holdfast.steps s '
-                               'where s.parked_for = ''limit'' and s.limited_by = limit_states.id))'
+                               'where s.limited_by = limit_states.id))'
                              else '' end);
   end loop;
 end

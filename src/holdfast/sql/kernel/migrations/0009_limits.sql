@@ -80,10 +80,11 @@ alter table holdfast.steps
   add column charge numeric(20, 6),  -- what it takes from each bucket, as its last claim reckoned; null: 1
   add column limited_by bigint;  -- the state that it is parked on, while parked_for is 'limit'
 
--- A limit's queue.
+-- A limit's queue. A query names limited_by alone: with parked_for the planner might take the index of all that is
+-- parked.
 -- squawk-ignore require-concurrent-index-creation
 create index steps_limited on holdfast.steps (limited_by, queue, priority desc, parked_due_at, id)
-  where parked_for = 'limit';
+  where limited_by is not null;
 
 -- What happened to a limit's holders in one statement: how many came and went by which event, and which.
 create type holdfast.limit_change as (

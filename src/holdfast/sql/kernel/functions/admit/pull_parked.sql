@@ -41,7 +41,7 @@ begin
      cross join lateral (
        select p.id, p.parked_due_at, p.kind, p.tenant, p.machine
          from holdfast.steps p
-        where p.parked_for = 'limit' and p.limited_by = o.id and p.queue = pull_parked.queue
+        where p.limited_by = o.id and p.queue = pull_parked.queue and p.parked_for || '' = 'limit'
           and p.priority = pull_parked.priority and p.id <> all (pull_parked.taken)
         order by p.parked_due_at, p.id
         limit o.room + case when pull_parked.kinds is null and pull_parked.tenants is null
