@@ -4314,7 +4314,7 @@ begin
                  t.open_until is not null as is_half_open,
                  t.parked > 0 and exists (
                    select from holdfast.steps p
-                    where p.parked_for = 'limit' and p.limited_by = t.id and p.queue = limit_room.queue
+                    where p.limited_by = t.id and p.queue = limit_room.queue and p.parked_for || '' = 'limit'
                       and p.priority >= limit_room.priority and p.id <> all (limit_room.candidates)) as is_behind,
                  d.steps, d.charge
             from holdfast.limit_states t
@@ -4388,7 +4388,8 @@ CREATE FUNCTION holdfast.limit_violations() RETURNS TABLE(invariant text, subjec
   with counted as (
     select t.id, t.name, t.tenant, t.held, t.parked, t.wake_at, t.paused_until, t.open_until,
            (select count(*) from holdfast.steps s where s.lease_id is not null and t.id = any (s.holds)) as holders,
-           (select count(*) from holdfast.steps s where s.parked_for = 'limit' and s.limited_by = t.id) as waiting,
+           (select count(*) from holdfast.steps s
+             where s.limited_by = t.id and s.parked_for || '' = 'limit') as waiting,
            r.concurrency, r.paused_until as family_paused_until,
            (select bool_or(holdfast.tokens_suffice_at(t, r, q.charge, c.clock) > c.clock is not true)
               from holdfast.parked_queues(t.id) q) as has_tokens,
@@ -5224,7 +5225,7 @@ begin
   with recursive parked as (
     (select p.queue
        from holdfast.steps p
-      where p.parked_for = 'limit' and p.limited_by = parked_queues.limit_id
+      where p.limited_by = parked_queues.limit_id and p.parked_for || '' = 'limit'
       order by p.queue
       limit 1)
     union all
@@ -5233,7 +5234,7 @@ begin
      cross join lateral (
        select p.queue
          from holdfast.steps p
-        where p.parked_for = 'limit' and p.limited_by = parked_queues.limit_id and p.queue > b.queue
+        where p.limited_by = parked_queues.limit_id and p.queue > b.queue and p.parked_for || '' = 'limit'
         order by p.queue
         limit 1) n)
   select b.queue, coalesce(h.charge, 1)::numeric
@@ -5241,7 +5242,7 @@ begin
    cross join lateral (
      select p.charge
        from holdfast.steps p
-      where p.parked_for = 'limit' and p.limited_by = parked_queues.limit_id and p.queue = b.queue
+      where p.limited_by = parked_queues.limit_id and p.queue = b.queue and p.parked_for || '' = 'limit'
       order by p.priority desc, p.parked_due_at, p.id
       limit 1) h;
 end
@@ -5836,7 +5837,7 @@ begin
      cross join lateral (
        select p.id, p.parked_due_at, p.kind, p.tenant, p.machine
          from holdfast.steps p
-        where p.parked_for = 'limit' and p.limited_by = o.id and p.queue = pull_parked.queue
+        where p.limited_by = o.id and p.queue = pull_parked.queue and p.parked_for || '' = 'limit'
           and p.priority = pull_parked.priority and p.id <> all (pull_parked.taken)
         order by p.parked_due_at, p.id
         limit o.room + case when pull_parked.kinds is null and pull_parked.tenants is null
@@ -6572,7 +6573,8 @@ begin
          failed_at = step.failed_at,
          due_at = case when not rests then s.due_at when s.parked_due_at is null then retry_at end,
          parked_due_at = case when not rests then s.parked_due_at when s.parked_due_at is not null then retry_at end,
-         parked_for = case when not rests or waits_again then s.parked_for end
+         parked_for = case when not rests or waits_again then s.parked_for end,
+         limited_by = case when not rests or waits_again then s.limited_by end
    where s.id = step.id;
   perform holdfast.wake(array[step.queue]);
 end
@@ -8101,7 +8103,7 @@ CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
            FROM holdfast.limit_states n
           WHERE COALESCE(((n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR ((n.tenant = '*'::text) AND (EXISTS ( SELECT
                    FROM holdfast.steps p_1
-                  WHERE ((p_1.parked_for = 'limit'::text) AND (p_1.limited_by = n.id) AND (p_1.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))))))), true)
+                  WHERE ((p_1.limited_by = n.id) AND ((p_1.parked_for || ''::text) = 'limit'::text) AND (p_1.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))))))), true)
         )
  SELECT l.name,
     l.tenant,
@@ -8123,7 +8125,7 @@ CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
         CASE
             WHEN (s.parked > 0) THEN ( SELECT min(p_1.parked_due_at) AS min
                FROM holdfast.steps p_1
-              WHERE ((p_1.parked_for = 'limit'::text) AND (p_1.limited_by = s.id)))
+              WHERE ((p_1.limited_by = s.id) AND ((p_1.parked_for || ''::text) = 'limit'::text)))
             ELSE NULL::timestamp with time zone
         END AS oldest_parked_at,
     COALESCE(s.wake_at, f.wake_at) AS wake_at,
@@ -8826,7 +8828,7 @@ CREATE INDEX steps_held ON holdfast.steps USING btree (lease_until) WHERE (lease
 -- Name: steps_limited; Type: INDEX; Schema: holdfast; Owner: -
 --
 
-CREATE INDEX steps_limited ON holdfast.steps USING btree (limited_by, queue, priority DESC, parked_due_at, id) WHERE (parked_for = 'limit'::text);
+CREATE INDEX steps_limited ON holdfast.steps USING btree (limited_by, queue, priority DESC, parked_due_at, id) WHERE (limited_by IS NOT NULL);
 
 
 --
@@ -9263,7 +9265,7 @@ CREATE POLICY own_tenants ON holdfast.limit_changes FOR SELECT TO hf_producer, h
 
 CREATE POLICY own_tenants ON holdfast.limit_states FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR ((tenant = '*'::text) AND (EXISTS ( SELECT
    FROM holdfast.steps s
-  WHERE ((s.parked_for = 'limit'::text) AND (s.limited_by = limit_states.id)))))));
+  WHERE (s.limited_by = limit_states.id))))));
 
 
 --
