@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from threading import Event, Lock
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from holdfast.errors import BadDefinition, BadInput, RateLimited
 from holdfast.models import Snooze
 from holdfast.testing import Clock
 from kernel.steps import DB, column, value
-from worker.running import burst, seconds
+from worker.running import burst, seconds, working
 
 pytestmark = pytest.mark.one_server
 
@@ -73,6 +75,39 @@ def test_rate_limited_closes_the_limit_for_all_workers(dsn: str, db: DB, clock: 
 
     until = value(db, "select paused_until - holdfast.clock() from holdfast.limit_list where name = 'shop:acme'")
     assert until == seconds(7)
+
+
+def test_three_shops_with_two_slots_each_are_served_while_one_pushes_back(dsn: str, db: DB) -> None:
+    """R16, R28: no slot is exceeded, the shop that answered 429 comes back, and the others do not wait for it."""
+    hf = Holdfast(dsn)
+    hf.limit("shop:*", concurrency=2, rate=1000, per=1)
+    lock, most, running, refused = Lock(), Counter[str](), Counter[str](), list[str]()
+
+    @hf.task(limits=["shop:{shop}"], retry=5)
+    def push(shop: str, item: int) -> str:
+        with lock:
+            running[shop] += 1
+            most[shop] = max(most[shop], running[shop])
+            is_refused = shop == "b" and not refused
+            if is_refused:
+                refused.append(shop)
+        try:
+            if is_refused:
+                raise RateLimited("429", retry_after=0.5)
+            Event().wait(0.01)
+            return shop
+        finally:
+            with lock:
+                running[shop] -= 1
+
+    with working(hf, concurrency=8):
+        handles = [push.start(shop=shop, item=item) for item in range(8) for shop in ("a", "b", "c")]
+        results = Counter(handle.result(timeout=60) for handle in handles)
+
+    assert results == {"a": 8, "b": 8, "c": 8}
+    assert max(most.values()) <= 2
+    assert value(db, "select count(*) from holdfast.limit_changes where event = 'paused' and name = 'shop:b'") == 1
+    assert value(db, "select coalesce(sum(held) + sum(parked), 0) from holdfast.limit_states") == 0
 
 
 def test_a_snooze_pauses_the_limit_that_it_names(dsn: str, db: DB, clock: Clock) -> None:
