@@ -15,7 +15,22 @@ from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.db import run
 from holdfast.models import Continue, Done, Fail, Release, Retry, Snooze
 from holdfast.testing import Clock
-from kernel.steps import DB, claim, claim_one, column, finish, node, rescue, seconds, settle, start, start_flow, value
+from kernel.steps import (
+    DB,
+    add_machine,
+    claim,
+    claim_one,
+    column,
+    finish,
+    insert_step,
+    node,
+    rescue,
+    seconds,
+    settle,
+    start,
+    start_flow,
+    value,
+)
 
 pytestmark = pytest.mark.one_server
 LIMITED = {"type": "RateLimited", "message": "429"}
@@ -583,3 +598,19 @@ def test_a_step_of_a_cancelled_run_takes_nothing_from_a_limit(db: DB) -> None:
 
     assert ids(claim(db, batch=5)) == [other]
     run(db, calls.upkeep())
+
+
+@pytest.mark.unsound
+def test_a_parked_step_whose_machine_lacks_the_move_leaves_the_limits_queue(db: DB) -> None:
+    add_machine(
+        db, "odd.step", "here:open started there:held\nthere:held succeeded end:over=succeeded", initial="here:open"
+    )
+    limit(db, "api", concurrency=0)
+    step = insert_step(db, "odd.step", "here", limits=["api"])
+    assert claim(db) == []
+    limit(db, "api", concurrency=1)
+
+    assert claim(db) == []
+
+    assert column(db, step, "parked_for") == "move"
+    assert held(db, "api") == (0, 0)
