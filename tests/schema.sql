@@ -2126,17 +2126,24 @@ begin
                                             charge_limit.lease_id),
                             'stop working on it: another worker has it, or it is over');
   end if;
-  insert into holdfast.limit_states (name, tenant)
-  select charge_limit.name, t.tenant from (values ('*'), (step.tenant)) t (tenant)
-   where exists (select from holdfast.limit_rule(charge_limit.name, t.tenant))
-     and not exists (select from holdfast.limit_states h where h.name = charge_limit.name and h.tenant = t.tenant)
-   order by 2
-  on conflict on constraint limit_states_name_tenant_key do nothing;
-  limit_ids := array(
-    select h.id from holdfast.limit_states h
-     where h.name = charge_limit.name and h.tenant in ('*', step.tenant)
-     order by h.id
-       for update);  -- guard: lock
+  loop  -- upkeep may remove a state that is full before it is locked
+    insert into holdfast.limit_states (name, tenant)
+    select charge_limit.name, t.tenant from (values ('*'), (step.tenant)) t (tenant)
+     where exists (select from holdfast.limit_rule(charge_limit.name, t.tenant))
+       and not exists (select from holdfast.limit_states h where h.name = charge_limit.name and h.tenant = t.tenant)
+     order by 2
+    on conflict on constraint limit_states_name_tenant_key do nothing;
+    limit_ids := array(
+      select h.id from holdfast.limit_states h
+       where h.name = charge_limit.name and h.tenant in ('*', step.tenant)
+       order by h.id
+         for update);  -- guard: lock
+    exit when not exists (
+      select from (values ('*'), (step.tenant)) t (tenant)
+       where exists (select from holdfast.limit_rule(charge_limit.name, t.tenant))
+         and not exists (select from holdfast.limit_states h
+                          where h.name = charge_limit.name and h.tenant = t.tenant and h.id = any (limit_ids)));
+  end loop;
   clock := holdfast.clock();
   select max(greatest(h.paused_until, r.paused_until, case when h.open_until > clock then h.open_until end,
                       holdfast.tokens_suffice_at(h, r, charge_limit.weight, clock)))
@@ -5137,8 +5144,9 @@ CREATE FUNCTION holdfast.park_unmovable_due(candidates bigint[], event text, clo
 begin
   with aside as (
     update holdfast.steps s
-       set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
-     where s.id = any (park_unmovable_due.candidates) and s.due_at + interval '0' is not null
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'move', limited_by = null
+     where s.id = any (park_unmovable_due.candidates)
+       and (s.due_at + interval '0' is not null or s.parked_for || '' = 'limit')
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
   select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
