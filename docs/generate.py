@@ -1,4 +1,4 @@
-"""Writes the generated pages of the reference, from the code and the database: `make docs`; a test compares them."""
+"""Write the reference pages that come from the code and the database (`make docs`); a test compares them."""
 
 from __future__ import annotations
 
@@ -28,71 +28,83 @@ _LEAF = re.compile(r"^[│ ]*[├└]── (\w+) +(?:RN\d{3} +)?(.+)$", re.MULT
 CONFIGURATION = """\
 # Settings
 
-Settings are environment variables, read once when a process starts. `holdfast config` shows the
-settings in force and where each comes from. Write a duration as `200ms`, `30s`, `5m`, `1h30m` or
-`2d`; a bare number is seconds. An empty variable counts as unset. An unknown name that begins with
-`HOLDFAST_` causes a warning with the name that was probably meant.
+Settings are environment variables. A process reads them once, when it starts. `holdfast config`
+shows the current values and their sources. Write a duration as `200ms`, `30s`, `5m`, `1h30m` or
+`2d`; a bare number means seconds. An empty variable counts as unset. An unknown name that begins
+with `HOLDFAST_` causes a warning that suggests the right one.
 """
 CONFIGURATION_END = """
-The DSN may be in a file, as secrets often are: `HOLDFAST_DSN_FILE` names it. `HOLDFAST_DSN` takes
-precedence over the file.
+To keep the DSN in a file, as is usual for secrets, set `HOLDFAST_DSN_FILE` to its path.
+`HOLDFAST_DSN` takes precedence over the file.
 
-Options of a command take precedence over settings: `holdfast worker --app` over `HOLDFAST_APP`,
-`--grace` over `HOLDFAST_GRACE`. The lease of a task is the worker's `HOLDFAST_LEASE`, else the
-task's own (`@hf.task(lease=…)`), else 300 s.
+Command-line options take precedence over settings: `holdfast worker --app` over `HOLDFAST_APP`, and
+`--grace` over `HOLDFAST_GRACE`. The lease of a task is the worker's `HOLDFAST_LEASE` if it is set,
+otherwise the task's own (`@hf.task(lease=…)`), otherwise 300 s.
 """
 ERRORS = """\
 # Errors
 
-Every error of Holdfast is a `holdfast.HoldfastError`, and all of them are in `holdfast.errors`. An
-error that the database raises has a SQLSTATE, which is the same for callers in any language. The
-exit code is that of `holdfast`. An error carries its parts as fields: `what` happened, `where` (the
-offending field or id, or None) and what to do `next` (or None). Its text is `what`, or `what; next`.
-The database sends them as the message, the column and the hint.
+Every error is a subclass of `holdfast.HoldfastError` and is defined in `holdfast.errors`. Errors
+that the database raises have a SQLSTATE, which is the same in every language. The exit code is that
+of the `holdfast` command. Each error has three fields: `what` happened, `where` (the field or id at
+fault, or None) and `next`, what to do about it (or None). Its text is `what`, or `what; next`. The
+database sends these fields as the message, the column and the hint.
 """
 MACHINES = """\
 # Machines
 
-A machine lists the states of one kind of row, and its legal moves. The database rejects every other
-move and journals each legal one. These tables and diagrams are generated from the rows that it
-checks against: `holdfast.machine_states` and `holdfast.machine_moves`.
+A machine lists the states and the legal moves of one kind of row. The database rejects every other
+move and journals each legal one. These tables and diagrams come from the rows that the database
+itself uses: `holdfast.machine_states` and `holdfast.machine_moves`.
 
-A phase is what a state means to the kernel: *open*, waiting for a claim; *held*, under a lease (for a
-run: in progress); *over*, ended; *open or over*, failed, where `finished_at` shows whether for good.
+The phase says what a state means to the kernel:
+
+- *open*: waiting to be claimed
+- *held*: under a lease, or for a run, in progress
+- *over*: finished
+- *open or over*: failed; `finished_at` says whether for good
 """
 METRICS = """\
 # Metrics
 
-`holdfast worker --probe-port 8080` serves these at `/metrics`, in Prometheus' text format. Each
-worker process has its own counts, from its start. A counter also has a `…_created` series, the time
-it began.
+`holdfast worker --probe-port 8080` serves these metrics at `/metrics`, in the Prometheus text
+format. Each worker process counts from its own start. Each counter also has a `…_created` series
+with the time at which it began.
 """
 METRICS_END = """
-Buckets of `holdfast_handler_seconds`: {buckets} seconds.
+Buckets of `holdfast_handler_seconds`, in seconds:
+{buckets}.
 
 What to watch:
 
-- `holdfast_heartbeat_timestamp_seconds` does not change for longer than a minute: the loop hangs.
-- `holdfast_worker_state{{state="error_wait"}}` at 1: the worker cannot use the database.
-- `holdfast_settle_refused_total` and `holdfast_leases_lost_total` rise: handlers outlive their leases,
-  workers are frozen, or steps were cancelled while they ran.
+- `holdfast_heartbeat_timestamp_seconds` does not change for more than a minute: the worker's loop
+  hangs.
+- `holdfast_worker_state{{state="error_wait"}}` is 1: the worker cannot use the database.
+- `holdfast_settle_refused_total` or `holdfast_leases_lost_total` rises: handlers outlive their
+  leases, workers are frozen, or steps are cancelled while they run.
 - `holdfast_rescued_total` rises: workers die.
 - `holdfast_exhausted_total` rises: steps fail for good. `holdfast dlq list` shows them.
-- `holdfast_backlog` grows: the queue needs more workers. All workers of a queue report it, so use the
-  maximum. It is counted with each recovery (`HOLDFAST_RECOVERY_INTERVAL`), and 10000 means 10000 or
-  more.
-- `holdfast_loop_blocked_total` rises: an async handler blocks; the log names the line.
+- `holdfast_backlog` grows: the queue needs more workers. All workers of a queue report it, so use
+  the maximum. It is counted once per `HOLDFAST_RECOVERY_INTERVAL`, and 10000 means 10000 or more.
+- `holdfast_loop_blocked_total` rises: an async handler blocks the loop. The log names the line.
 """
 EVENTS = """\
 # Events
 
-Each face publishes events about its runs, steps and tasks. Subscribe with
-`@hf.on("flow.run.completed")` or with a pattern, `@hf.on("work.*")`: see
-[listen to events](../guides/events.md). A `holdfast.Event` has `name`, `at`, `run_id` (None for a
-task), `step_id` (a task's number; None if the event is about a whole run) and `payload`, whose fields
-are listed here with their types. `step` is the step's name in its run, such as `charge`, `ship[3]` or
-`bill.send`; `attempt` counts executions from 1. Old names without a face, such as `task.completed`,
-still work, with a warning that names the new one.
+Each face publishes events about its runs, steps and tasks. Subscribe to one event with
+`@hf.on("flow.run.completed")`, or to several with a pattern, `@hf.on("work.*")`. See
+[listen to events](../guides/events.md).
+
+A `holdfast.Event` has these fields:
+
+- `name` and `at`, its time
+- `run_id`: None for a task
+- `step_id`: the number of the task or step; None if the event is about a whole run
+- `payload`: the fields that the tables below list with their types
+
+In a payload, `step` is the step's name in its run, such as `charge`, `ship[3]` or `bill.send`, and
+`attempt` counts executions from 1. Names without a face, such as `task.completed`, are deprecated.
+They still subscribe, with a warning that shows the new name.
 """
 STATES: LiteralString = """
 select machine, state, phase, coalesce(outcome, ''), is_initial from holdfast.machine_states
@@ -127,7 +139,7 @@ def _default(name: str) -> str:
 
 
 def error_tree() -> str:
-    """List the errors, as described in the tree at the top of errors.py."""
+    """List the errors, with the descriptions of the tree at the top of errors.py."""
     told = dict(_LEAF.findall(errors.__doc__ or ""))
     rows = [
         (
@@ -160,7 +172,7 @@ def _machine(machine: str, states: list[tuple[Any, ...]], moves: list[tuple[Any,
     arrows = [f"  {come} --> {to}: {event}" for come, event, to, _ in moves]
     ends = [f"  {state} --> [*]" for state, phase, _, _ in states if phase == "over"]
     known = [
-        (f"`{state}`" + (", where it begins" if is_initial else ""), phase.replace("_", " "), outcome)
+        (f"`{state}`" + (", the initial state" if is_initial else ""), phase.replace("_", " "), outcome)
         for state, phase, outcome, is_initial in states
     ]
     legal = [(f"`{come}`", f"`{event}`", f"`{to}`", ", ".join(actors)) for come, event, to, actors in moves]

@@ -147,6 +147,7 @@ def told(rows: list[tuple[str, ...]]) -> str:
     table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
     missing = "\n".join(f"- {numbers}: {why}." for numbers, why in NOT_YET.items())
     return (
-        f"\nFound on {found_at}, by `FAULT_SEED={seed()} make test-faults`. A dash: no question here.\n\n"
+        f"\nMeasured on {found_at}, with `FAULT_SEED={seed()} make test-faults`.\n"
+        "A dash means that the figure does not apply.\n\n"
         f"{table}\n\nNot in the table:\n\n{missing}\n\n"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from uuid import UUID
 
 from holdfast import log, tracing
 from holdfast.errors import LeaseLost
-from holdfast.kernel import calls
+from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Level
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.connections.handler_tx import HandlerExecutor
     from holdfast.handlers.transaction import Transaction
 
+CHARGE_EACH = 1.0  # seconds between two checks of a bucket, so that a handler notices a stop
 PROGRESS_EACH = 1.0  # seconds: each note is a row, and nobody reads more often
 
 
@@ -131,6 +133,26 @@ class Ctx:
     def skipped(self, why: str) -> None:
         """Record, once, that there was nothing to do; the handler then returns as usual."""
         self._make(calls.note(self.step_id, self.lease_id, "info", "skipped", payload={"why": why}, key="skipped"))
+
+    def charge(self, limit: str, weight: float = 1, *, wait: bool = True) -> timedelta | None:
+        """Take tokens from a limit's bucket for a request besides those that the step was charged for.
+
+        Waits until there are enough. With `wait=False` it returns at once: None if it took the tokens, else how long
+        until there may be enough; then it took nothing.
+        """
+        while True:
+            left: timedelta | None = self._make(limit_calls.charge_limit(self.step_id, self.lease_id, limit, weight))[0]
+            if left is None or not wait:
+                return left
+            time.sleep(min(left.total_seconds(), CHARGE_EACH))
+
+    async def acharge(self, limit: str, weight: float = 1, *, wait: bool = True) -> timedelta | None:
+        """Take tokens as `charge` does, without blocking the loop."""
+        while True:
+            left: timedelta | None = await asyncio.to_thread(self.charge, limit, weight, wait=False)
+            if left is None or not wait:
+                return left
+            await asyncio.sleep(min(left.total_seconds(), CHARGE_EACH))
 
     def heartbeat(self) -> None:
         """Renew the lease now; raise LeaseLost if it is no longer ours. The worker also renews it."""
