@@ -222,7 +222,7 @@ def _told_when(error: RateLimited | Unavailable) -> Outcome:
 
 
 def _limit(pause: str | None) -> str | None:
-    """Refuse a limit that the database would refuse, with all outcomes of its batch."""
+    """Raise for a limit that the database would reject together with its whole batch."""
     if pause is not None and (problem("pause", pause) or "*" in pause):
         raise ValueError(f"pause must name one limit, got {pause!r}")
     return pause
