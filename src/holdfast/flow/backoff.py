@@ -149,9 +149,7 @@ class StepRetry:
     def __post_init__(self) -> None:
         if not _is_count(self.limit):
             raise BadDefinition(
-                f"retry must be a number of executions, got {self.limit!r}",
-                where="retry",
-                next="use 3 for three executions",
+                f"retry must be a number of executions, got {self.limit!r}", where="retry", next="use 3 for three"
             )
         backoff: Any = self.backoff
         if not isinstance(backoff, Backoff):
@@ -245,7 +243,7 @@ def _check(backoff: Backoff) -> None:
         raise BadDefinition(
             f"reenqueue_delays must be a ReenqueueDelays, got {backoff.reenqueue_delays!r}",
             where="reenqueue_delays",
-            next="take ReenqueueDelays(processing=5)",
+            next="use ReenqueueDelays(processing=5)",
         )
     for name in _SWITCHES:
         if not isinstance(getattr(backoff, name), bool):
@@ -281,9 +279,7 @@ def _check_number(name: str, value: Any, *, most: float = LONGEST_SECONDS) -> No
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= most:
         raise BadDefinition(
-            f"{name} must be a number from 0 to {most}, got {value!r}",
-            where=name,
-            next=f"use a number from 0 to {most}",
+            f"{name} must be a number from 0 to {most}, got {value!r}", where=name, next="use a number in that range"
         )
 
 

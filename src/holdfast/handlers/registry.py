@@ -216,7 +216,7 @@ def _check(handler: Handler) -> None:
             raise BadDefinition(
                 f"{name}: a {option} must be at most {LONGEST_LEASE.days} days, got {given}",
                 where=option,
-                next="take minutes",
+                next="use minutes",
             )
 
 
