@@ -25,6 +25,8 @@ STORIES = {
     "start": "make tasks, runs and their steps",
     "checks": "refuse arguments, plans and staged rows that cannot work",
     "claim": "lease due steps to workers",
+    "limits": "say how much at once and how fast, and check it",
+    "admit": "count limits, and admit or park steps under them",
     "workers": "register workers, and know which are live",
     "settle": "take outcomes, and write notes",
     "runs": "count, close and reopen runs",

@@ -112,6 +112,25 @@ CREATE TYPE flow.task_execution_context AS (
 
 
 --
+-- Name: admission; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.admission AS (
+	ids bigint[],
+	holds jsonb,
+	charges jsonb,
+	at timestamp with time zone,
+	refused integer,
+	full_ids bigint[],
+	left_ids bigint[],
+	ended_ids bigint[],
+	pending bigint[],
+	shared bigint[],
+	tight integer
+);
+
+
+--
 -- Name: claimed_step; Type: TYPE; Schema: holdfast; Owner: -
 --
 
@@ -134,6 +153,20 @@ CREATE TYPE holdfast.claimed_step AS (
 CREATE TYPE holdfast.due_position AS (
 	due_at timestamp with time zone,
 	id bigint
+);
+
+
+--
+-- Name: limit_change; Type: TYPE; Schema: holdfast; Owner: -
+--
+
+CREATE TYPE holdfast.limit_change AS (
+	limit_id bigint,
+	event text,
+	error_type text,
+	held integer,
+	parked integer,
+	step_ids bigint[]
 );
 
 
@@ -301,6 +334,11 @@ CREATE TABLE holdfast.steps (
     cursor jsonb,
     result jsonb,
     failed_at timestamp with time zone,
+    limits text[],
+    weight numeric(20,6),
+    holds bigint[],
+    charge numeric(20,6),
+    limited_by bigint,
     CONSTRAINT due_in_a_year_of_four_digits CHECK (((due_at >= '1900-01-01 00:00:00+00'::timestamp with time zone) AND (due_at <= '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT due_only_when_free CHECK (((due_at IS NULL) OR ((lease_id IS NULL) AND (finished_at IS NULL) AND (waits = 0)))),
     CONSTRAINT finished_holds_no_lease CHECK (((finished_at IS NULL) OR (lease_id IS NULL))),
@@ -551,8 +589,10 @@ begin
               when h.waits > 0 then 'dependencies'
               when h.parked_for = 'handler' then 'unserved'
               when h.parked_for = 'move' then 'no_move'
+              when h.parked_for = 'limit' then 'limited'
               when h.parked_for is not null then 'parked'
               when q.paused_at is not null then 'queue_paused'
+              when holdfast.is_due(h, clock) then 'limited'
               when f.state = 'error' then 'backoff'
               when h.last_event = 'snoozed' then 'snoozed'
               else 'scheduled' end
@@ -568,7 +608,8 @@ begin
       where e.next_id = h.id) p
    cross join lateral (select coalesce(f.next_retry_at <= clock, true) as is_expired) e
    cross join lateral (
-     select coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
+     select coalesce(
+       holdfast.is_ready(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
    where get_step_readiness_status_batch.step_ids is null
       or f.step_id = any (get_step_readiness_status_batch.step_ids)
    order by f.task_id, f.step_id;
@@ -607,7 +648,7 @@ begin
   due as (
     select count(*) filter (where s.state = 'error') as retryable,
            count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
-           count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null
+           count(*) filter (where holdfast.is_ready(s, clock) and q.paused_at is null
                             and s.run_id <> all (ended)) as ready
       from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
      where s.due_at is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)),
@@ -991,7 +1032,7 @@ begin
     join holdfast.runs r on r.id = t.task_id
    cross join lateral (
      select count(*) filter (where s.lease_id is not null) as in_progress,
-            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null
+            count(*) filter (where holdfast.is_ready(s, clock) and q.paused_at is null
                              and r.finished_at is null) as ready,
             count(*) filter (where s.state = 'error' and s.finished_at is null) as retrying,
             count(*) filter (where holdfast.is_live(s)) as live,
@@ -1556,7 +1597,7 @@ begin
              'null'), '[]')) n (name)) a
     join known k on k.name = a.name and not k.is_done;
   insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits,
-                              due_at, created_at, input)
+                              due_at, created_at, input, limits, weight)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
          coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant,
          coalesce((select p.policy from holdfast.policies p
@@ -1564,17 +1605,25 @@ begin
                   u.plan ->> 'policy', k.policy),
          coalesce((u.plan ->> 'priority')::smallint, 0), coalesce(w.waits, 0),
          case when t.phase = 'open' and w.waits is null then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
-         clock, coalesce(u.plan -> 'input', '{}')
+         clock, coalesce(u.plan -> 'input', '{}'),
+         case when u.plan ? 'limits' or d.limits is not null
+              then holdfast.limits_for(holdfast.planned_limits(u.plan), d.limits, u.plan -> 'input') end,
+         case when u.plan ? 'weight' or d.weight is not null
+              then holdfast.weight_for((u.plan ->> 'weight')::numeric, d.weight, d.call_weight, u.plan -> 'input') end
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
     left join lateral holdfast.kinds_of(r.tenant) k on k.kind = u.plan ->> 'kind'
+    left join lateral (
+      select o.limits, o.weight, o.call_weight from holdfast.kinds o
+       where o.kind = u.plan ->> 'kind' and o.tenant in (r.tenant, '*') order by o.tenant = '*' limit 1) d on true
     left join (select e.child, count(*)::int as waits from unnest(children) e (child)
                group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
   select add_steps.run_id, ids[p.no], p.plan ->> 'name'
     from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
   insert into holdfast.edges select * from unnest(parents, children);
+  perform holdfast.check_charges(ids);
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
 end
@@ -1627,6 +1676,157 @@ begin
     perform holdfast.wake(queues);
   end if;
   return array(select (r.id, 0, count(*), 0, 0, 0)::holdfast.run_delta from unnest(run_ids) r (id) group by r.id);
+end
+$$;
+
+
+--
+-- Name: admit_steps(text, integer, bigint[], integer, bigint[], boolean, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer DEFAULT NULL::integer) RETURNS holdfast.admission
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'on'
+    SET jit TO 'off'
+    AS $$
+declare
+  under record;
+  room record;
+  step record;
+  answer holdfast.admission;
+  slots int[];
+  purse numeric[];       -- tokens that are left, by limit
+  shut boolean[];
+  probes bigint[];
+  taken int[] := '{}';   -- places among the candidates
+  refused int[] := '{}';
+  refused_by bigint[] := '{}';
+  blocker int;
+  tight boolean[];       -- by limit: fetch no more than there are free handlers
+  is_tight boolean;
+  no int;
+begin
+  select * into under from holdfast.limits_in_force(admit_steps.queue, admit_steps.candidates);
+  answer.left_ids := '{}';
+  answer.full_ids := '{}';
+  answer.refused := 0;
+  answer.pending := '{}';
+  if under.ords is null then  -- no candidate is under a limit
+    answer.ids := admit_steps.candidates[1 : admit_steps.wanted];
+    answer.at := holdfast.clock();
+    return answer;
+  end if;
+  if admit_steps.waits then
+    perform from holdfast.limit_states t
+      where t.id = any (under.limit_ids) order by t.id for update;  -- guard: lock
+  end if;
+  answer.at := holdfast.clock();  -- under the locks: what is charged later is charged at a later time
+  select * into room
+    from holdfast.limit_room(admit_steps.queue, admit_steps.priority, admit_steps.candidates, under.ords,
+                             under.limit_ids, under.charges, admit_steps.pending, answer.at);
+  answer.tight := 0;
+  tight := array(select admit_steps.free is not null
+                        and coalesce(u.slots < 2 * admit_steps.wanted or u.tokens < 2 * admit_steps.wanted, false)
+                   from unnest(room.slots, room.tokens) u (slots, tokens));
+  if room.fits and cardinality(admit_steps.candidates) <= admit_steps.wanted
+     and (not true = any (tight) or cardinality(admit_steps.candidates) <= admit_steps.free) then
+    answer.tight := case when true = any (tight) then cardinality(admit_steps.candidates) else 0 end;
+    answer.ids := admit_steps.candidates;
+    purse := room.rests;
+    taken := array(select generate_subscripts(admit_steps.candidates, 1));
+  else
+    slots := room.slots;
+    purse := room.tokens;
+    shut := room.is_shut;
+    probes := array_fill(null::bigint, array[cardinality(slots)]);
+    for step in
+      select g.ord::int as ord, under.charges[g.ord] as charge, under.limited_by[g.ord] as limited_by,
+             coalesce(p.places, '{}') as places, coalesce(p.is_away, false) as is_away
+        from generate_subscripts(admit_steps.candidates, 1) g (ord)
+        left join (select u.ord, array_agg(distinct s.place::int) filter (where s.place is not null) as places,
+                          bool_or(s.place is null) as is_away
+                     from unnest(under.ords, under.limit_ids) u (ord, limit_id)
+                     left join unnest(room.ids) with ordinality s (id, place) on s.id = u.limit_id
+                    group by u.ord) p on p.ord = g.ord
+       order by g.ord
+    loop
+      if step.is_away then  -- another claim has one of its limits: the step stays as it is
+        answer.left_ids := answer.left_ids || admit_steps.candidates[step.ord];
+        continue;
+      end if;
+      blocker := null;
+      is_tight := false;
+      foreach no in array step.places loop
+        if shut[no] or slots[no] <= 0 then  -- guard: slots
+          blocker := no;
+          shut[no] := true;
+        elsif room.is_behind[no] and step.limited_by is distinct from room.ids[no] then  -- guard: queue
+          blocker := no;
+        elsif purse[no] < least(step.charge, room.bursts[no]) then  -- guard: tokens
+          blocker := no;
+          shut[no] := true;  -- guard: fifo
+        end if;
+        exit when blocker is not null;
+        is_tight := is_tight or tight[no];
+      end loop;
+      if blocker is not null then
+        refused := refused || step.ord;
+        refused_by := refused_by || room.ids[blocker];
+      elsif is_tight and answer.tight >= admit_steps.free then  -- guard: free
+        answer.left_ids := answer.left_ids || admit_steps.candidates[step.ord];
+      elsif cardinality(taken) < admit_steps.wanted then
+        answer.tight := answer.tight + is_tight::int;
+        taken := taken || step.ord;
+        answer.ids := answer.ids || admit_steps.candidates[step.ord];
+        foreach no in array step.places loop
+          slots[no] := slots[no] - 1;
+          purse[no] := purse[no] - step.charge;
+          if room.is_half_open[no] then
+            shut[no] := true;  -- guard: probe
+            probes[no] := admit_steps.candidates[step.ord];
+          end if;
+        end loop;
+      end if;
+    end loop;
+  end if;
+  update holdfast.limit_states t
+     set tokens = u.rest, filled_at = answer.at, bucket_at = coalesce(t.bucket_at, answer.at),
+         probe_id = coalesce(u.probe, t.probe_id)
+    from unnest(room.ids, room.tokens, purse, probes) u (id, before, rest, probe)
+   where t.id = u.id and (u.rest < u.before or u.probe is not null);
+  if refused <> '{}' then
+    update holdfast.steps s
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'limit',
+           limited_by = u.limit_id, charge = u.charge
+      from unnest(array(select admit_steps.candidates[r] from unnest(refused) r), refused_by,
+                  array(select under.charges[r] from unnest(refused) r)) u (id, limit_id, charge)
+     where s.id = u.id and s.limited_by is distinct from u.limit_id;
+  end if;
+  perform holdfast.refresh_limits(room.ids, answer.at);
+  answer.ids := coalesce(answer.ids, '{}');
+  answer.refused := cardinality(refused);
+  answer.full_ids := array(select u.id from unnest(room.ids, shut) u (id, is_shut) where u.is_shut);
+  if cardinality(answer.ids) = cardinality(admit_steps.candidates) and cardinality(under.limit_ids)
+     = cardinality(room.ids) * cardinality(admit_steps.candidates) then  -- each is under each: one array for all
+    answer.shared := room.ids;
+  else
+    select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds) into answer.holds
+      from (select u.ord, array_agg(u.limit_id)::text as holds
+              from unnest(under.ords, under.limit_ids) u (ord, limit_id)
+             where u.ord = any (taken)
+             group by u.ord) p;
+  end if;
+  select jsonb_object_agg(admit_steps.candidates[t.ord], under.charges[t.ord]) into answer.charges
+    from unnest(taken) t (ord) where under.charges[t.ord] <> 1;
+  answer.pending := array(select u.limit_id from unnest(under.ords, under.limit_ids) u (ord, limit_id)
+                           where u.ord = any (taken));
+  return answer;
 end
 $$;
 
@@ -1813,6 +2013,160 @@ $$;
 
 
 --
+-- Name: limits; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.limits (
+    name text NOT NULL COLLATE pg_catalog."C",
+    tenant text NOT NULL,
+    concurrency integer,
+    rate numeric,
+    per interval,
+    burst numeric,
+    breaker_after integer,
+    breaker_for interval,
+    breaker_counts text[],
+    paused_until timestamp with time zone,
+    paused_by text,
+    pause_reason text,
+    defined_at timestamp with time zone NOT NULL,
+    CONSTRAINT breaker_is_whole CHECK ((num_nonnulls(breaker_after, breaker_for, breaker_counts) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT breaker_opens CHECK (((breaker_after >= 1) AND (breaker_for > '00:00:00'::interval))),
+    CONSTRAINT bucket_fills CHECK (((rate > (0)::numeric) AND (rate < 'Infinity'::numeric) AND (per > '00:00:00'::interval) AND (burst > (0)::numeric) AND (burst < 'Infinity'::numeric))),
+    CONSTRAINT bucket_is_whole CHECK ((num_nonnulls(rate, per, burst) = ANY (ARRAY[0, 3]))),
+    CONSTRAINT concurrency_is_not_negative CHECK ((concurrency >= 0))
+);
+
+ALTER TABLE ONLY holdfast.limits FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: change_rule(text, text, holdfast.limits); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.change_rule(name text, tenant text, rule holdfast.limits) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock timestamptz;
+  ids bigint[];
+begin
+  perform pg_advisory_xact_lock(hashtextextended('holdfast.limits', 0));  -- guard: rules
+  clock := holdfast.clock();
+  perform from holdfast.steps s where s.lease_until is not null order by s.id for update;  -- settles come to their end
+  ids := array(
+    select s.id
+      from holdfast.limit_states s
+     where s.tenant = change_rule.tenant
+       and (s.name = change_rule.name
+            or (change_rule.name like '%:*' and holdfast.limit_family(s.name) = change_rule.name))
+     order by s.id
+       for update);
+  -- By the old rule, up to now.
+  update holdfast.limit_states s
+     set tokens = holdfast.tokens_at(s, r, clock), filled_at = clock
+    from holdfast.limit_states o
+   cross join lateral holdfast.limit_rule(o.name, o.tenant) r
+   where s.id = any (ids) and o.id = s.id and s.tokens is not null and r.rate is not null;
+  delete from holdfast.limits r where r.name = change_rule.name and r.tenant = change_rule.tenant;
+  if change_rule.rule.name is not null then
+    insert into holdfast.limits values (change_rule.rule.*);
+  end if;
+  update holdfast.limit_states s
+     set tokens = case when n.rate is not null then least(s.tokens, n.burst) end,
+         filled_at = case when n.rate is not null then s.filled_at end,
+         bucket_at = case when n.rate is not null then s.bucket_at end,
+         paused_until = case when change_rule.rule.name is not null then s.paused_until end,
+         paused_by = case when change_rule.rule.name is not null then s.paused_by end,
+         pause_reason = case when change_rule.rule.name is not null then s.pause_reason end,
+         failures = case when n.breaker_after is not null then s.failures else 0 end,
+         open_until = case when n.breaker_after is not null then s.open_until end,
+         open_for = case when n.breaker_after is not null then s.open_for end,
+         probe_id = case when n.breaker_after is not null then s.probe_id end
+    from holdfast.limit_states o
+    left join lateral holdfast.limit_rule(o.name, o.tenant) n on true
+   where s.id = any (ids) and o.id = s.id;
+  perform holdfast.count_holders(change_rule.name, change_rule.tenant);
+  perform holdfast.refresh_limits(ids, clock);
+end
+$$;
+
+
+--
+-- Name: charge_limit(bigint, bigint, text, numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.charge_limit(step_id bigint, lease_id bigint, name text, weight numeric DEFAULT 1) RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  clock timestamptz;
+  step holdfast.steps;
+  limit_ids bigint[];
+  opens_at timestamptz;
+begin
+  perform holdfast.check_limit_name(charge_limit.name, true);
+  perform holdfast.check_weight(charge_limit.weight, 0);
+  perform pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));
+  select s.* into step from holdfast.steps s
+   where s.id = charge_limit.step_id
+     and s.lease_id = charge_limit.lease_id  -- guard: lease
+     for no key update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', charge_limit.step_id,
+                                            charge_limit.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  loop  -- upkeep may remove a state that is full before it is locked
+    insert into holdfast.limit_states (name, tenant)
+    select charge_limit.name, t.tenant from (values ('*'), (step.tenant)) t (tenant)
+     where exists (select from holdfast.limit_rule(charge_limit.name, t.tenant))
+       and not exists (select from holdfast.limit_states h where h.name = charge_limit.name and h.tenant = t.tenant)
+     order by 2
+    on conflict on constraint limit_states_name_tenant_key do nothing;
+    limit_ids := array(
+      select h.id from holdfast.limit_states h
+       where h.name = charge_limit.name and h.tenant in ('*', step.tenant)
+       order by h.id
+         for update);  -- guard: lock
+    exit when not exists (
+      select from (values ('*'), (step.tenant)) t (tenant)
+       where exists (select from holdfast.limit_rule(charge_limit.name, t.tenant))
+         and not exists (select from holdfast.limit_states h
+                          where h.name = charge_limit.name and h.tenant = t.tenant and h.id = any (limit_ids)));
+  end loop;
+  clock := holdfast.clock();
+  select max(greatest(h.paused_until, r.paused_until, case when h.open_until > clock then h.open_until end,
+                      holdfast.tokens_suffice_at(h, r, charge_limit.weight, clock)))
+    into opens_at
+    from holdfast.limit_states h
+    left join lateral holdfast.limit_rule(h.name, h.tenant) r on true
+   where h.id = any (limit_ids);
+  if opens_at > clock then  -- guard: tokens
+    return least(opens_at - clock, interval '1 day');
+  end if;
+  update holdfast.limit_states h
+     set tokens = holdfast.tokens_at(h, r, clock) - charge_limit.weight,
+         filled_at = clock, bucket_at = coalesce(h.bucket_at, clock)
+    from holdfast.limit_states o
+   cross join lateral holdfast.limit_rule(o.name, o.tenant) r
+   where h.id = any (limit_ids) and o.id = h.id and r.rate is not null;
+  perform holdfast.refresh_limits(limit_ids, clock);
+  return null;
+end
+$$;
+
+
+--
 -- Name: check_about(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1882,6 +2236,59 @@ $$;
 
 
 --
+-- Name: check_charge(text[], numeric, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_charge(limits text[], weight numeric, queue text, kind text, tenant text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  charge constant numeric := coalesce(check_charge.weight, 1) + coalesce((
+    select k.call_weight from holdfast.kinds k
+     where k.kind = check_charge.kind and k.tenant in (check_charge.tenant, '*') order by k.tenant = '*' limit 1), 0);
+  small record;
+begin
+  select n.name, r.burst into small
+    from unnest(check_charge.limits || array['queue:' || check_charge.queue, 'kind:' || check_charge.kind,
+                                             'tenant:' || check_charge.tenant]) n (name)
+   cross join lateral (values (check_charge.tenant), ('*')) t (tenant)
+   cross join lateral holdfast.limit_rule(n.name, t.tenant) r
+   where r.burst < charge
+   order by r.burst
+   limit 1;
+  if found then
+    perform holdfast.refuse(
+      'RN005', format('the step takes %s from limit %s, whose bucket holds %s', trim_scale(charge), small.name,
+                      trim_scale(small.burst)),
+      'give the limit a larger burst, or the step a smaller weight', 'weight');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_charges(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_charges(ids bigint[]) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if not exists (select from holdfast.limits) then
+    return;
+  end if;
+  perform holdfast.check_charge(g.limits, g.weight, g.queue, g.kind, g.tenant)
+     from (select s.limits, max(coalesce(s.weight, 1)) as weight, s.queue, s.kind, s.tenant
+             from holdfast.steps s
+            where s.id = any (check_charges.ids)
+            group by s.limits, s.queue, s.kind, s.tenant) g;
+end
+$$;
+
+
+--
 -- Name: check_claim(text, integer, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1922,6 +2329,59 @@ begin
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
                             'leave it out to make the step due now', 'due_at');
   end if;
+end
+$$;
+
+
+--
+-- Name: check_limit_name(text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_limit_name(name text, is_one boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('limit', coalesce(check_limit_name.name, ''));
+  if strpos(check_limit_name.name, '*') > 0
+     and (check_limit_name.is_one or check_limit_name.name is distinct from holdfast.limit_family(check_limit_name.name)
+          or check_limit_name.name like ':%') then
+    perform holdfast.refuse(
+      'RN005', format('limit must be one name, such as shop:acme, got %s', check_limit_name.name),
+      case when check_limit_name.is_one then 'name the value, not the family'
+           else 'a family is a word, a colon and a star: shop:*' end, 'limit');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_limit_names(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_limit_names(names text[]) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  name text;
+begin
+  if cardinality(check_limit_names.names) > 3 then
+    perform holdfast.refuse(
+      'RN005', format('a step names up to three limits, got %s: %s', cardinality(check_limit_names.names),
+                      left(array_to_string(check_limit_names.names, ', '), 200)),
+      'limits of its queue, kind and tenant apply without being named', 'limits');
+  end if;
+  foreach name in array check_limit_names.names loop
+    perform holdfast.check_limit_name(name, true);
+    if name ~ '^(queue|kind|tenant):' then
+      perform holdfast.refuse('RN005', format('limit %s applies by itself and is not named', name),
+                              'leave it out', 'limits');
+    end if;
+    if cardinality(array_positions(check_limit_names.names, name)) > 1 then
+      perform holdfast.refuse('RN005', format('a step names limit %s twice', name), 'name it once', 'limits');
+    end if;
+  end loop;
 end
 $$;
 
@@ -2106,11 +2566,14 @@ begin
    where jsonb_typeof(o) <> 'object' or coalesce(o ->> 'step_id', '') !~ '^[0-9]+$'
       or coalesce(o ->> 'lease_id', '') !~ '^[0-9]+$'
       or coalesce(o ->> 'outcome', '') not in ('done', 'retry', 'fail', 'snooze', 'continue', 'release')
+      or (coalesce(o -> 'pause', 'null') <> 'null'
+          and (o ->> 'outcome' not in ('retry', 'snooze') or jsonb_typeof(o -> 'pause') <> 'string'
+               or holdfast.is_name(o ->> 'pause') is not true or strpos(o ->> 'pause', '*') > 0))
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('invalid outcome: %s', left(odd::text, 200)),
                             'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
-                            'release');
+                            'release; pause, on a retry or snooze, names one limit');
   end if;
 end
 $_$;
@@ -2271,6 +2734,57 @@ $$;
 
 
 --
+-- Name: check_rule(holdfast.limits); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_rule(rule holdfast.limits) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_limit_name(rule.name);
+  if rule.concurrency < 0 then
+    perform holdfast.refuse('RN005', format('concurrency must be 0 or more, got %s', rule.concurrency),
+                            '0 admits nothing', 'concurrency');
+  end if;
+  if (rule.rate > 0 and rule.rate < 'infinity') is false then  -- a NaN is above infinity
+    perform holdfast.refuse('RN005', format('rate must be above 0, got %s', rule.rate),
+                            'to admit nothing, pause the limit', 'rate');
+  end if;
+  if rule.rate is not null and rule.per is null then
+    perform holdfast.refuse('RN005', format('a rate of %s needs the time that it is per', rule.rate),
+                            'give per, such as one second', 'per');
+  end if;
+  if rule.rate is null and num_nonnulls(rule.per, rule.burst) > 0 then
+    perform holdfast.refuse('RN005', 'per and burst go with a rate', 'give a rate, or leave them out', 'rate');
+  end if;
+  if rule.per not between interval '1 millisecond' and interval '366 days' then
+    perform holdfast.refuse('RN005', format('per must be a millisecond to a year, got %s', rule.per),
+                            'one second is usual', 'per');
+  end if;
+  if (rule.burst > 0 and rule.burst < 'infinity') is false then
+    perform holdfast.refuse('RN005', format('burst must be above 0, got %s', rule.burst),
+                            'leave it out for what comes back in one `per`', 'burst');
+  end if;
+  if (rule.breaker_after is null) <> (rule.breaker_for is null) then
+    perform holdfast.refuse('RN005', 'a breaker needs breaker_after and breaker_for',
+                            'such as 6 failures and 60 seconds', 'breaker_after');
+  end if;
+  if rule.breaker_after < 1 or rule.breaker_for not between interval '1 millisecond' and interval '366 days' then
+    perform holdfast.refuse(
+      'RN005', format('a breaker opens after 1 failure or more, for a millisecond to a year, got %s and %s',
+                      rule.breaker_after, rule.breaker_for), 'such as 6 failures and 60 seconds', 'breaker_after');
+  end if;
+  if rule.breaker_after is null and rule.breaker_counts is not null then
+    perform holdfast.refuse('RN005', 'breaker_counts goes with a breaker', 'give breaker_after and breaker_for',
+                            'breaker_counts');
+  end if;
+  perform holdfast.check_names('breaker_counts', rule.breaker_counts);
+end
+$$;
+
+
+--
 -- Name: check_size(text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2411,10 +2925,35 @@ $$;
 
 
 --
--- Name: claim_steps(text, text, text[], integer, interval, text[], text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: check_weight(numeric, numeric); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[], machine text DEFAULT NULL::text) RETURNS SETOF holdfast.claimed_step
+CREATE FUNCTION holdfast.check_weight(weight numeric, call_weight numeric) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_weight.call_weight not between 0 and 1e12 then  -- a NaN is above all numbers
+    perform holdfast.refuse('RN005', format('call_weight must be 0 or more, got %s', check_weight.call_weight),
+                            'leave it out for 0', 'call_weight');
+  end if;
+  if check_weight.weight not between 0 and 1e12 then
+    perform holdfast.refuse('RN005', format('weight must be 0 or more, got %s', check_weight.weight),
+                            'leave it out for 1', 'weight');
+  end if;
+  if check_weight.weight = 0 and coalesce(check_weight.call_weight, 0) = 0 then
+    perform holdfast.refuse('RN005', 'weight must be above 0 where a call has no weight, got 0',
+                            'give the kind a call_weight, or leave the weight out for 1', 'weight');
+  end if;
+end
+$$;
+
+
+--
+-- Name: claim_steps(text, text, text[], integer, interval, text[], text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.claim_steps(worker text, queue text DEFAULT 'default'::text, kinds text[] DEFAULT NULL::text[], batch integer DEFAULT 1, lease interval DEFAULT NULL::interval, tenants text[] DEFAULT NULL::text[], machine text DEFAULT NULL::text, free integer DEFAULT NULL::integer) RETURNS SETOF holdfast.claimed_step
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -2434,7 +2973,11 @@ declare
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
+  is_limited boolean;
   pick holdfast.pick;
+  admission holdfast.admission;
+  at timestamptz := clock;
+  unoccupied int := claim_steps.free;
   claimed int;
   rest int;
 begin
@@ -2442,17 +2985,31 @@ begin
     return;  -- the login may act for none of these tenants
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  -- A new rule counts what is held: it waits for the claims under way, and those that come after it see it.
+  perform pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));  -- guard: rules
   perform holdfast.set_actor('worker', claim_steps.worker);
   perform holdfast.record_worker(
     claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
   select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker
-          and w.queue = claim_steps.queue)
-    into top, is_asleep;
+          and w.queue = claim_steps.queue),
+         exists (select from holdfast.limits) or exists (select from holdfast.limit_states)
+    into top, is_asleep, is_limited;
   for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
-    pick := holdfast.pick_steps(
-      claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
+    if is_limited then
+      admission := holdfast.pick_admitted(
+        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock,
+        unoccupied);
+      unoccupied := unoccupied - admission.tight;
+      at := admission.at;
+      pick.ids := admission.ids || admission.ended_ids;
+      pick.run_ids := array(select s.run_id from holdfast.steps s
+                             where s.id = any (pick.ids) and s.run_id is not null);
+    else
+      pick := holdfast.pick_steps(
+        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
+    end if;
     continue when pick.ids = '{}';
     wanted := wanted - cardinality(pick.ids);
     if pick.run_ids <> '{}' then
@@ -2462,10 +3019,14 @@ begin
     loop
       return query
       update holdfast.steps s
-         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
+         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
+             parked_for = null, parked_due_at = null, limited_by = null,
+             holds = case when is_limited
+                          then coalesce(admission.shared, (admission.holds ->> s.id::text)::bigint[]) end,
+             charge = case when is_limited then (admission.charges ->> s.id::text)::numeric end,
              lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
              lease_owner = claim_steps.worker,
-             lease_until = clock + coalesce(
+             lease_until = at + coalesce(
                claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
                                        else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m
@@ -2576,6 +3137,83 @@ $$;
 
 
 --
+-- Name: count_holders(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.count_holders(name text, tenant text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  step_ids bigint[];
+  names text[];
+begin
+  select array_agg(s.id order by s.id, n.name), array_agg(n.name order by s.id, n.name) into step_ids, names
+    from holdfast.steps s
+   cross join lateral (
+     select unnest(s.limits) as name
+     union
+     select unnest(array['queue:' || s.queue, 'kind:' || s.kind, 'tenant:' || s.tenant])) n
+   where s.lease_until is not null
+     and (count_holders.tenant = '*' or s.tenant = count_holders.tenant)
+     and (n.name = count_holders.name
+          or (count_holders.name like '%:*' and holdfast.limit_family(n.name) = count_holders.name));
+  insert into holdfast.limit_states (name, tenant)
+  select distinct u.name, count_holders.tenant from unnest(names) u (name) order by 1
+  on conflict on constraint limit_states_name_tenant_key do nothing;
+  perform holdfast.set_actor('system', 'limits');
+  update holdfast.steps s
+     set holds = coalesce(s.holds, '{}') || array(
+           select i from unnest(c.ids) i where i <> all (coalesce(s.holds, '{}')))
+    from (select u.step_id, array_agg(t.id order by t.id) as ids
+            from unnest(step_ids, names) u (step_id, name)
+            join holdfast.limit_states t on t.name = u.name and t.tenant = count_holders.tenant
+           group by u.step_id) c
+   where s.id = c.step_id and not coalesce(c.ids <@ s.holds, false);
+  perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: count_limits(holdfast.limit_change[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.count_limits(changes holdfast.limit_change[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  ids constant bigint[] := array(select distinct c.limit_id from unnest(count_limits.changes) c order by c.limit_id);
+begin
+  if ids = '{}' then
+    return;
+  end if;
+  perform from holdfast.limit_states s
+    where s.id = any (ids) order by s.id for update;
+  update holdfast.limit_states s
+     set held = s.held + c.held,  -- guard: held
+         parked = s.parked + c.parked
+    from (select u.limit_id, sum(u.held) as held, sum(u.parked) as parked
+            from unnest(count_limits.changes) u group by u.limit_id) c
+   where s.id = c.limit_id and (c.held <> 0 or c.parked <> 0);
+  if exists (select from unnest(count_limits.changes) c where c.held < 0)
+     and exists (select from holdfast.limits r where r.breaker_after is not null) then
+    perform holdfast.judge_breakers(count_limits.changes, count_limits.clock);
+  end if;
+  perform holdfast.refresh_limits(ids, count_limits.clock);
+end
+$$;
+
+
+--
 -- Name: count_new_steps(uuid, bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2660,10 +3298,10 @@ END;
 
 
 --
--- Name: define_kind(text, text, text, interval, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: define_kind(text, text, text, interval, interval, text[], text, numeric); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.define_kind(kind text, queue text DEFAULT NULL::text, policy text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, timeout interval DEFAULT NULL::interval) RETURNS void
+CREATE FUNCTION holdfast.define_kind(kind text, queue text DEFAULT NULL::text, policy text DEFAULT NULL::text, lease interval DEFAULT NULL::interval, timeout interval DEFAULT NULL::interval, limits text[] DEFAULT NULL::text[], weight text DEFAULT NULL::text, call_weight numeric DEFAULT NULL::numeric) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2674,22 +3312,70 @@ begin
   perform holdfast.check_name('queue', define_kind.queue);
   perform holdfast.check_claim('kind', 1, define_kind.lease);
   perform holdfast.check_claim('kind', 1, define_kind.timeout);
+  perform holdfast.check_limit_names(coalesce(define_kind.limits, '{}'));
+  perform holdfast.weight_for(null, case when define_kind.weight !~ '\{' then define_kind.weight end,
+                              define_kind.call_weight, '{}');
   perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
-  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue)
+  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue, limits, weight, call_weight)
   select define_kind.kind, t.tenant,
          coalesce((select p.policy from holdfast.policies p
                     where p.policy = holdfast.policy_name(define_kind.policy, t.tenant)), define_kind.policy),
-         define_kind.lease, define_kind.timeout, define_kind.queue
+         define_kind.lease, define_kind.timeout, define_kind.queue, define_kind.limits, define_kind.weight,
+         define_kind.call_weight
     from unnest(tenants) t (tenant)
    order by t.tenant
   on conflict on constraint kinds_pkey do update
-    set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
+    set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue,
+        limits = coalesce(excluded.limits, k.limits), weight = coalesce(excluded.weight, k.weight),
+        call_weight = coalesce(excluded.call_weight, k.call_weight)
     -- Each worker defines its kinds when it starts; only changes are written.
-    where (k.policy, k.lease, k.timeout, k.queue) is distinct
-      from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+    where (k.policy, k.lease, k.timeout, k.queue, k.limits, k.weight, k.call_weight) is distinct
+      from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue, coalesce(excluded.limits, k.limits),
+            coalesce(excluded.weight, k.weight), coalesce(excluded.call_weight, k.call_weight));
 exception when foreign_key_violation then
   perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
                           'holdfast.policies lists them', 'policy');
+end
+$$;
+
+
+--
+-- Name: define_limit(text, integer, numeric, interval, numeric, integer, interval, text[], text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.define_limit(name text, concurrency integer DEFAULT NULL::integer, rate numeric DEFAULT NULL::numeric, per interval DEFAULT NULL::interval, burst numeric DEFAULT NULL::numeric, breaker_after integer DEFAULT NULL::integer, breaker_for interval DEFAULT NULL::interval, breaker_counts text[] DEFAULT NULL::text[], tenant text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '10s'
+    AS $$
+declare
+  tenants constant text[] := holdfast.limit_tenants(define_limit.tenant, format('limit %s', define_limit.name));
+  owner text;
+  wanted holdfast.limits;
+  present holdfast.limits;
+begin
+  perform holdfast.check_name('actor', define_limit.actor);
+  foreach owner in array tenants loop
+    wanted := (define_limit.name, owner, define_limit.concurrency, define_limit.rate, define_limit.per,
+               coalesce(define_limit.burst, case when define_limit.rate > 0 then greatest(define_limit.rate, 1) end),
+               define_limit.breaker_after, define_limit.breaker_for,
+               coalesce(define_limit.breaker_counts, case when define_limit.breaker_after is not null
+                                                          then array['RateLimited', 'Unavailable'] end),
+               null, null, null, holdfast.clock())::holdfast.limits;
+    perform holdfast.check_rule(wanted);
+    select r.* into present from holdfast.limits r where r.name = wanted.name and r.tenant = owner;
+    wanted.paused_until := present.paused_until;
+    wanted.paused_by := present.paused_by;
+    wanted.pause_reason := present.pause_reason;
+    present.defined_at := wanted.defined_at;
+    continue when present = wanted;  -- each worker defines it at its start; only what is new is written
+    perform holdfast.change_rule(define_limit.name, owner, wanted);
+    insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, login, payload)
+    values (wanted.defined_at, owner, define_limit.name, 'defined', 'user', coalesce(define_limit.actor, session_user),
+            case when define_limit.actor <> session_user then session_user end,
+            jsonb_strip_nulls(to_jsonb(wanted)
+                              - array['name', 'tenant', 'paused_until', 'paused_by', 'pause_reason', 'defined_at']));
+  end loop;
 end
 $$;
 
@@ -2920,6 +3606,89 @@ $$;
 
 
 --
+-- Name: fill_template(text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.fill_template(template text, input jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  filled text := fill_template.template;
+  field text;
+begin
+  for field in select distinct m[1] from regexp_matches(fill_template.template, '\{([^{}]+)\}', 'g') m loop
+    if coalesce(jsonb_typeof(fill_template.input -> field), 'null') not in ('string', 'number') then
+      perform holdfast.refuse(
+        'RN005', format('the input has no %s, which %s needs', field, fill_template.template),
+        'give the field as a text or a number, or name the limits at the start', 'input');
+    end if;
+    filled := replace(filled, '{' || field || '}', fill_template.input ->> field);
+  end loop;
+  return filled;
+end
+$$;
+
+
+--
+-- Name: forget_idle_limits(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.forget_idle_limits(batch integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  delete from holdfast.limit_states t
+   where t.id = any (array(
+           select s.id
+             from holdfast.limit_states s
+             left join lateral holdfast.limit_rule(s.name, s.tenant) r on true
+            where s.held = 0 and s.parked = 0 and s.failures = 0 and s.open_until is null
+              and coalesce(s.paused_until <= clock, true)
+              and coalesce(s.tokens is null or holdfast.tokens_at(s, r, clock) >= r.burst, true)
+            limit forget_idle_limits.batch
+              for update of s skip locked));
+end
+$$;
+
+
+--
+-- Name: forget_limit(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.forget_limit(name text, reason text DEFAULT NULL::text, tenant text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '10s'
+    AS $$
+declare
+  tenants constant text[] := holdfast.limit_tenants(forget_limit.tenant, format('limit %s', forget_limit.name));
+  clock constant timestamptz := holdfast.clock();
+  owner text;
+  is_changed boolean := false;
+begin
+  perform holdfast.check_limit_name(forget_limit.name);
+  perform holdfast.check_reason(forget_limit.reason);
+  perform holdfast.check_name('actor', forget_limit.actor);
+  foreach owner in array tenants loop
+    continue when not exists (select from holdfast.limits r where r.name = forget_limit.name and r.tenant = owner)
+              and not exists (select from holdfast.limit_states s where s.name = forget_limit.name and s.tenant = owner
+                                 and s.paused_until is not null);
+    perform holdfast.change_rule(forget_limit.name, owner, null);
+    insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, login, reason)
+    values (clock, owner, forget_limit.name, 'forgotten', 'user', coalesce(forget_limit.actor, session_user),
+            case when forget_limit.actor <> session_user then session_user end, forget_limit.reason);
+    is_changed := true;
+  end loop;
+  return is_changed;
+end
+$$;
+
+
+--
 -- Name: guard_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2931,7 +3700,8 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
     from (values ('steps', 'journaled'), ('steps', 'begins'), ('steps', 'keeps_its_id'), ('runs', 'journaled'),
                  ('runs', 'begins'), ('runs', 'keeps_its_id'), ('edges', 'acyclic'), ('journal', 'stays'),
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
-                 ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole')) w (table_name, name)
+                 ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole'),
+                 ('limit_changes', 'stays'), ('limit_changes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
                         and t.tgenabled in ('O', 'A'))
@@ -2944,6 +3714,49 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
   select 'partitions_are_ahead', 'journal', format('only %s ahead', holdfast.partitions_ahead())
    where holdfast.partitions_ahead() < interval '30 days'
 $$;
+
+
+--
+-- Name: limit_states; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.limit_states (
+    id bigint NOT NULL,
+    held integer DEFAULT 0 NOT NULL,
+    parked integer DEFAULT 0 NOT NULL,
+    tokens numeric,
+    filled_at timestamp with time zone,
+    bucket_at timestamp with time zone,
+    wake_at timestamp with time zone,
+    paused_until timestamp with time zone,
+    failures integer DEFAULT 0 NOT NULL,
+    open_until timestamp with time zone,
+    open_for interval,
+    probe_id bigint,
+    name text NOT NULL COLLATE pg_catalog."C",
+    tenant text NOT NULL,
+    paused_by text,
+    pause_reason text,
+    CONSTRAINT counts_are_not_negative CHECK (((held >= 0) AND (parked >= 0) AND (failures >= 0)))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02');
+
+ALTER TABLE ONLY holdfast.limit_states FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: has_limits(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.has_limits(word text) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((EXISTS ( SELECT
+            FROM holdfast.limits r
+           WHERE ((r.name >= (has_limits.word || ':'::text)) AND (r.name < (has_limits.word || ';'::text))))) OR (EXISTS ( SELECT
+            FROM holdfast.limit_states s
+           WHERE ((s.name >= (has_limits.word || ':'::text)) AND (s.name < (has_limits.word || ';'::text))))));
+END;
 
 
 --
@@ -3057,6 +3870,68 @@ END;
 
 
 --
+-- Name: is_probed(holdfast.limit_states); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_probed(state holdfast.limit_states) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (((state).probe_id IS NOT NULL) AND (EXISTS ( SELECT
+            FROM holdfast.steps s
+           WHERE ((s.id = (is_probed.state).probe_id) AND (s.lease_id IS NOT NULL) AND ((is_probed.state).id = ANY (s.holds))))));
+END;
+
+
+--
+-- Name: would_admit(holdfast.steps, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.would_admit(step holdfast.steps, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  charge constant numeric := coalesce(step.weight, 1) + coalesce((
+    select k.call_weight from holdfast.kinds k
+     where k.kind = step.kind and k.tenant in (step.tenant, '*') order by k.tenant = '*' limit 1), 0);
+begin
+  if coalesce(step.due_at, case when step.parked_for = 'limit' then step.parked_due_at end) <= would_admit.clock then
+    return not exists (
+      select
+        from unnest(step.limits || array['queue:' || step.queue, 'kind:' || step.kind,
+                                         'tenant:' || step.tenant]) n (name)
+       cross join lateral (values (step.tenant), ('*')) t (tenant)
+        left join holdfast.limit_states h on h.name = n.name and h.tenant = t.tenant
+        left join lateral holdfast.limit_rule(n.name, t.tenant) r on true
+       where coalesce(h.held, 0) >= r.concurrency
+          or greatest(h.paused_until, r.paused_until, h.open_until) > would_admit.clock
+          or (h.open_until is not null and holdfast.is_probed(h))
+          or (h.id is not null
+              and holdfast.tokens_at(h, r, would_admit.clock) < least(charge, r.burst)));
+  end if;
+  return false;
+end
+$$;
+
+
+--
+-- Name: is_ready(holdfast.steps, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((EXISTS ( SELECT
+                FROM holdfast.limits)) OR (EXISTS ( SELECT
+                FROM holdfast.limit_states))) THEN holdfast.would_admit(step, clock)
+             ELSE holdfast.is_due(step, clock)
+         END AS is_due;
+END;
+
+
+--
 -- Name: journal_new_runs(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3165,6 +4040,7 @@ declare
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
   listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
+  is_limited constant boolean := exists (select from holdfast.limit_states);
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
@@ -3202,6 +4078,27 @@ begin
               group by n.machine, n.run_id, o.state, n.state, event) g
       group by g.machine;
   end if;
+  if is_limited then
+    perform holdfast.count_limits(array(
+      select (c.limit_id, c.event, c.error_type, sum(c.held), sum(c.parked),
+              array_agg(c.id) filter (where c.event is not null))::holdfast.limit_change
+        from (select h.limit_id, -1 as held, 0 as parked, o.id,
+                     case when n.lease_id is distinct from o.lease_id then
+                       case when announced is null then 'by_hand' else n.last_event end end as event,
+                     case when n.lease_id is distinct from o.lease_id then n.error ->> 'type' end as error_type
+                from o join n on n.id = o.id cross join unnest(o.holds) h (limit_id)
+               where o.lease_id is not null
+              union all
+              select h.limit_id, 1, 0, n.id, null, null from n cross join unnest(n.holds) h (limit_id)
+               where n.lease_id is not null
+              union all
+              select o.limited_by, 0, -1, o.id, null, null from o where o.parked_for = 'limit'
+              union all
+              select n.limited_by, 0, 1, n.id, null, null from n where n.parked_for = 'limit') c
+       where c.limit_id is not null
+       group by c.limit_id, c.event, c.error_type
+      having sum(c.held) <> 0 or sum(c.parked) <> 0), clock);
+  end if;
   if announced is null then
     perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))
        from (select n.queue, max(n.priority)::int as priority from n group by n.queue) q;
@@ -3218,6 +4115,65 @@ $$;
 
 
 --
+-- Name: judge_breakers(holdfast.limit_change[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.judge_breakers(changes holdfast.limit_change[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  with ended as (
+    select s.id, s.name, s.tenant, s.open_until, s.open_for, s.probe_id, r.breaker_for, r.breaker_after,
+           case when e.successes > 0 then 0 else s.failures end + e.counted as failures, e.probe_event
+      from (select u.limit_id,
+                   coalesce(-sum(u.held) filter (where u.event in ('succeeded', 'continued')), 0) as successes
+              from unnest(judge_breakers.changes) u where u.held < 0 group by u.limit_id) g
+      join holdfast.limit_states s on s.id = g.limit_id
+     cross join lateral holdfast.limit_rule(s.name, s.tenant) r
+     cross join lateral (
+       select g.successes,
+              coalesce(-sum(u.held) filter (
+                where u.event in ('retried', 'failed', 'expired') and u.error_type = any (r.breaker_counts)), 0)::int
+                as counted,
+              max(u.event) filter (where s.probe_id = any (u.step_ids)) as probe_event
+         from unnest(judge_breakers.changes) u
+        where u.limit_id = s.id and u.held < 0) e
+     where r.breaker_after is not null),
+  judged as (
+    select e.*,
+           case when e.probe_event in ('succeeded', 'continued') then 'closed'
+                when e.probe_event in ('retried', 'failed', 'expired') then 'reopened'
+                when e.open_until is null and e.failures >= e.breaker_after then 'opened' end as verdict
+      from ended e),
+  changed as (
+    update holdfast.limit_states s
+       set failures = case when j.verdict = 'closed' then 0 else j.failures end,
+           open_for = case j.verdict when 'closed' then null when 'opened' then j.breaker_for
+                                     when 'reopened' then least(2 * j.open_for, greatest(j.open_for, interval '1 day'))
+                                     else s.open_for end,
+           open_until = case j.verdict
+                          when 'closed' then null when 'opened' then judge_breakers.clock + j.breaker_for
+                          when 'reopened' then judge_breakers.clock
+                                               + least(2 * j.open_for, greatest(j.open_for, interval '1 day'))
+                          else s.open_until end,
+           probe_id = case when j.probe_event is null then s.probe_id end
+      from judged j
+     where s.id = j.id
+       and (j.verdict is not null or j.probe_event is not null or s.failures <> j.failures)
+    returning s.name, s.tenant, s.open_until, s.failures, j.verdict)
+  insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, payload)
+  select judge_breakers.clock, c.tenant, c.name, case when c.verdict = 'closed' then 'closed' else 'opened' end,
+         'system', 'breaker', jsonb_strip_nulls(jsonb_build_object(
+           'until', c.open_until, 'failures', c.failures,
+           'after_probe', case when c.verdict = 'reopened' then true end))
+    from changed c
+   where c.verdict is not null;
+end
+$$;
+
+
+--
 -- Name: kinds; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -3228,6 +4184,9 @@ CREATE TABLE holdfast.kinds (
     timeout interval,
     queue text,
     tenant text DEFAULT '*'::text NOT NULL,
+    limits text[],
+    weight text,
+    call_weight numeric(20,6),
     CONSTRAINT lease_is_positive CHECK ((lease > '00:00:00'::interval)),
     CONSTRAINT timeout_is_positive CHECK ((timeout > '00:00:00'::interval))
 );
@@ -3312,6 +4271,250 @@ $$;
 
 
 --
+-- Name: limit_family(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.limit_family(name text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (strpos(name, ':'::text) > 0) THEN (split_part(name, ':'::text, 1) || ':*'::text)
+             ELSE NULL::text
+         END AS "case";
+END;
+
+
+--
+-- Name: limit_room(text, integer, bigint[], integer[], bigint[], numeric[], bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.limit_room(queue text, priority integer, candidates bigint[], ords integer[], limit_ids bigint[], charges numeric[], pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT is_behind boolean[], OUT rests numeric[], OUT fits boolean) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  wanted constant int := (select count(distinct u.id) from unnest(limit_room.limit_ids) u (id));
+begin
+  limit_room.ids := array(
+    select t.id from holdfast.limit_states t
+     where t.id = any (limit_room.limit_ids) order by t.id
+       for update skip locked);  -- guard: lock
+  -- Another statement: what it reads was committed by those who had the locks before.
+  select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.slots), '{}'), coalesce(array_agg(l.tokens), '{}'),
+         coalesce(array_agg(l.burst), '{}'), coalesce(array_agg(l.is_shut), '{}'),
+         coalesce(array_agg(l.is_half_open), '{}'), coalesce(array_agg(l.is_behind), '{}'),
+         array_agg(l.tokens - l.charge),
+         count(*) = wanted and bool_and(
+           not (l.is_shut or l.is_half_open or l.is_behind) and l.steps <= l.slots
+           and coalesce(l.charge <= l.tokens, true))
+    into limit_room.ids, limit_room.slots, limit_room.tokens, limit_room.bursts, limit_room.is_shut,
+         limit_room.is_half_open, limit_room.is_behind, limit_room.rests, limit_room.fits
+    from (select t.id, r.burst,
+                 coalesce(r.concurrency - t.held
+                          - cardinality(array_positions(limit_room.pending, t.id)),  -- guard: pending
+                          2147483647) as slots,
+                 holdfast.tokens_at(t, r, limit_room.clock) as tokens,
+                 coalesce(greatest(t.paused_until, r.paused_until, t.open_until) > limit_room.clock, false)
+                 or (t.open_until is not null
+                     and (holdfast.is_probed(t) or t.id = any (limit_room.pending))) as is_shut,
+                 t.open_until is not null as is_half_open,
+                 t.parked > 0 and exists (
+                   select from holdfast.steps p
+                    where p.limited_by = t.id and p.queue = limit_room.queue and p.parked_for || '' = 'limit'
+                      and p.priority >= limit_room.priority and p.id <> all (limit_room.candidates)) as is_behind,
+                 d.steps, d.charge
+            from holdfast.limit_states t
+            join (select u.limit_id, count(*) as steps, sum(limit_room.charges[u.ord]) as charge
+                    from unnest(limit_room.ords, limit_room.limit_ids) u (ord, limit_id)
+                   group by u.limit_id) d on d.limit_id = t.id
+            left join lateral holdfast.limit_rule(t.name, t.tenant) r on true
+           where t.id = any (limit_room.ids)
+           order by t.id) l;
+end
+$$;
+
+
+--
+-- Name: limit_rule(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.limit_rule(name text, tenant text) RETURNS SETOF holdfast.limits
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT r.name,
+     r.tenant,
+     r.concurrency,
+     r.rate,
+     r.per,
+     r.burst,
+     r.breaker_after,
+     r.breaker_for,
+     r.breaker_counts,
+     r.paused_until,
+     r.paused_by,
+     r.pause_reason,
+     r.defined_at
+    FROM holdfast.limits r
+   WHERE ((r.tenant = limit_rule.tenant) AND (r.name = ANY (ARRAY[limit_rule.name, holdfast.limit_family(limit_rule.name)])))
+   ORDER BY (r.name = limit_rule.name) DESC
+  LIMIT 1;
+END;
+
+
+--
+-- Name: limit_tenants(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.limit_tenants(tenant text, what text) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if limit_tenants.tenant is null then
+    return holdfast.tenants_to_define(limit_tenants.what);
+  end if;
+  if limit_tenants.tenant = '*' then
+    perform holdfast.check_all_tenants(limit_tenants.what);
+  else
+    perform holdfast.check_tenant(limit_tenants.tenant);  -- guard: tenant
+  end if;
+  return array[limit_tenants.tenant];
+end
+$$;
+
+
+--
+-- Name: limit_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.limit_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  with counted as (
+    select t.id, t.name, t.tenant, t.held, t.parked, t.wake_at, t.paused_until, t.open_until,
+           (select count(*) from holdfast.steps s where s.lease_id is not null and t.id = any (s.holds)) as holders,
+           (select count(*) from holdfast.steps s
+             where s.limited_by = t.id and s.parked_for || '' = 'limit') as waiting,
+           r.concurrency, r.paused_until as family_paused_until,
+           (select bool_or(holdfast.tokens_suffice_at(t, r, q.charge, c.clock) > c.clock is not true)
+              from holdfast.parked_queues(t.id) q) as has_tokens,
+           t.open_until is not null and holdfast.is_probed(t) as is_probed, c.clock
+      from holdfast.limit_states t
+     cross join (select holdfast.clock() as clock) c
+      left join lateral holdfast.limit_rule(t.name, t.tenant) r on true)
+  select 'limit_counts_its_holders', format('limit %s of %s', l.name, l.tenant),
+         format('it counts %s, held are %s', l.held, l.holders)
+    from counted l where l.held <> l.holders
+  union all
+  select 'limit_counts_its_queue', format('limit %s of %s', l.name, l.tenant),
+         format('it counts %s, parked are %s', l.parked, l.waiting)
+    from counted l where l.parked <> l.waiting
+  union all
+  select 'parked_is_refused', format('limit %s of %s', l.name, l.tenant),
+         format('it would admit one of %s parked steps, and is to look at them %s', l.parked,
+                coalesce('at ' || l.wake_at, 'never'))
+    from counted l
+   where l.parked > 0 and l.held < coalesce(l.concurrency, 2147483647)
+     and coalesce(greatest(l.paused_until, l.family_paused_until, l.open_until) <= l.clock, true)
+     and not l.is_probed and l.has_tokens and (l.wake_at <= l.clock) is not true
+  union all
+  select 'parked_on_a_limit', 'step ' || s.id, format('parked for a limit that is not there: %s', s.limited_by)
+    from holdfast.steps s
+   where s.parked_for = 'limit'
+     and (s.parked_due_at is null or not exists (select from holdfast.limit_states t where t.id = s.limited_by))
+$$;
+
+
+--
+-- Name: limits_for(text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.limits_for(given text[], templates text[], input jsonb) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  names constant text[] := coalesce(limits_for.given, array(
+    select holdfast.fill_template(t.template, limits_for.input) from unnest(limits_for.templates) t (template)));
+begin
+  if names = '{}' then
+    return null;
+  end if;
+  perform holdfast.check_limit_names(names);
+  return names;
+end
+$$;
+
+
+--
+-- Name: limits_in_force(text, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.limits_in_force(queue text, candidates bigint[], OUT ords integer[], OUT limit_ids bigint[], OUT charges numeric[], OUT limited_by bigint[]) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'on'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'on'
+    SET jit TO 'off'
+    AS $$
+declare
+  by_queue constant boolean := holdfast.has_limits('queue');
+  by_kind constant boolean := holdfast.has_limits('kind');
+  by_tenant constant boolean := holdfast.has_limits('tenant');
+  has_call_weights constant boolean := exists (select from holdfast.kinds k where k.call_weight is not null);
+  new_names text[];
+  new_tenants text[];
+begin
+  loop
+    with step as materialized (
+      select u.ord::int as ord, h.tenant, h.kind, h.limits, h.limited_by,
+             coalesce(h.weight, 1) + case when has_call_weights then coalesce((
+               select k.call_weight from holdfast.kinds k
+                where k.kind = h.kind and k.tenant in (h.tenant, '*') order by k.tenant = '*' limit 1), 0)
+                                          else 0 end as charge
+        from unnest(limits_in_force.candidates) with ordinality u (id, ord)
+       cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
+         select s.tenant, s.kind, s.limits, s.limited_by, s.weight from holdfast.steps s where s.id = u.id offset 0) h),
+    named as (
+      select s.ord, s.tenant, l.name from step s, unnest(s.limits) l (name)
+      union all
+      select s.ord, s.tenant, 'queue:' || limits_in_force.queue from step s where by_queue
+      union all
+      select s.ord, s.tenant, 'kind:' || s.kind from step s where by_kind
+      union all
+      select s.ord, s.tenant, 'tenant:' || s.tenant from step s where by_tenant),
+    known as materialized (
+      select n.name, n.tenant, g.tenant as rule_tenant, t.id
+        from (select distinct d.name, d.tenant from named d) n
+       cross join lateral (values (n.tenant), ('*')) g (tenant)
+        left join holdfast.limit_states t on t.name = n.name and t.tenant = g.tenant
+       where t.id is not null or exists (select from holdfast.limit_rule(n.name, g.tenant)))
+    select p.ords, p.ids, a.charges, a.limited_by,
+           array(select k.name from known k where k.id is null order by k.name, k.rule_tenant),
+           array(select k.rule_tenant from known k where k.id is null order by k.name, k.rule_tenant)
+      into limits_in_force.ords, limits_in_force.limit_ids, limits_in_force.charges, limits_in_force.limited_by,
+           new_names, new_tenants
+      from (select array_agg(n.ord) as ords, array_agg(k.id) as ids
+              from named n join known k on k.name = n.name and k.tenant = n.tenant) p,
+           (select array_agg(s.charge order by s.ord) as charges, array_agg(s.limited_by order by s.ord) as limited_by
+              from step s) a;
+    exit when new_names = '{}';
+    -- By name, and before any state is locked: who makes the same states meanwhile is waited for in one order.
+    insert into holdfast.limit_states (name, tenant)
+    select distinct u.name, u.tenant from unnest(new_names, new_tenants) u (name, tenant) order by 1, 2
+    on conflict (name, tenant) do nothing;
+  end loop;
+end
+$$;
+
+
+--
 -- Name: live_workers(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3330,6 +4533,27 @@ begin
        and (live_workers.kind is null or holdfast.matches_any(w.kinds, live_workers.kind))
        and (live_workers.tenant is null or holdfast.matches_any(w.tenants, live_workers.tenant))
        and (allowed is null or w.tenants is null or w.tenants && allowed));
+end
+$$;
+
+
+--
+-- Name: lock_held(bigint[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_held(step_ids bigint[], others jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  ids constant bigint[] := lock_held.step_ids || array(
+    select (o ->> 'step_id')::bigint from jsonb_array_elements(lock_held.others) o);
+begin
+  perform from holdfast.steps s where s.id = any (ids) order by s.id for update;
+  perform from holdfast.limit_states t
+    where t.id = any (array(
+            select h.id from holdfast.steps s cross join unnest(s.holds) h (id) where s.id = any (ids)))
+    order by t.id for update;
 end
 $$;
 
@@ -3448,6 +4672,8 @@ begin
        where s.queue = mark_asleep.queue and s.priority = level and s.due_at > clock
        order by s.due_at, s.id limit 1));
   end loop;
+  soonest := least(soonest, (  -- any worker looks after any limit, whichever queues are parked on it
+    select t.wake_at from holdfast.limit_states t where t.wake_at > clock order by t.wake_at limit 1));  -- guard: wake
   return soonest - clock;
 end
 $$;
@@ -3512,6 +4738,7 @@ begin
            select o.queue from holdfast.workers o where o.worker = measured_upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
   delete from holdfast.reserved_ids r where r.reserved_at < holdfast.clock() - interval '1 day';
+  perform holdfast.forget_idle_limits(measured_upkeep.batch);
   measured_upkeep.exhausted := coalesce(
     (select jsonb_object_agg(k.kind, k.steps)
        from (select s.kind, count(*) as steps
@@ -3642,7 +4869,7 @@ begin
            lease_until = case when b.phase = 'held' then s.lease_until end,
            due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
            finished_at = case when b.is_over then move_steps.clock end,
-           parked_due_at = null, parked_for = null,
+           parked_due_at = null, parked_for = null, limited_by = null,
            failures = case when b.event in ('retried', 'failed', 'expired') then
                              s.failures + 1  -- guard: failures
                            when b.event in ('continued', 'reopened') then 0  -- guard: fresh-budget
@@ -3835,6 +5062,24 @@ $$;
 
 
 --
+-- Name: of_ended_runs(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.of_ended_runs(ids bigint[]) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return array(
+    select s.id
+      from holdfast.steps s
+      join lateral (select r.finished_at from holdfast.runs r where r.id = s.run_id offset 0) r on true
+     where s.id = any (of_ended_runs.ids) and s.run_id is not null and r.finished_at is not null);
+end
+$$;
+
+
+--
 -- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3868,12 +5113,13 @@ begin
   perform holdfast.set_actor('user', coalesce(park_steps.actor, session_user), park_steps.reason);
   with changed as (
     update holdfast.steps s
-       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for,
+           limited_by = null
      where s.id = any (array(
              select l.id from holdfast.steps l
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                -- Also if no worker serves it: otherwise the next one that does would unpark it.
-                and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
+                -- Also if no worker serves it or a limit refused it: otherwise it would come back by itself.
+                and (l.due_at + interval '0' is not null or l.parked_for in ('handler', 'limit'))
               order by l.id
                 for update))
     returning s.id)
@@ -3898,8 +5144,9 @@ CREATE FUNCTION holdfast.park_unmovable_due(candidates bigint[], event text, clo
 begin
   with aside as (
     update holdfast.steps s
-       set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
-     where s.id = any (park_unmovable_due.candidates) and s.due_at + interval '0' is not null
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'move', limited_by = null
+     where s.id = any (park_unmovable_due.candidates)
+       and (s.due_at + interval '0' is not null or s.parked_for || '' = 'limit')
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
   select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
@@ -3948,12 +5195,12 @@ declare
   parked int;
 begin
   update holdfast.steps s
-     set due_at = null, parked_due_at = s.due_at, parked_for = 'handler'
+     set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'handler', limited_by = null
    where s.id = any (array(
            select c.id from holdfast.steps c
             where c.id = any (park_unserved.candidates)
               -- not `due_at is not null`: the planner would use the index of due steps
-              and c.due_at + interval '0' is not null
+              and (c.due_at + interval '0' is not null or c.parked_for || '' = 'limit')
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue
                                  and holdfast.is_live_worker(w.seen_at, park_unserved.clock)
@@ -3963,6 +5210,49 @@ begin
               for update skip locked));
   get diagnostics parked = row_count;
   return parked;
+end
+$$;
+
+
+--
+-- Name: parked_queues(bigint); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.parked_queues(limit_id bigint) RETURNS TABLE(queue text, charge numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  with recursive parked as (
+    (select p.queue
+       from holdfast.steps p
+      where p.limited_by = parked_queues.limit_id and p.parked_for || '' = 'limit'
+      order by p.queue
+      limit 1)
+    union all
+    select n.queue
+      from parked b
+     cross join lateral (
+       select p.queue
+         from holdfast.steps p
+        where p.limited_by = parked_queues.limit_id and p.queue > b.queue and p.parked_for || '' = 'limit'
+        order by p.queue
+        limit 1) n)
+  select b.queue, coalesce(h.charge, 1)::numeric
+    from parked b
+   cross join lateral (
+     select p.charge
+       from holdfast.steps p
+      where p.limited_by = parked_queues.limit_id and p.queue = b.queue and p.parked_for || '' = 'limit'
+      order by p.priority desc, p.parked_due_at, p.id
+      limit 1) h;
 end
 $$;
 
@@ -3978,6 +5268,100 @@ CREATE FUNCTION holdfast.partitions_ahead() RETURNS interval
   select max(to_timestamp(right(c.relname, 6), 'YYYYMM') + interval '1 month') - holdfast.clock()
     from pg_inherits i join pg_class c on c.oid = i.inhrelid
    where i.inhparent = 'holdfast.journal'::regclass;
+$$;
+
+
+--
+-- Name: pause_for_outcomes(jsonb, bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pause_for_outcomes(outcomes jsonb, settled bigint[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  wanted record;
+  limit_ids bigint[] := '{}';
+begin
+  for wanted in
+    select t.name, t.tenant, max(pause_for_outcomes.clock + greatest('0', least(w.retry_after, w.longest))) as until,
+           (array_agg(w.owner order by w.retry_after desc))[1] as owner,
+           (array_agg(w.reason order by w.retry_after desc))[1] as reason
+      from (select o.pause, coalesce(o.retry_after, s.due_at - pause_for_outcomes.clock) as retry_after, s.tenant,
+                   s.holds, p.longest_retry_after as longest,
+                   o.error ->> 'type' = 'RateLimited' and o.retry_after is not null as is_limited,
+                   coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user) as owner,
+                   left(holdfast.error_text(o.error), 200) as reason
+              from jsonb_to_recordset(pause_for_outcomes.outcomes) o (
+                     step_id bigint, outcome text, pause text, retry_after interval, error jsonb)
+              join holdfast.steps s on s.id = o.step_id
+             cross join lateral holdfast.step_policy(s.policy, s.kind, s.machine, s.tenant) p
+             where s.id = any (pause_for_outcomes.settled) and o.outcome in ('retry', 'snooze')
+               and (o.pause is not null or (o.error ->> 'type' = 'RateLimited' and o.retry_after is not null))) w
+     cross join lateral (
+       select w.pause as name, w.tenant where w.pause is not null
+       union
+       select h.name, h.tenant
+         from holdfast.limit_states h
+         left join lateral holdfast.limit_rule(h.name, h.tenant) r on true
+        where h.id = any (w.holds)
+          and (h.name = w.pause or (w.is_limited and num_nonnulls(r.rate, r.breaker_after) > 0))) t
+     where (t.tenant = w.tenant or t.tenant = '*') and w.retry_after is not null
+     group by t.name, t.tenant
+     order by t.name, t.tenant
+  loop
+    -- A name that only rules for all tenants have is not made a limit of the tenant's own.
+    continue when wanted.tenant <> '*'
+              and exists (select from holdfast.limit_rule(wanted.name, '*'))
+              and not exists (select from holdfast.limit_rule(wanted.name, wanted.tenant));
+    insert into holdfast.limit_states (name, tenant) values (wanted.name, wanted.tenant)
+    on conflict on constraint limit_states_name_tenant_key do nothing;
+    with paused as (
+      update holdfast.limit_states h
+         set paused_until = wanted.until, paused_by = wanted.owner, pause_reason = wanted.reason
+       where h.name = wanted.name and h.tenant = wanted.tenant
+         and coalesce(h.paused_until < wanted.until, true)  -- guard: longer
+      returning h.id, h.name, h.tenant)
+    select limit_ids || array_agg(p.id) into limit_ids from paused p;
+    insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, reason, payload)
+    select pause_for_outcomes.clock, h.tenant, h.name, 'paused', 'worker', wanted.owner, wanted.reason,
+           jsonb_build_object('until', wanted.until)
+      from holdfast.limit_states h
+     where h.name = wanted.name and h.tenant = wanted.tenant and h.id = limit_ids[cardinality(limit_ids)];
+  end loop;
+  perform holdfast.refresh_limits(limit_ids, pause_for_outcomes.clock);
+end
+$$;
+
+
+--
+-- Name: pause_limit(text, timestamp with time zone, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pause_limit(name text, until timestamp with time zone DEFAULT NULL::timestamp with time zone, reason text DEFAULT NULL::text, tenant text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  tenants constant text[] := holdfast.limit_tenants(pause_limit.tenant, format('limit %s', pause_limit.name));
+begin
+  perform holdfast.check_limit_name(pause_limit.name);
+  perform holdfast.check_reason(pause_limit.reason);
+  perform holdfast.check_name('actor', pause_limit.actor);
+  if pause_limit.until <= clock then
+    perform holdfast.refuse('RN005', format('a pause until %s is over already', pause_limit.until),
+                            'give a later time, or none', 'until');
+  end if;
+  perform holdfast.check_due(nullif(pause_limit.until, 'infinity'));
+  perform holdfast.set_pause(pause_limit.name, tenants, coalesce(pause_limit.until, 'infinity'),
+                             coalesce(pause_limit.actor, session_user), pause_limit.reason);
+  insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, login, reason, payload)
+  select clock, u.tenant, pause_limit.name, 'paused', 'user', coalesce(pause_limit.actor, session_user),
+         case when pause_limit.actor <> session_user then session_user end, pause_limit.reason,
+         jsonb_strip_nulls(jsonb_build_object('until', pause_limit.until))
+    from unnest(tenants) u (tenant);
+end
 $$;
 
 
@@ -4007,6 +5391,89 @@ begin
   insert into holdfast.queue_pauses (at, queue, event, actor, login, reason)
   values (clock, pause_queue.queue, 'paused', coalesce(pause_queue.actor, session_user),
           case when pause_queue.actor <> session_user then session_user end, pause_queue.reason);
+end
+$$;
+
+
+--
+-- Name: pick_admitted(text, text, integer, text[], text[], text, integer, timestamp with time zone, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer DEFAULT NULL::integer) RETURNS holdfast.admission
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  answer holdfast.admission;
+  turn holdfast.admission;
+  pulled bigint[];
+  fresh bigint[];
+  ended bigint[];
+  taken bigint[];
+  pending bigint[] := '{}';
+  missing int := pick_admitted.wanted;
+  pick holdfast.pick;
+begin
+  answer.ids := '{}';
+  answer.holds := '{}';
+  answer.charges := '{}';
+  answer.left_ids := '{}';
+  answer.ended_ids := '{}';
+  answer.tight := 0;
+  answer.full_ids := '{}';
+  answer.at := pick_admitted.clock;
+  for round in 1 .. 20 loop
+    taken := answer.ids || answer.left_ids || answer.ended_ids;
+    pulled := holdfast.pull_parked(
+      pick_admitted.queue, pick_admitted.priority, pick_admitted.kinds, pick_admitted.tenants, pick_admitted.machine,
+      missing, answer.full_ids, taken, pick_admitted.clock);
+    pick := null;
+    if cardinality(pulled) < missing then
+      pick := holdfast.pick_steps(
+        pick_admitted.worker, pick_admitted.queue, pick_admitted.priority, pick_admitted.kinds, pick_admitted.tenants,
+        pick_admitted.machine,
+        case when round = 1 then missing - cardinality(pulled) else greatest(1000, 2 * missing) end,
+        pick_admitted.clock, taken);
+    end if;
+    fresh := pulled || coalesce(pick.ids, '{}');
+    exit when fresh = '{}';
+    ended := holdfast.of_ended_runs(fresh);
+    if ended <> '{}' then
+      answer.ended_ids := answer.ended_ids || ended;
+      fresh := array(select u.id from unnest(fresh) with ordinality u (id, place)
+                      where u.id <> all (ended) order by u.place);
+      continue when fresh = '{}';
+    end if;
+    turn := holdfast.admit_steps(
+      pick_admitted.queue, pick_admitted.priority, fresh, missing, pending,
+      coalesce(current_setting('holdfast.has_limits', true), '') <> 'yes', pick_admitted.free - answer.tight);
+    perform set_config('holdfast.has_limits', 'yes', true);
+    if answer.ids = '{}' then
+      answer.shared := turn.shared;
+    elsif turn.ids <> '{}' then  -- no longer the same for all
+      answer.holds := answer.holds
+        || coalesce((select jsonb_object_agg(u.id, answer.shared::text) from unnest(answer.ids) u (id)
+                      where answer.shared is not null), '{}')
+        || coalesce((select jsonb_object_agg(u.id, turn.shared::text) from unnest(turn.ids) u (id)
+                      where turn.shared is not null), '{}');
+      answer.shared := null;
+    end if;
+    answer.holds := answer.holds || coalesce(turn.holds, '{}');
+    answer.ids := answer.ids || turn.ids;
+    answer.charges := answer.charges || coalesce(turn.charges, '{}');
+    answer.full_ids := answer.full_ids || turn.full_ids;
+    answer.left_ids := answer.left_ids || turn.left_ids;
+    answer.at := turn.at;
+    pending := pending || turn.pending;
+    missing := missing - cardinality(turn.ids);
+    answer.tight := answer.tight + coalesce(turn.tight, 0);
+    exit when missing <= 0 or (pick_admitted.free <= answer.tight and turn.left_ids <> '{}')
+           or (turn.refused = 0 and turn.left_ids = '{}' and pulled = '{}');
+  end loop;
+  if answer.left_ids <> '{}' then
+    perform set_config('holdfast.position', '', false);  -- they are before it, and to be seen by the next claim
+  end if;
+  return answer;
 end
 $$;
 
@@ -4057,10 +5524,10 @@ $$;
 
 
 --
--- Name: pick_steps(text, text, integer, text[], text[], text, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: pick_steps(text, text, integer, text[], text[], text, integer, timestamp with time zone, bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone) RETURNS holdfast.pick
+CREATE FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, taken bigint[] DEFAULT '{}'::bigint[]) RETURNS holdfast.pick
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -4086,6 +5553,7 @@ begin
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority
                and holdfast.is_due(d, pick_steps.clock)  -- guard: due
                and (d.due_at, d.id) > (after.due_at, after.id)
+               and d.id <> all (pick_steps.taken)
              order by d.due_at, d.id
              limit pick_steps.wanted
                for update skip locked  -- guard: lock
@@ -4096,7 +5564,8 @@ begin
   if passed is not null then
     perform holdfast.park_unserved(pick_steps.queue, passed, pick_steps.clock);
     if seen = pick_steps.wanted then
-      select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
+      select pick.ids || array(select u.id from unnest(s.picked) u (id) where u.id <> all (pick_steps.taken)),
+             (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
         from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
                                   pick_steps.machine, pick_steps.wanted - cardinality(pick.ids),
                                     pick_steps.clock, last) s;
@@ -4108,6 +5577,27 @@ begin
     perform holdfast.remember_position(place, last, pick_steps.clock);
   end if;
   return pick;
+end
+$$;
+
+
+--
+-- Name: planned_limits(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.planned_limits(plan jsonb) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if coalesce(jsonb_typeof(plan -> 'limits'), 'null') = 'null' then
+    return null;
+  end if;
+  if jsonb_typeof(plan -> 'limits') <> 'array' then
+    perform holdfast.refuse('RN005', format('limits must be an array of names, got %s', left(plan ->> 'limits', 100)),
+                            'write ["shop:acme"]', 'limits');
+  end if;
+  return array(select jsonb_array_elements_text(plan -> 'limits'));
 end
 $$;
 
@@ -4315,6 +5805,73 @@ $$;
 
 
 --
+-- Name: pull_parked(text, integer, text[], text[], text, integer, bigint[], bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'on'
+    SET jit TO 'off'
+    AS $$
+declare
+  pulled bigint[];
+  passed bigint[];
+begin
+  if not exists (select from holdfast.limit_states t where t.wake_at <= pull_parked.clock) then
+    return '{}';
+  end if;
+  with open as materialized (
+    select t.id,
+           least(pull_parked.wanted, case when t.open_until is not null then 1
+                                          when r.concurrency is not null then greatest(r.concurrency - t.held, 1)
+                                          end) as room
+      from (select s.* from holdfast.limit_states s
+             where s.wake_at <= pull_parked.clock and s.id <> all (pull_parked.full_ids)
+             order by s.wake_at, s.id
+             limit 1000) t
+      left join lateral holdfast.limit_rule(t.name, t.tenant) r on true),
+  heads as materialized (
+    select h.id, h.parked_due_at, o.room, o.id as limit_id,
+           holdfast.matches_any(pull_parked.kinds, h.kind)
+           and holdfast.matches_any(pull_parked.tenants, h.tenant)
+           and holdfast.matches(pull_parked.machine, h.machine) as is_served
+      from open o
+     cross join lateral (
+       select p.id, p.parked_due_at, p.kind, p.tenant, p.machine
+         from holdfast.steps p
+        where p.limited_by = o.id and p.queue = pull_parked.queue and p.parked_for || '' = 'limit'
+          and p.priority = pull_parked.priority and p.id <> all (pull_parked.taken)
+        order by p.parked_due_at, p.id
+        limit o.room + case when pull_parked.kinds is null and pull_parked.tenants is null
+                                 and pull_parked.machine is null then 0 else 200 end) h),
+  ranked as (
+    select h.id, h.parked_due_at, h.is_served, h.room,
+           row_number() over (partition by h.limit_id, h.is_served order by h.parked_due_at, h.id) as place
+      from heads h)
+  select array(select l.id
+                 from holdfast.steps l
+                where l.id = any (array(select k.id from ranked k where k.is_served and k.place <= k.room
+                                         order by k.parked_due_at, k.id limit pull_parked.wanted))
+                  and l.parked_for || '' = 'limit'  -- not bare: the index of the limits' queues would answer it
+                order by l.parked_due_at, l.id
+                  for update skip locked),
+         array(select k.id from ranked k where not k.is_served)
+    into pulled, passed;
+  if passed <> '{}' then
+    perform holdfast.park_unserved(pull_parked.queue, passed, pull_parked.clock);
+  end if;
+  return pulled;
+end
+$$;
+
+
+--
 -- Name: record_worker(text, text, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4347,6 +5904,83 @@ begin
     perform holdfast.unpark_served(record_worker.queue, record_worker.kinds, record_worker.tenants,
                                    record_worker.machine);
   end if;
+end
+$$;
+
+
+--
+-- Name: refresh_limits(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refresh_limits(ids bigint[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_nestloop TO 'on'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  awake bigint[];
+begin
+  with due as (
+    select s.id,
+           case when s.parked = 0 then null
+                when s.held >= r.concurrency then null
+                when s.open_until is not null and holdfast.is_probed(s) then null
+                else nullif(greatest(
+                       refresh_limits.clock, s.paused_until, r.paused_until, s.open_until,
+                       case when r.rate is not null then (
+                         select min(holdfast.tokens_suffice_at(s, r, q.charge, refresh_limits.clock))
+                           from holdfast.parked_queues(s.id) q) end), 'infinity') end as wake_at
+      from holdfast.limit_states s
+      left join lateral holdfast.limit_rule(s.name, s.tenant) r on true
+     where s.id = any (refresh_limits.ids) and (s.parked > 0 or s.wake_at is not null)),
+  changed as (
+    update holdfast.limit_states s
+       set wake_at = d.wake_at  -- guard: wake
+      from due d
+     where s.id = d.id and s.wake_at is distinct from d.wake_at
+    returning s.id, s.wake_at)
+  select array_agg(c.id) into awake from changed c where c.wake_at <= refresh_limits.clock;
+  if awake is not null and exists (select from holdfast.workers w where w.is_asleep) then
+    perform holdfast.wake(array(
+      select distinct q.queue from unnest(awake) a (id) cross join lateral holdfast.parked_queues(a.id) q));
+  end if;
+end
+$$;
+
+
+--
+-- Name: refund_steps(bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refund_steps(ids bigint[], clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  limit_ids bigint[];
+begin
+  with refund as (
+    select h.limit_id, sum(coalesce(s.charge, 1)) filter (where s.claimed_at >= t.bucket_at) as charge
+      from holdfast.steps s
+     cross join unnest(s.holds) h (limit_id)
+      join holdfast.limit_states t on t.id = h.limit_id
+     where s.id = any (refund_steps.ids)
+     group by h.limit_id),
+  filled as (
+    update holdfast.limit_states t
+       set tokens = least(r.burst, holdfast.tokens_at(t, r, refund_steps.clock) + f.charge),
+           filled_at = greatest(t.filled_at, refund_steps.clock)
+      from refund f
+      join holdfast.limit_states o on o.id = f.limit_id
+     cross join lateral holdfast.limit_rule(o.name, o.tenant) r
+     where t.id = f.limit_id and f.charge is not null and t.tokens is not null and r.rate is not null
+    returning t.id)
+  select array_agg(f.id) into limit_ids from filled f;
+  perform holdfast.refresh_limits(limit_ids, refund_steps.clock);
 end
 $$;
 
@@ -4669,6 +6303,30 @@ $$;
 
 
 --
+-- Name: resume_limit(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.resume_limit(name text, reason text DEFAULT NULL::text, tenant text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  tenants constant text[] := holdfast.limit_tenants(resume_limit.tenant, format('limit %s', resume_limit.name));
+begin
+  perform holdfast.check_limit_name(resume_limit.name);
+  perform holdfast.check_reason(resume_limit.reason);
+  perform holdfast.check_name('actor', resume_limit.actor);
+  perform holdfast.set_pause(resume_limit.name, tenants, null, null, null);
+  insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, login, reason)
+  select clock, u.tenant, resume_limit.name, 'resumed', 'user', coalesce(resume_limit.actor, session_user),
+         case when resume_limit.actor <> session_user then session_user end, resume_limit.reason
+    from unnest(tenants) u (tenant);
+end
+$$;
+
+
+--
 -- Name: resume_queue(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4828,6 +6486,57 @@ $$;
 
 
 --
+-- Name: set_pause(text, text[], timestamp with time zone, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_pause(name text, tenants text[], until timestamp with time zone, actor text, reason text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  is_family constant boolean := set_pause.name like '%:*';
+  keeps_own constant boolean := is_family and set_pause.until is not null;  -- the family's stands in its rule
+  ids bigint[];
+begin
+  if not is_family and set_pause.until is not null then
+    insert into holdfast.limit_states (name, tenant)
+    select set_pause.name, u.tenant from unnest(set_pause.tenants) u (tenant) order by 2
+    on conflict on constraint limit_states_name_tenant_key do nothing;
+  end if;
+  ids := array(
+    select s.id
+      from holdfast.limit_states s
+     where s.tenant = any (set_pause.tenants)
+       and case when is_family then holdfast.limit_family(s.name) = set_pause.name else s.name = set_pause.name end
+     order by s.id
+       for update);
+  if is_family then
+    update holdfast.limits r
+       set paused_until = set_pause.until, paused_by = set_pause.actor, pause_reason = set_pause.reason
+     where r.name = set_pause.name and r.tenant = any (set_pause.tenants);
+  end if;
+  if cardinality(ids) = 0 and not exists (
+       select from holdfast.limits r where r.name = set_pause.name and r.tenant = any (set_pause.tenants)) then
+    perform holdfast.refuse('RN004', format('there is no limit %s', set_pause.name),
+                            'holdfast.limit_list lists them; define_limit makes one');
+  end if;
+  update holdfast.limit_states s
+     set paused_until = case when keeps_own then s.paused_until else set_pause.until end,
+         paused_by = case when keeps_own then s.paused_by else set_pause.actor end,
+         pause_reason = case when keeps_own then s.pause_reason else set_pause.reason end,
+         failures = case when set_pause.until is null then 0 else s.failures end,
+         open_until = case when set_pause.until is not null then s.open_until end,
+         open_for = case when set_pause.until is not null then s.open_for end,
+         probe_id = case when set_pause.until is not null then s.probe_id end
+   where s.id = any (ids);
+  perform holdfast.refresh_limits(ids, holdfast.clock());
+end
+$$;
+
+
+--
 -- Name: set_retry_budget(holdfast.steps, integer, boolean, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4872,7 +6581,8 @@ begin
          failed_at = step.failed_at,
          due_at = case when not rests then s.due_at when s.parked_due_at is null then retry_at end,
          parked_due_at = case when not rests then s.parked_due_at when s.parked_due_at is not null then retry_at end,
-         parked_for = case when not rests or waits_again then s.parked_for end
+         parked_for = case when not rests or waits_again then s.parked_for end,
+         limited_by = case when not rests or waits_again then s.limited_by end
    where s.id = step.id;
   perform holdfast.wake(array[step.queue]);
 end
@@ -4902,6 +6612,10 @@ declare
   states text[];
 begin
   perform holdfast.set_actor('worker', holdfast.lease_holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
+  if rest <> '[]' and settle_batch.step_ids <> '{}' and exists (select from holdfast.limit_states) then
+    perform holdfast.check_outcomes(rest);
+    perform holdfast.lock_held(settle_batch.step_ids, rest);
+  end if;
   select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
     into ids, states, run_ids
     from holdfast.succeed_steps(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results, allowed, clock) s;
@@ -4929,7 +6643,7 @@ $$;
 CREATE FUNCTION holdfast.settle_others(outcomes jsonb, allowed text[], clock timestamp with time zone) RETURNS SETOF holdfast.settled_step
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
+    AS $_$
 declare
   moves holdfast.step_move[];
   settled holdfast.settled_step[];
@@ -4975,6 +6689,18 @@ begin
     return;
   end if;
   settled := array(select m from holdfast.move_steps(moves, settle_others.clock) m);
+  if jsonb_path_exists(settle_others.outcomes, '$[*] ? (@.pause != null || (@.retry_after != null && '
+                                               '@.error.type == "RateLimited"))') then
+    perform holdfast.pause_for_outcomes(
+      settle_others.outcomes, array(select m.step_id from unnest(settled) m), settle_others.clock);
+  end if;
+  if exists (select from holdfast.limit_states) then
+    perform holdfast.refund_steps(
+      array(select m.step_id from unnest(settled) m
+              join jsonb_to_recordset(settle_others.outcomes) o (step_id bigint, outcome text, is_tried boolean)
+                on o.step_id = m.step_id
+             where o.outcome = 'release' and o.is_tried is not true), settle_others.clock);  -- guard: refund
+  end if;
   if cardinality(settled) < cardinality(moves) then
     insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
     select settle_others.clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'error',
@@ -4984,7 +6710,7 @@ begin
   end if;
   return query select x.* from unnest(settled) x;
 end
-$$;
+$_$;
 
 
 --
@@ -5030,6 +6756,8 @@ begin
     due_at timestamptz,
     unique_key text,
     policy text,
+    limits text[],
+    weight numeric,
     own_id bigint not null default nextval('holdfast.step_ids')
   ) on commit drop;
   create temporary table if not exists staged_edges (step_id bigint not null, next_id bigint not null) on commit drop;
@@ -5037,7 +6765,8 @@ begin
   -- uncompressed, so that pg_column_size gives the size of the JSON
   alter table pg_temp.staged_steps alter column input set storage external;
   -- Not on own_id: the column tells who chose an id.
-  execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy) '
+  execute format('grant insert (id, kind, input, name, queue, priority, due_at, unique_key, policy, limits, '
+                 'weight) '
                  'on pg_temp.staged_steps to %I', session_user);
   execute format('grant insert on pg_temp.staged_edges to %I', session_user);
 end
@@ -5113,10 +6842,10 @@ $$;
 
 
 --
--- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS bigint
+CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -5127,6 +6856,13 @@ declare
   parked_due timestamptz;
   kind_queue text;
   own_policy text;
+  kind_limits text[];
+  kind_weight text;
+  call_weight numeric;
+  own_limits text[];
+  own_weight numeric;
+  is_known_queue boolean;
+  has_rules boolean;
   into_queue text;
   hash bytea;
   own_id bigint;  -- allocated with the key
@@ -5143,7 +6879,9 @@ begin
     perform holdfast.check_due(start_step.due_at);
   end if;
   perform holdfast.check_tenant(start_step.tenant);
-  select k.queue, k.policy into kind_queue, own_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
+  select k.queue, k.policy, k.limits, k.weight, k.call_weight
+    into kind_queue, own_policy, kind_limits, kind_weight, call_weight
+    from holdfast.kinds k  -- as kinds_of has it, at half the cost
    where k.kind = start_step.kind and k.tenant = case
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
            then start_step.tenant else '*' end;
@@ -5179,18 +6917,25 @@ begin
       return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
     end if;
   end if;
-  if not exists (select from holdfast.queues q
-                  where q.queue = into_queue and q.top_priority >= start_step.priority) then
+  select exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_step.priority),
+         exists (select from holdfast.limits)
+    into is_known_queue, has_rules;
+  if has_rules or num_nonnulls(start_step.limits, start_step.weight, kind_limits, kind_weight, call_weight) > 0 then
+    own_limits := holdfast.limits_for(start_step.limits, kind_limits, start_step.input);
+    own_weight := holdfast.weight_for(start_step.weight, kind_weight, call_weight, start_step.input);
+    perform holdfast.check_charge(own_limits, own_weight, into_queue, start_step.kind, start_step.tenant);
+  end if;
+  if not is_known_queue then
     perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
     perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
   end if;
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
-                                parked_due_at, parked_for, created_at, input)
+                                parked_due_at, parked_for, created_at, input, limits, weight)
     values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
             (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
             start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
-            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'))
+            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight)
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;
     exit when found;
@@ -5223,16 +6968,17 @@ $$;
 
 
 --
--- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text) RETURNS bigint
+CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
   return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
-                             start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant);
+                             start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
+                             limits => start_task.limits, weight => start_task.weight);
 end
 $$;
 
@@ -5257,19 +7003,22 @@ begin
   select k into odd
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
            case when jsonb_typeof(o) = 'object' then o else jsonb_build_object(left(o::text, 50), 0) end) k
-   where k not in ('name', 'input', 'queue', 'key', 'unique_key', 'due_at', 'priority', 'tenant')
+   where k not in ('name', 'input', 'queue', 'key', 'unique_key', 'due_at', 'priority', 'tenant', 'limits',
+                   'weight')
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a task has no %s', odd),
-                            'it has name, input, queue, key, unique_key, due_at, priority and tenant');
+                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits and weight');
   end if;
   for task in
     select * from jsonb_to_recordset(start_tasks.tasks) o (
-      name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text)
+      name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text,
+      limits text[], weight numeric)
   loop
     ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key,
                                       task.unique_key, task.due_at,
-                                      coalesce(task.priority, 0), coalesce(task.tenant, 'default'));
+                                      coalesce(task.priority, 0), coalesce(task.tenant, 'default'),
+                                      task.limits, task.weight);
   end loop;
   return query select unnest(ids);
 end
@@ -5414,7 +7163,7 @@ begin
   started as (
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key,
                                 priority, waits, due_at,
-                                created_at, input)
+                                created_at, input, limits, weight)
     select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind,
       coalesce(g.queue, k.queue, 'default'),
            take_staged.tenant,
@@ -5422,12 +7171,21 @@ begin
                       select p.policy from holdfast.policies p
                        where p.policy = holdfast.policy_name(g.policy, take_staged.tenant)) end, g.policy, k.policy),
            g.unique_key, g.priority, coalesce(w.waits, 0),
-           case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input
+           case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input,
+           case when g.limits is not null or d.limits is not null
+                then holdfast.limits_for(g.limits, d.limits, g.input) end,
+           case when g.weight is not null or d.weight is not null
+                then holdfast.weight_for(g.weight, d.weight, d.call_weight, g.input) end
       from pg_temp.staged_steps g
       left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind
+      left join (select distinct on (o.kind) o.kind, o.limits, o.weight, o.call_weight from holdfast.kinds o
+                  where o.tenant in (take_staged.tenant, '*') order by o.kind, o.tenant = '*') d on d.kind = g.kind
       left join waiting w on w.next_id = g.id
     returning steps.due_at)
   select count(*), count(s.due_at) into taken, live from started s;
+  if exists (select from holdfast.limits) then
+    perform holdfast.check_charges(array(select coalesce(g.id, g.own_id) from pg_temp.staged_steps g));
+  end if;
   if taken = 0 and exists (select from holdfast.runs r where r.id = take_staged.run_id and r.total = 0) then
     perform holdfast.refuse('RN005', format('run %s has no steps and none is staged', take_staged.run_id),
                             'copy its steps into pg_temp.staged_steps first');
@@ -5512,6 +7270,38 @@ begin
   return tenants;
 end
 $$;
+
+
+--
+-- Name: tokens_at(holdfast.limit_states, holdfast.limits, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.tokens_at(state holdfast.limit_states, rule holdfast.limits, clock timestamp with time zone) RETURNS numeric
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((rule).rate IS NULL) THEN NULL::numeric
+             WHEN ((state).tokens IS NULL) THEN (rule).burst
+             ELSE LEAST((rule).burst, ((state).tokens + trunc((round(((rule).rate * GREATEST((0)::numeric, EXTRACT(epoch FROM (clock - (state).filled_at)))), 18) / EXTRACT(epoch FROM (rule).per)), 12)))
+         END AS "least";
+END;
+
+
+--
+-- Name: tokens_suffice_at(holdfast.limit_states, holdfast.limits, numeric, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.tokens_suffice_at(state holdfast.limit_states, rule holdfast.limits, charge numeric, clock timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN ((rule).rate IS NULL) THEN NULL::timestamp with time zone
+             WHEN (holdfast.tokens_at(state, rule, clock) >= LEAST(charge, (rule).burst)) THEN clock
+             ELSE ((state).filled_at + ('00:00:00.000001'::interval * (LEAST(ceil(((((LEAST(charge, (rule).burst) - (state).tokens) * EXTRACT(epoch FROM (rule).per)) * (1000000)::numeric) / (rule).rate)), '3000000000000000'::numeric))::double precision))
+         END AS "case";
+END;
 
 
 --
@@ -5734,6 +7524,8 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
    where s.last_event is not null and not exists (select from holdfast.journal j where j.step_id = s.id)
      and s.created_at > (select min(j.at) from holdfast.journal j)
   union all
+  select l.invariant, l.subject, l.detail from holdfast.limit_violations() l
+  union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
   union all
   select f.invariant, f.subject, f.detail from holdfast.face_violations() f
@@ -5756,6 +7548,32 @@ begin
     where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
 end
 $$;
+
+
+--
+-- Name: weight_for(numeric, text, numeric, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.weight_for(given numeric, template text, call_weight numeric, input jsonb) RETURNS numeric
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  filled constant text := case when weight_for.given is null
+                               then holdfast.fill_template(weight_for.template, weight_for.input) end;
+  weight numeric := weight_for.given;
+begin
+  if filled is not null then
+    if filled !~ '^\s*[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]{1,2})?\s*$' then
+      perform holdfast.refuse('RN005', format('weight must be a number, got %s', left(filled, 100)),
+                              'name a field of the input that is a number', 'weight');
+    end if;
+    weight := filled::numeric;
+  end if;
+  perform holdfast.check_weight(weight, weight_for.call_weight);
+  return nullif(weight, 1);
+end
+$_$;
 
 
 --
@@ -6248,6 +8066,153 @@ CREATE SEQUENCE holdfast.lease_ids
 
 
 --
+-- Name: limit_changes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.limit_changes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    event text NOT NULL,
+    actor_kind text NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_limit_event CHECK ((event = ANY (ARRAY['defined'::text, 'forgotten'::text, 'paused'::text, 'resumed'::text, 'opened'::text, 'closed'::text])))
+);
+
+ALTER TABLE ONLY holdfast.limit_changes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: limit_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
+ WITH states AS (
+         SELECT n.id,
+            n.held,
+            n.parked,
+            n.tokens,
+            n.filled_at,
+            n.bucket_at,
+            n.wake_at,
+            n.paused_until,
+            n.failures,
+            n.open_until,
+            n.open_for,
+            n.probe_id,
+            n.name,
+            n.tenant,
+            n.paused_by,
+            n.pause_reason
+           FROM holdfast.limit_states n
+          WHERE COALESCE(((n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR ((n.tenant = '*'::text) AND (EXISTS ( SELECT
+                   FROM holdfast.steps p_1
+                  WHERE ((p_1.limited_by = n.id) AND ((p_1.parked_for || ''::text) = 'limit'::text) AND (p_1.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))))))), true)
+        )
+ SELECT l.name,
+    l.tenant,
+    r.name AS rule,
+    r.concurrency,
+    r.rate,
+    r.per,
+    r.burst,
+    r.breaker_after,
+    r.breaker_for,
+    r.breaker_counts,
+    COALESCE(s.held, f.held, 0) AS held,
+        CASE
+            WHEN (s.id IS NOT NULL) THEN holdfast.tokens_at(s.state, r.*, c.clock)
+            WHEN (l.name !~~ '%:*'::text) THEN r.burst
+            ELSE NULL::numeric
+        END AS tokens,
+    COALESCE(s.parked, f.parked, 0) AS parked,
+        CASE
+            WHEN (s.parked > 0) THEN ( SELECT min(p_1.parked_due_at) AS min
+               FROM holdfast.steps p_1
+              WHERE ((p_1.limited_by = s.id) AND ((p_1.parked_for || ''::text) = 'limit'::text)))
+            ELSE NULL::timestamp with time zone
+        END AS oldest_parked_at,
+    COALESCE(s.wake_at, f.wake_at) AS wake_at,
+    NULLIF(
+        CASE
+            WHEN p.is_paused THEN GREATEST(s.paused_until, r.paused_until)
+            ELSE NULL::timestamp with time zone
+        END, 'infinity'::timestamp with time zone) AS paused_until,
+        CASE
+            WHEN p.is_paused THEN COALESCE(s.paused_by, r.paused_by)
+            ELSE NULL::text
+        END AS paused_by,
+        CASE
+            WHEN p.is_paused THEN COALESCE(s.pause_reason, r.pause_reason)
+            ELSE NULL::text
+        END AS reason,
+        CASE
+            WHEN (r.breaker_after IS NULL) THEN NULL::text
+            WHEN (s.open_until IS NULL) THEN 'closed'::text
+            WHEN (s.open_until > c.clock) THEN 'open'::text
+            ELSE 'half-open'::text
+        END AS breaker,
+    s.open_until,
+    COALESCE(s.failures, 0) AS failures_in_a_row
+   FROM (((((( SELECT n.name,
+            n.tenant
+           FROM holdfast.limits n
+        UNION
+         SELECT n.name,
+            n.tenant
+           FROM states n) l
+     CROSS JOIN ( SELECT holdfast.clock() AS clock) c)
+     LEFT JOIN LATERAL ( SELECT h.*::holdfast.limit_states AS state,
+            n.id,
+            n.held,
+            n.parked,
+            n.tokens,
+            n.filled_at,
+            n.bucket_at,
+            n.wake_at,
+            n.paused_until,
+            n.failures,
+            n.open_until,
+            n.open_for,
+            n.probe_id,
+            n.name,
+            n.tenant,
+            n.paused_by,
+            n.pause_reason
+           FROM (states n
+             JOIN holdfast.limit_states h ON ((h.id = n.id)))
+          WHERE ((n.name = l.name) AND (n.tenant = l.tenant))) s ON (true))
+     LEFT JOIN LATERAL holdfast.limit_rule(l.name, l.tenant) r(name, tenant, concurrency, rate, per, burst, breaker_after, breaker_for, breaker_counts, paused_until, paused_by, pause_reason, defined_at) ON (true))
+     LEFT JOIN LATERAL ( SELECT (sum(v.held))::integer AS held,
+            (sum(v.parked))::integer AS parked,
+            min(v.wake_at) AS wake_at
+           FROM states v
+          WHERE ((l.name ~~ '%:*'::text) AND (v.tenant = l.tenant) AND (holdfast.limit_family(v.name) = l.name) AND (NOT (EXISTS ( SELECT
+                   FROM holdfast.limits o
+                  WHERE ((o.name = v.name) AND (o.tenant = v.tenant))))))) f ON (true))
+     CROSS JOIN LATERAL ( SELECT COALESCE((GREATEST(s.paused_until, r.paused_until) > c.clock), false) AS is_paused) p)
+  WHERE COALESCE(((l.tenant = '*'::text) OR (l.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))), true);
+
+
+--
+-- Name: limit_states_id_seq; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.limit_states ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME holdfast.limit_states_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
 -- Name: machine_moves; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -6308,8 +8273,10 @@ CREATE VIEW holdfast.queue_list WITH (security_invoker='true') AS
            FROM holdfast.steps s
           WHERE ((s.queue = q.queue) AND (s.due_at IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))) d,
     LATERAL ( SELECT count(*) AS parked
-           FROM holdfast.steps s
-          WHERE ((s.queue = q.queue) AND (s.parked_for IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))) p;
+           FROM ( SELECT
+                   FROM holdfast.steps s
+                  WHERE ((s.queue = q.queue) AND (s.parked_for IS NOT NULL) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+                 LIMIT 10001) n) p;
 
 
 --
@@ -6407,6 +8374,9 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
             WHEN (s.finished_at IS NOT NULL) THEN 'over'::text
             WHEN (s.parked_for = 'handler'::text) THEN 'no handler'::text
             WHEN (s.parked_for = 'move'::text) THEN 'set aside'::text
+            WHEN ((s.parked_for = 'limit'::text) AND (l.open_until IS NOT NULL)) THEN 'breaker open'::text
+            WHEN ((s.parked_for = 'limit'::text) AND l.is_paused) THEN 'upstream paused'::text
+            WHEN (s.parked_for = 'limit'::text) THEN 'limited'::text
             WHEN (s.parked_for IS NOT NULL) THEN 'parked'::text
             WHEN (s.lease_id IS NOT NULL) THEN 'held'::text
             WHEN (s.waits > 0) THEN 'waiting'::text
@@ -6437,9 +8407,23 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
     s.parked_for,
     ( SELECT m.label
            FROM holdfast.machines m
-          WHERE (m.machine = s.machine)) AS label
-   FROM (holdfast.steps s
+          WHERE (m.machine = s.machine)) AS label,
+    l.name AS limited_by,
+    l.until AS limited_until
+   FROM ((holdfast.steps s
      LEFT JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
+     LEFT JOIN LATERAL ( SELECT h.name,
+            h.open_until,
+            (p.until > holdfast.clock()) AS is_paused,
+            NULLIF(COALESCE(h.open_until,
+                CASE
+                    WHEN (p.until > holdfast.clock()) THEN p.until
+                    ELSE NULL::timestamp with time zone
+                END, h.wake_at), 'infinity'::timestamp with time zone) AS until
+           FROM ((holdfast.limit_states h
+             LEFT JOIN LATERAL holdfast.limit_rule(h.name, h.tenant) r(name, tenant, concurrency, rate, per, burst, breaker_after, breaker_for, breaker_counts, paused_until, paused_by, pause_reason, defined_at) ON (true))
+             CROSS JOIN LATERAL ( SELECT GREATEST(h.paused_until, r.paused_until) AS until) p)
+          WHERE ((s.parked_for = 'limit'::text) AND (h.id = s.limited_by))) l ON (true))
   WHERE COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
 
 
@@ -6614,6 +8598,38 @@ ALTER TABLE ONLY holdfast.kinds
 
 
 --
+-- Name: limit_changes limit_changes_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.limit_changes
+    ADD CONSTRAINT limit_changes_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: limit_states limit_states_name_tenant_key; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.limit_states
+    ADD CONSTRAINT limit_states_name_tenant_key UNIQUE (name, tenant);
+
+
+--
+-- Name: limit_states limit_states_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.limit_states
+    ADD CONSTRAINT limit_states_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: limits limits_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.limits
+    ADD CONSTRAINT limits_pkey PRIMARY KEY (name, tenant);
+
+
+--
 -- Name: machine_moves machine_moves_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -6726,6 +8742,13 @@ ALTER TABLE ONLY holdfast.workers
 
 
 --
+-- Name: changes_of_limit; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX changes_of_limit ON holdfast.limit_changes USING btree (name, tenant, id);
+
+
+--
 -- Name: edges_back; Type: INDEX; Schema: holdfast; Owner: -
 --
 
@@ -6751,6 +8774,13 @@ CREATE INDEX journal_of_step ON ONLY holdfast.journal USING btree (step_id, id) 
 --
 
 CREATE INDEX kinds_of_tenants ON holdfast.kinds USING btree (tenant) WHERE (tenant <> '*'::text);
+
+
+--
+-- Name: limit_wakes; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX limit_wakes ON holdfast.limit_states USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 
 
 --
@@ -6800,6 +8830,13 @@ CREATE INDEX steps_due ON holdfast.steps USING btree (queue, priority, due_at, i
 --
 
 CREATE INDEX steps_held ON holdfast.steps USING btree (lease_until) WHERE (lease_until IS NOT NULL);
+
+
+--
+-- Name: steps_limited; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX steps_limited ON holdfast.steps USING btree (limited_by, queue, priority DESC, parked_due_at, id) WHERE (limited_by IS NOT NULL);
 
 
 --
@@ -6908,6 +8945,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.journal FOR EACH ROW EX
 
 
 --
+-- Name: limit_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.limit_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: notes stays; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -6926,6 +8970,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.queue_pauses FOR EACH R
 --
 
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.journal FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: limit_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.limit_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
 
 
 --
@@ -7057,6 +9108,27 @@ CREATE POLICY kernel_sees_all ON holdfast.kinds TO hf_owner USING (true) WITH CH
 
 
 --
+-- Name: limit_changes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.limit_changes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: limit_states kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.limit_states TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: limits kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.limits TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: note_keys kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -7118,6 +9190,24 @@ ALTER TABLE holdfast.keys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.kinds ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: limit_changes; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.limit_changes ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: limit_states; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.limit_states ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: limits; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.limits ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: note_keys; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
@@ -7168,6 +9258,29 @@ CREATE POLICY own_tenants ON holdfast.journal FOR SELECT TO hf_producer, hf_work
 --
 
 CREATE POLICY own_tenants ON holdfast.kinds FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: limit_changes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.limit_changes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: limit_states own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.limit_states FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR ((tenant = '*'::text) AND (EXISTS ( SELECT
+   FROM holdfast.steps s
+  WHERE (s.limited_by = limit_states.id))))));
+
+
+--
+-- Name: limits own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.limits FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR (tenant = '*'::text)));
 
 
 --
@@ -7660,6 +9773,13 @@ REVOKE ALL ON FUNCTION holdfast.admit_children(parents bigint[], clock timestamp
 
 
 --
+-- Name: FUNCTION admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.admit_steps(queue text, priority integer, candidates bigint[], wanted integer, pending bigint[], waits boolean, free integer) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION backlog(queue text, most integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7719,6 +9839,31 @@ REVOKE ALL ON FUNCTION holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[])
 
 
 --
+-- Name: TABLE limits; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.limits TO hf_producer;
+GRANT SELECT ON TABLE holdfast.limits TO hf_worker;
+GRANT SELECT ON TABLE holdfast.limits TO hf_reader;
+GRANT SELECT ON TABLE holdfast.limits TO hf_operator;
+
+
+--
+-- Name: FUNCTION change_rule(name text, tenant text, rule holdfast.limits); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.change_rule(name text, tenant text, rule holdfast.limits) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION charge_limit(step_id bigint, lease_id bigint, name text, weight numeric); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.charge_limit(step_id bigint, lease_id bigint, name text, weight numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.charge_limit(step_id bigint, lease_id bigint, name text, weight numeric) TO hf_worker;
+
+
+--
 -- Name: FUNCTION check_about(about jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7740,6 +9885,20 @@ REVOKE ALL ON FUNCTION holdfast.check_by_hand(subject text, machine text, id tex
 
 
 --
+-- Name: FUNCTION check_charge(limits text[], weight numeric, queue text, kind text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_charge(limits text[], weight numeric, queue text, kind text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_charges(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_charges(ids bigint[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_claim(worker text, batch integer, lease interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7751,6 +9910,20 @@ REVOKE ALL ON FUNCTION holdfast.check_claim(worker text, batch integer, lease in
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_due(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_limit_name(name text, is_one boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_limit_name(name text, is_one boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_limit_names(names text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_limit_names(names text[]) FROM PUBLIC;
 
 
 --
@@ -7831,6 +10004,13 @@ REVOKE ALL ON FUNCTION holdfast.check_reserved(first_id bigint, last_id bigint) 
 
 
 --
+-- Name: FUNCTION check_rule(rule holdfast.limits); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_rule(rule holdfast.limits) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_size(what text, value jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -7866,11 +10046,18 @@ REVOKE ALL ON FUNCTION holdfast.check_tenant(tenant text) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION check_weight(weight numeric, call_weight numeric); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text) TO hf_worker;
+REVOKE ALL ON FUNCTION holdfast.check_weight(weight numeric, call_weight numeric) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.claim_steps(worker text, queue text, kinds text[], batch integer, lease interval, tenants text[], machine text, free integer) TO hf_worker;
 
 
 --
@@ -7903,6 +10090,20 @@ REVOKE ALL ON FUNCTION holdfast.closing_event(run holdfast.runs) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.copy_cursors(from_run uuid, to_run uuid, except_ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_holders(name text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.count_holders(name text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION count_limits(changes holdfast.limit_change[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.count_limits(changes holdfast.limit_change[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -7952,12 +10153,21 @@ REVOKE ALL ON FUNCTION holdfast.count_steps(run_id uuid) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION define_kind(kind text, queue text, policy text, lease interval, timeout interval); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, lease interval, timeout interval, limits text[], weight text, call_weight numeric) TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text) TO hf_operator;
 
 
 --
@@ -8017,10 +10227,49 @@ REVOKE ALL ON FUNCTION holdfast.face_violations() FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION fill_template(template text, input jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.fill_template(template text, input jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION forget_idle_limits(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.forget_idle_limits(batch integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION forget_limit(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.forget_limit(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.forget_limit(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION guard_violations(); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.guard_violations() FROM PUBLIC;
+
+
+--
+-- Name: TABLE limit_states; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.limit_states TO hf_producer;
+GRANT SELECT ON TABLE holdfast.limit_states TO hf_worker;
+GRANT SELECT ON TABLE holdfast.limit_states TO hf_reader;
+GRANT SELECT ON TABLE holdfast.limit_states TO hf_operator;
+
+
+--
+-- Name: FUNCTION has_limits(word text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.has_limits(word text) FROM PUBLIC;
 
 
 --
@@ -8092,6 +10341,39 @@ GRANT ALL ON FUNCTION holdfast.is_own_worker(tenants text[], allowed text[]) TO 
 
 
 --
+-- Name: FUNCTION is_probed(state holdfast.limit_states); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_probed(state holdfast.limit_states) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_probed(state holdfast.limit_states) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_probed(state holdfast.limit_states) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_probed(state holdfast.limit_states) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_probed(state holdfast.limit_states) TO hf_operator;
+
+
+--
+-- Name: FUNCTION would_admit(step holdfast.steps, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.would_admit(step holdfast.steps, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.would_admit(step holdfast.steps, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.would_admit(step holdfast.steps, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.would_admit(step holdfast.steps, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.would_admit(step holdfast.steps, clock timestamp with time zone) TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_ready(step holdfast.steps, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) TO hf_operator;
+
+
+--
 -- Name: FUNCTION journal_new_runs(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8110,6 +10392,13 @@ REVOKE ALL ON FUNCTION holdfast.journal_run_moves() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.journal_step_moves() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION judge_breakers(changes holdfast.limit_change[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.judge_breakers(changes holdfast.limit_change[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -8151,6 +10440,63 @@ REVOKE ALL ON FUNCTION holdfast.left_unsettled(step_ids bigint[], lease_ids bigi
 
 
 --
+-- Name: FUNCTION limit_family(name text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.limit_family(name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.limit_family(name text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.limit_family(name text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.limit_family(name text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.limit_family(name text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION limit_room(queue text, priority integer, candidates bigint[], ords integer[], limit_ids bigint[], charges numeric[], pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT is_behind boolean[], OUT rests numeric[], OUT fits boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.limit_room(queue text, priority integer, candidates bigint[], ords integer[], limit_ids bigint[], charges numeric[], pending bigint[], clock timestamp with time zone, OUT ids bigint[], OUT slots integer[], OUT tokens numeric[], OUT bursts numeric[], OUT is_shut boolean[], OUT is_half_open boolean[], OUT is_behind boolean[], OUT rests numeric[], OUT fits boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION limit_rule(name text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.limit_rule(name text, tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.limit_rule(name text, tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.limit_rule(name text, tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.limit_rule(name text, tenant text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.limit_rule(name text, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION limit_tenants(tenant text, what text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.limit_tenants(tenant text, what text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION limit_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.limit_violations() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION limits_for(given text[], templates text[], input jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.limits_for(given text[], templates text[], input jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION limits_in_force(queue text, candidates bigint[], OUT ords integer[], OUT limit_ids bigint[], OUT charges numeric[], OUT limited_by bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.limits_in_force(queue text, candidates bigint[], OUT ords integer[], OUT limit_ids bigint[], OUT charges numeric[], OUT limited_by bigint[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION live_workers(queue text, kind text, tenant text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8159,6 +10505,13 @@ GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) 
 GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.live_workers(queue text, kind text, tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION lock_held(step_ids bigint[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_held(step_ids bigint[], others jsonb) FROM PUBLIC;
 
 
 --
@@ -8280,6 +10633,13 @@ REVOKE ALL ON FUNCTION holdfast.note_change(ids bigint[], what text, payload jso
 
 
 --
+-- Name: FUNCTION of_ended_runs(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.of_ended_runs(ids bigint[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8316,6 +10676,13 @@ REVOKE ALL ON FUNCTION holdfast.park_unserved(queue text, candidates bigint[], c
 
 
 --
+-- Name: FUNCTION parked_queues(limit_id bigint); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.parked_queues(limit_id bigint) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION partitions_ahead(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8327,11 +10694,33 @@ GRANT ALL ON FUNCTION holdfast.partitions_ahead() TO hf_operator;
 
 
 --
+-- Name: FUNCTION pause_for_outcomes(outcomes jsonb, settled bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pause_for_outcomes(outcomes jsonb, settled bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION pause_limit(name text, until timestamp with time zone, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pause_limit(name text, until timestamp with time zone, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pause_limit(name text, until timestamp with time zone, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION pause_queue(queue text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer) FROM PUBLIC;
 
 
 --
@@ -8342,10 +10731,17 @@ REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds 
 
 
 --
--- Name: FUNCTION pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, taken bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, taken bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION planned_limits(plan jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.planned_limits(plan jsonb) FROM PUBLIC;
 
 
 --
@@ -8419,10 +10815,31 @@ REVOKE ALL ON FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp
 
 
 --
+-- Name: FUNCTION pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refresh_limits(ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refresh_limits(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refund_steps(ids bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refund_steps(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -8523,6 +10940,14 @@ GRANT ALL ON FUNCTION holdfast.resolve(id text, reason text, result jsonb, actor
 
 
 --
+-- Name: FUNCTION resume_limit(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.resume_limit(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resume_limit(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION resume_queue(queue text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8587,6 +11012,13 @@ REVOKE ALL ON FUNCTION holdfast.set_actor(kind text, name text, reason text) FRO
 
 
 --
+-- Name: FUNCTION set_pause(name text, tenants text[], until timestamp with time zone, actor text, reason text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_pause(name text, tenants text[], until timestamp with time zone, actor text, reason text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8644,23 +11076,23 @@ REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) F
 
 
 --
--- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_operator;
 
 
 --
--- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_operator;
 
 
 --
@@ -8738,6 +11170,24 @@ REVOKE ALL ON FUNCTION holdfast.tenants_to_define(what text) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION tokens_at(state holdfast.limit_states, rule holdfast.limits, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.tokens_at(state holdfast.limit_states, rule holdfast.limits, clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.tokens_at(state holdfast.limit_states, rule holdfast.limits, clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.tokens_at(state holdfast.limit_states, rule holdfast.limits, clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.tokens_at(state holdfast.limit_states, rule holdfast.limits, clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.tokens_at(state holdfast.limit_states, rule holdfast.limits, clock timestamp with time zone) TO hf_operator;
+
+
+--
+-- Name: FUNCTION tokens_suffice_at(state holdfast.limit_states, rule holdfast.limits, charge numeric, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.tokens_suffice_at(state holdfast.limit_states, rule holdfast.limits, charge numeric, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION too_large(what text, value jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -8787,6 +11237,13 @@ GRANT ALL ON FUNCTION holdfast.violations() TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION weight_for(given numeric, template text, call_weight numeric, input jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.weight_for(given numeric, template text, call_weight numeric, input jsonb) FROM PUBLIC;
 
 
 --
@@ -8951,6 +11408,26 @@ GRANT SELECT ON TABLE holdfast.installed TO hf_producer;
 GRANT SELECT ON TABLE holdfast.installed TO hf_worker;
 GRANT SELECT ON TABLE holdfast.installed TO hf_reader;
 GRANT SELECT ON TABLE holdfast.installed TO hf_operator;
+
+
+--
+-- Name: TABLE limit_changes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.limit_changes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.limit_changes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.limit_changes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.limit_changes TO hf_operator;
+
+
+--
+-- Name: TABLE limit_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.limit_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.limit_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.limit_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.limit_list TO hf_operator;
 
 
 --

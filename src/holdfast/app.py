@@ -7,7 +7,7 @@ import fnmatch
 import re
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
@@ -17,6 +17,7 @@ from holdfast.durations import Duration
 from holdfast.engine import Engine
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
+from holdfast.handlers.limits import limit_definition
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.untyped import Untyped
 from holdfast.kernel.handle import Handle
@@ -72,17 +73,55 @@ class Holdfast:
         timeout: Duration | None = None,
         lease: Duration | None = None,
         cpu: bool = False,
+        limits: Sequence[str] | None = None,
+        weight: float | str | None = None,
+        call_weight: float | None = None,
     ) -> TaskDecorator: ...
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=5)`.
 
         A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. The task's name is the
         function's by default. `retry` is the number of executions in all, or a RetryPolicy. Without it, or with False,
-        an exception is final; a task whose worker died is executed up to three times anyway.
+        an exception is final; a task whose worker died is executed up to three times anyway. `limits` names up to
+        three limits (`hf.limit`) and `weight` what a task takes from their buckets, both by fields of the input if need
+        be: `limits=["shop:{shop}"]`. `call_weight` is what each call of the function takes beside that.
         """
         for function in functions:
             return self.work.task(function)
         return lambda function: self.work.task(function, **options)
+
+    def limit(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rate: float | None = None,
+        per: Duration | None = None,
+        burst: float | None = None,
+        breaker_after: int | None = None,
+        breaker_for: Duration | None = None,
+        breaker_counts: Sequence[str] | None = None,
+        tenant: str | None = None,
+    ) -> None:
+        """Limit steps that name it, shared by all workers: `hf.limit("shop:*", concurrency=2, rate=40, per=1)`.
+
+        A worker defines it when it connects. `shop:*` is a family, of which each value is counted by itself; `queue:…`,
+        `kind:…` and `tenant:…` apply without being named. `burst` is what a bucket holds, by default what comes in one
+        `per`. The breaker opens for `breaker_for` after so many failures in a row of the error types `breaker_counts`,
+        by default RateLimited and Unavailable.
+        """
+        definition = limit_definition(
+            name,
+            concurrency=concurrency,
+            rate=rate,
+            per=per,
+            burst=burst,
+            breaker_after=breaker_after,
+            breaker_for=breaker_for,
+            breaker_counts=breaker_counts,
+            tenant=tenant,
+        )
+        self._engine.registry.add_definition(lambda: definition)
 
     def on(self, name: str) -> Callable[[Observer], Observer]:
         """Call a function with each event of a name or pattern: `@hf.on("flow.step.completed")`, `@hf.on("work.*")`.

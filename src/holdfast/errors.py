@@ -45,6 +45,7 @@ HoldfastError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from uuid import UUID
 
@@ -223,13 +224,12 @@ class BadSetting(HoldfastError):
 
 
 class OutsideError(HoldfastError):
+    """An outside system's answer. `status`, `code` and `headers` are those of its response, if there was one.
+
+    `retry_after` is the delay that the system asked for; without it the retry policy decides.
+    """
+
     exit_code = 1
-
-
-class RateLimited(OutsideError):
-    """`retry_after` is the delay that the system asked for; without it the retry policy decides."""
-
-    retry_after: timedelta | float | str | None = None
 
     def __init__(
         self,
@@ -237,9 +237,19 @@ class RateLimited(OutsideError):
         where: str | None = None,
         next: str | None = None,  # noqa: A002 - the word is that of the other errors
         retry_after: timedelta | float | str | None = None,
+        status: int | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(*what, where=where, next=next)
         self.retry_after = retry_after
+        self.status = status
+        self.code = code
+        self.headers = headers or {}
+
+
+class RateLimited(OutsideError):
+    """`retry_after` also closes those of the step's limits that have a rate or a breaker, for all workers."""
 
 
 class Unavailable(OutsideError):

@@ -227,6 +227,7 @@ class Retry(Exception):
 
     error: Any = None
     after: Duration | None = None
+    pause: str | None = None  # a limit that is closed for all workers until then
 
     def __post_init__(self) -> None:
         if self.after is not None:
@@ -252,6 +253,7 @@ class Snooze(Exception):
     """Run the step again later; this does not count as a failure."""
 
     after: Duration
+    pause: str | None = None  # a limit that is closed for all workers until then
 
     def __post_init__(self) -> None:
         wait(self.after, "after")
@@ -284,7 +286,9 @@ def _said(what: str, error: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The step was released without an attempt, at a shutdown."""
+    """The step was released, at a shutdown or because another worker has room. Untried, it gets its tokens back."""
+
+    is_tried: bool = False
 
 
 Outcome = Done | Retry | Fail | Snooze | Continue | Release

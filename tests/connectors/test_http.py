@@ -24,7 +24,7 @@ from worker.running import burst, error_of, seconds
 pytestmark = pytest.mark.one_server
 SECRET = "hunter2"
 MATRIX = [
-    (429, RateLimited), (503, RateLimited),
+    (429, RateLimited), (503, Unavailable),
     (500, Unavailable), (501, Unavailable), (502, Unavailable), (504, Unavailable), (599, Unavailable),
     (408, Unavailable), (425, Unavailable),
     (400, Rejected), (401, Rejected), (403, Rejected), (404, Rejected), (422, Rejected),
@@ -92,8 +92,17 @@ def test_a_wait_in_seconds_is_taken_as_it_came(stub: Stub, status: int, header: 
     stub.answers(status, Retry_After=header)
     error = refusal(stub)
 
-    assert isinstance(error, RateLimited)
+    assert isinstance(error, RateLimited if status == 429 else Unavailable)
     assert error.retry_after == (None if wait is None else seconds(wait))
+
+
+@pytest.mark.parametrize("status", [429, 503, 404])
+def test_an_error_carries_status_code_and_headers_of_the_answer(stub: Stub, status: int) -> None:
+    """A-54"""
+    stub.answers(status, body=b'{"error": {"code": "THROTTLED"}}', X_Request="7")
+    error = refusal(stub)
+
+    assert (error.status, error.code, error.headers["x-request"]) == (status, "THROTTLED", "7")
 
 
 @pytest.mark.parametrize("wrong_by", [timedelta(0), timedelta(days=400), timedelta(days=-400)])

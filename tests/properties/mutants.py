@@ -16,6 +16,7 @@ from typing import NamedTuple
 import psycopg
 
 from properties import guards as g
+from properties import limit_stories as limits
 from properties import scenarios as s
 from properties.scenarios import DB
 
@@ -169,6 +170,39 @@ EDITED = [
     mutant("noted for any tenant", g.a_login_works_for_its_own_tenants, Cut("note", "tenant")),
     mutant("wish for any tenant's step", g.a_login_wishes_for_its_own_tenants, Cut("act_on", "step-tenant")),
     mutant("wish for any tenant's run", g.a_login_wishes_for_its_own_tenants, Cut("act_on", "run-tenant")),
+    mutant("no lock on the limit", limits.two_claims_share_one_slot,
+           Cut("admit_steps", "lock", "where false;"), Cut("limit_room", "lock", ");")),
+    mutant("slots that are not counted", limits.a_limit_is_held_by_no_more_than_it_says,
+           Cut("admit_steps", "slots", "if shut[no] then")),
+    mutant("slots of the same claim not counted", limits.a_claim_counts_what_it_took_before,
+           Cut("limit_room", "pending", ",")),
+    mutant("rescue that frees nothing", limits.a_rescue_gives_the_slot_back,
+           Cut("count_limits", "held", "set held = s.held + greatest(c.held, 0),")),
+    mutant("tokens that are not counted", limits.a_bucket_gives_no_more_than_it_has,
+           Cut("admit_steps", "tokens", "elsif false then")),
+    mutant("no wake_at", limits.time_alone_opens_a_limit, Cut("refresh_limits", "wake", "set wake_at = s.wake_at")),
+    mutant("sleepers that are not told of limits", limits.a_sleeper_is_told_when_a_limit_opens,
+           Cut("mark_asleep", "wake", "select null::timestamptz));")),
+    mutant("light steps before heavy ones", limits.a_light_step_waits_behind_a_heavy_one_of_its_claim,
+           Cut("admit_steps", "fifo")),
+    mutant("new steps before parked ones", limits.a_light_step_waits_behind_a_heavy_one_that_is_parked,
+           Cut("admit_steps", "queue", "elsif false then")),
+    mutant("steps fetched ahead where a limit binds", limits.a_tight_limit_gives_no_more_than_free_handlers,
+           Cut("admit_steps", "free", "elsif false then")),
+    mutant("two probes", limits.an_open_breaker_admits_one_probe, Cut("admit_steps", "probe")),
+    mutant("claims that no rule waits for", limits.a_new_rule_counts_a_claim_under_way, Cut("claim_steps", "rules")),
+    mutant("rules that wait for no claim", limits.a_new_rule_counts_a_claim_under_way, Cut("change_rule", "rules")),
+    mutant("no refund", limits.tokens_of_what_was_not_tried_come_back,
+           Cut("settle_others", "refund", "where false), settle_others.clock);")),
+    mutant("pauses that are shortened", limits.a_pause_is_not_shortened, Cut("pause_for_outcomes", "longer")),
+    mutant("charges beyond the bucket", limits.a_charge_takes_no_more_than_the_bucket_has,
+           Cut("charge_limit", "tokens", "if false then")),
+    mutant("charges without a lock", limits.two_charges_share_one_token, Cut("charge_limit", "lock", ");")),
+    mutant("charges without the lease", limits.who_lost_its_lease_charges_nothing, Cut("charge_limit", "lease")),
+    mutant("charges for any tenant", limits.a_login_charges_and_limits_for_its_own_tenants,
+           Cut("charge_limit", "tenant")),
+    mutant("rules for any tenant", limits.a_login_charges_and_limits_for_its_own_tenants,
+           Cut("limit_tenants", "tenant", "null;")),
 ]
 MAIMED = [
     Maimed("lease numbers that begin again", s.lease_numbers_only_grow,

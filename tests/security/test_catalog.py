@@ -21,7 +21,7 @@ READING = {
     "allowed_tenants", "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker",
     "is_own_worker", "is_success", "live_workers", "matches", "matches_any", "partitions_ahead", "policy_of",
     "run_events", "run_results", "run_status", "step_events", "step_policy", "step_results", "step_status",
-    "worker_standing",
+    "worker_standing", "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",
     "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
     "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",
@@ -33,6 +33,7 @@ STARTING = {
 }  # fmt: skip
 WORKING = {
     "add_awaited",
+    "charge_limit",
     "claim_steps",
     "enlist_worker",
     "lost_leases",
@@ -49,9 +50,10 @@ WORKING = {
     "work.claim_next_task",
     "work.recover_expired_leases",
 }
-DEFINING = {"define_kind", "define_policy", "flow.define_flow"}
+DEFINING = {"define_kind", "define_limit", "define_policy", "flow.define_flow"}
 OPERATING = {
-    "cancel", "park_steps", "pause_queue", "resolve", "resume_queue", "retry", "unpark_steps", "violations",
+    "cancel", "forget_limit", "park_steps", "pause_limit", "pause_queue", "resolve", "resume_limit", "resume_queue",
+    "retry", "unpark_steps", "violations",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
 }  # fmt: skip
 MANIFEST = {
@@ -62,7 +64,8 @@ MANIFEST = {
 }
 # Tables that a runtime role reads; the others it does not even see.
 READABLE = {
-    "edges", "installed", "journal", "kinds", "machine_moves", "machine_states", "machines", "migrations",
+    "edges", "installed", "journal", "kinds", "limit_changes", "limit_list", "limit_states", "limits",
+    "machine_moves", "machine_states", "machines", "migrations",
     "note_keys", "notes", "policies", "queue_pauses", "queues", "run_steps", "runs", "steps", "workers",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
     "audit_logs", "tasks",

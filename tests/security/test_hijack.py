@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -9,7 +10,7 @@ import pytest
 from psycopg import Connection, sql
 
 from holdfast import errors
-from holdfast.kernel import calls
+from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Continue, Done, Fail, Retry, Settlement
@@ -18,6 +19,7 @@ from scenarios.proof import Proof
 from security.conftest import Login
 
 DB = Connection[Any]
+SECOND = timedelta(seconds=1)
 
 # Each raises when it is called. A path with `evil` before pg_catalog finds them first.
 EVIL = """
@@ -84,8 +86,11 @@ def story(db: DB) -> list[Call[Any]]:
         calls.settle_steps([Settlement(one.step_id, one.lease_id, Done({"a": 1}))]),
         calls.settle_steps([Settlement(two.step_id, two.lease_id, Retry("again"))]),
         Call("settle_steps", object, {"outcomes": three_done(three.step_id, three.lease_id)}),
+        limit_calls.charge_limit(wide.step_id, wide.lease_id, "api"),
         calls.add_awaited(wide.step_id, wide.lease_id, [{"kind": "item", "name": "map[0]"}]),
         calls.settle_steps([Settlement(wide.step_id, wide.lease_id, Continue({"mapped": 1}))]),
+        limit_calls.define_limit("api", concurrency=9, rate=9, per=SECOND, breaker_after=1, breaker_for=SECOND),
+        calls.start_task("mail", limits=["api"]),
         calls.claim_steps("w", kinds=["mail"], batch=10, tenants=["default"]),
         calls.claim_steps("w", batch=10),
         calls.enlist_worker("w", ["default"], about={"state": "polling"}),
@@ -105,6 +110,10 @@ def story(db: DB) -> list[Call[Any]]:
         calls.cancel(str(failed)),
         calls.cancel(str(spare)),
         calls.pause_queue("default"),
+        limit_calls.pause_limit("api"),
+        Call("would_admit", object, {"step": None, "clock": None}),
+        limit_calls.resume_limit("api"),
+        limit_calls.forget_limit("api"),
         calls.resume_queue("default"),
         Call("allowed_tenants", object, {}),
         Call("partitions_ahead", object, {}),

@@ -16,7 +16,7 @@ from psycopg import Connection
 
 from holdfast import errors
 from holdfast.flow import calls as flow
-from holdfast.kernel import calls
+from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Fail, Settlement
 from holdfast.testing import Clock
@@ -43,6 +43,7 @@ select p.pronamespace::regnamespace || '.' || p.proname, p.proname, p.proargname
 OF_NO_TENANT = {
     "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker", "is_own_worker", "is_success",
     "judge_counts", "matches", "matches_any", "partitions_ahead", "reserve_step_ids", "worker_standing",
+    "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",  # of what the caller passes
     "policy_of", "step_policy",  # of any tenant's steps, for those who know the name
 }  # fmt: skip
 NEW = "'{lease_id,connections}'::text[]"
@@ -64,6 +65,7 @@ def plant(db: DB, login: Login, tenant: str) -> Planted:
     own = login("hf_worker", "hf_operator", tenants=[tenant])
     run(own, calls.define_kind("c", lease=None))
     run(own, calls.define_policy("patient"))
+    run(own, limit_calls.define_limit("f", concurrency=9))
     run(own, flow.define_flow("f", [{"name": "f", "kind": "a"}], namespace="default", version="0.1.0"))
     plan: list[dict[str, Any]] = [{"kind": "a", "name": "f"}, {"kind": "b", "name": "b", "after": ["f"]}]
     (run_id,) = run(db, calls.start_run("flow.task", "f", "flow.step", steps=plan, tenant=tenant))
@@ -137,7 +139,7 @@ def value(function: str, name: str, kind: str, tenant: str, of: Planted) -> Any:
         "namespace": "default", "version": "0.1.0", "id": step.step_id if function.startswith("flow.") else of.dead,
         "state": "pending", "machine": "flow.task" if function == "holdfast.start_run" else "work.task",
         "step_machine": "flow.step", "policy": "patient", "results": ["1"], "batch": 9,
-        "of_steps": [step.step_id], "ids": [of.due], "parked_for": "approval",
+        "of_step": step.step_id, "of_steps": [step.step_id], "ids": [of.due], "parked_for": "approval",
         "arguments": ["x"], "names": ["x"], "sources": ["own"], "description": "",
         "tasks": f'[{{"name": "x", "tenant": "{tenant}"}}]', "context_schema": "{}", "context": "{}",
         "outcomes": f'[{{"step_id": {step.step_id}, "lease_id": {step.lease_id}, "outcome": "done"}}]',

@@ -21,6 +21,7 @@ ENTRIES = {
     "runs": Entry("holdfast.cli.runs:app", "Runs, and tasks on their own: list, follow, retry and cancel them."),
     "dlq": Entry("holdfast.cli.dlq:app", "The dead letter: steps that failed for good."),
     "queues": Entry("holdfast.cli.queues_workers:app", "Queues: what is in them, and pausing them."),
+    "limits": Entry("holdfast.cli.limits:app", "Limits: how much at once and how fast."),
     "workers": Entry(
         "holdfast.cli.queues_workers:workers", "List workers: what each serves and holds, and when it was last seen."
     ),

@@ -12,7 +12,7 @@ from holdfast.cli.connection import opened
 from holdfast.cli.options import Queue, Reason, WideOption, output_options
 from holdfast.cli.render import AsJson, Styled, data_json, say
 from holdfast.cli.table import NEVER, Column, data_table
-from holdfast.kernel import calls, db
+from holdfast.kernel import calls, db, limit_calls
 from holdfast.kernel.query import as_mapping, clock, query
 from holdfast.reads import queues_workers
 from holdfast.reads.queues_workers import WorkerDetail
@@ -84,6 +84,24 @@ def resume(queue: Queue, *, as_json: AsJson = False) -> None:
     if as_json:
         data_json({"queue": queue, "paused": False})
     say(f"queue {queue} goes on")
+
+
+@app.command(epilog="Example: holdfast queues limit mail --concurrency 5")
+@output_options
+def limit(
+    queue: Queue,
+    *,
+    concurrency: Annotated[int, typer.Option("--concurrency", help="Steps of the queue held at once.")],
+    as_json: AsJson = False,
+) -> None:
+    """Limit how many steps of a queue are held at once, by all workers together."""
+    with opened() as connection:
+        db.run(connection, limit_calls.define_limit(f"queue:{queue}", concurrency=concurrency))
+    if as_json:
+        data_json({"limit": f"queue:{queue}", "concurrency": concurrency})
+    say(
+        f"queue {queue} is limited to {concurrency}; to lift it: holdfast limits remove {shlex.quote(f'queue:{queue}')}"
+    )
 
 
 def capped(count: int) -> str:

@@ -26,7 +26,8 @@ except ImportError as error:
     raise ImportError("holdfast.connectors.http needs httpx2; pip install 'holdfast-pg[http]'") from error
 
 TIMEOUT = timedelta(seconds=30)
-BUSY = {429, 503}
+LIMITED = 429
+BUSY = 503
 PASSING = {408, 425}  # request timeout, too early: worth a retry
 NOT_MODIFIED = 304
 for library in ("httpx2", "httpcore2"):  # at DEBUG and INFO they log headers and addresses
@@ -57,9 +58,10 @@ def call(
 ) -> Response:
     """Make a request, and return the answer if it is a success.
 
-    429 and 503 raise RateLimited with the server's Retry-After. Other 5xx, 408, 425 and a broken connection raise
-    Unavailable. Everything else raises Rejected. Redirects are not followed. `key` is sent as Idempotency-Key: use
-    one that is the same for each attempt of a step.
+    429 raises RateLimited and 503 raises Unavailable, with the server's Retry-After. Other 5xx, 408, 425 and a broken
+    connection raise Unavailable. Everything else raises Rejected. Each carries the response's status, code and
+    headers. Redirects are not followed. `key` is sent as Idempotency-Key: use one that is the same for each attempt
+    of a step.
     """
     place, options = _place(method, url), _options(json, headers, key)
     try:
@@ -110,15 +112,28 @@ def _judged(place: str, answer: httpx2.Response) -> Response:
     message = f"{place} answered {status}"
     if answer.is_success or status == NOT_MODIFIED:
         return Response(status, answer.headers, answer.content)
-    if status in BUSY:
+    about: dict[str, Any] = {"status": status, "code": _code(answer), "headers": answer.headers}
+    if status in (LIMITED, BUSY):
         # Relative to the server's clock if it sends it, because its date means little by ours.
         now = http_date(answer.headers.get("Date")) or datetime.now(UTC)
-        raise RateLimited(message, retry_after=retry_after(answer.headers.get("Retry-After"), now))
+        sort = RateLimited if status == LIMITED else Unavailable
+        raise sort(message, retry_after=retry_after(answer.headers.get("Retry-After"), now), **about)
     if answer.is_server_error or status in PASSING:
-        raise Unavailable(message)
+        raise Unavailable(message, **about)
     if answer.is_redirect:
-        raise Rejected(f"{message}, a redirect", next="call the address that it redirects to")
-    raise Rejected(message)
+        raise Rejected(f"{message}, a redirect", next="call the address that it redirects to", **about)
+    raise Rejected(message, **about)
+
+
+def _code(answer: httpx2.Response) -> str | None:
+    """Read the error code from a JSON body: the field `code`, or `code` inside `error`."""
+    try:
+        body = text_as_json.loads(answer.content)
+    except ValueError:
+        return None
+    inner = body.get("error") if isinstance(body, dict) else None
+    code = inner.get("code") if isinstance(inner, dict) else body.get("code") if isinstance(body, dict) else None
+    return str(code) if isinstance(code, (str, int)) else None
 
 
 def _refuse(place: str, error: httpx2.InvalidURL | httpx2.RequestError) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from uuid import UUID
 
 from holdfast import log, tracing
 from holdfast.errors import LeaseLost
-from holdfast.kernel import calls
+from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Level
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.connections.handler_tx import HandlerExecutor
     from holdfast.handlers.transaction import Transaction
 
+CHARGE_EACH = 1.0  # seconds between two looks at a bucket, so that a handler that is to stop notices
 PROGRESS_EACH = 1.0  # seconds: more often nobody looks, and each is a row
 
 
@@ -131,6 +133,26 @@ class Ctx:
     def skipped(self, why: str) -> None:
         """Record, once, that there was nothing to do; the handler then returns as ever."""
         self._make(calls.note(self.step_id, self.lease_id, "info", "skipped", payload={"why": why}, key="skipped"))
+
+    def charge(self, limit: str, weight: float = 1, *, wait: bool = True) -> timedelta | None:
+        """Take tokens from a limit's bucket for a request beside those that the step was charged for.
+
+        Waits until there are enough. With `wait=False` it returns at once: None if they were taken, else how long until
+        they may be there; nothing was taken then.
+        """
+        while True:
+            left: timedelta | None = self._make(limit_calls.charge_limit(self.step_id, self.lease_id, limit, weight))[0]
+            if left is None or not wait:
+                return left
+            time.sleep(min(left.total_seconds(), CHARGE_EACH))
+
+    async def acharge(self, limit: str, weight: float = 1, *, wait: bool = True) -> timedelta | None:
+        """Take tokens as `charge` does; it waits without keeping the loop."""
+        while True:
+            left: timedelta | None = await asyncio.to_thread(self.charge, limit, weight, wait=False)
+            if left is None or not wait:
+                return left
+            await asyncio.sleep(min(left.total_seconds(), CHARGE_EACH))
 
     def heartbeat(self) -> None:
         """Lengthen the lease now, and learn whether it is still ours. The worker renews it anyway."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition
 from holdfast.handlers.inputs import Completes, Want
+from holdfast.handlers.limits import NONE, KindLimits
 from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call, problem
@@ -112,6 +113,7 @@ class Handler:
     version: str | None = None
     face: str = "work"
     constants: Json | None = None  # arguments that are the same for each step, as an object
+    limited: KindLimits = NONE
 
     def definitions(self) -> Iterator[Call[None]]:
         """Say to the database what steps of this kind get."""
@@ -119,7 +121,16 @@ class Handler:
         if self.retry is not None:
             policy = f"{self.face}:{self.kind}"
             yield self.retry.definition(policy)
-        yield calls.define_kind(self.kind, queue=self.queue, policy=policy, lease=self.lease, timeout=self.timeout)
+        yield calls.define_kind(
+            self.kind,
+            queue=self.queue,
+            policy=policy,
+            lease=self.lease,
+            timeout=self.timeout,
+            limits=self.limited.limits,
+            weight=self.limited.weight,
+            call_weight=self.limited.call_weight,
+        )
 
 
 class Registry:

@@ -18,7 +18,7 @@ from holdfast.kernel import calls, db
 PATIENCE = timedelta(minutes=10)  # for one answer: a million rows take a minute
 STAGED = "pg_temp.staged_steps"
 COLUMNS = ("kind", "input", "queue", "priority", "due_at")
-_COPY = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at) from stdin"
+_COPY = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at, limits, weight) from stdin"
 
 
 class Start(NamedTuple):
@@ -29,6 +29,8 @@ class Start(NamedTuple):
     queue: str | None = None
     priority: int = 0
     due_at: datetime | None = None
+    limits: list[str] | None = None
+    weight: float | None = None
 
 
 def start_steps(

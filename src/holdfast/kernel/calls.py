@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from holdfast.kernel.arrays import Bigints, Jsons, Texts
 from holdfast.kernel.call import Call
 from holdfast.kernel.finite import jsonb
+from holdfast.kernel.limit_calls import numeric
 from holdfast.kernel.outcomes import as_json
 from holdfast.models import (
     ClaimedStep,
@@ -44,9 +45,11 @@ def start_task(
     due_at: datetime | None = None,
     priority: int = 0,
     tenant: str = "default",
+    limits: Sequence[str] | None = None,
+    weight: float | Decimal | None = None,
 ) -> Call[int]:
     """Start one task."""
-    arguments = {"queue": queue, "key": key, "unique_key": unique_key, "due_at": due_at}
+    arguments = {"queue": queue, "key": key, "unique_key": unique_key, "due_at": due_at, **_limited(limits, weight)}
     return Call(
         "start_task",
         int,
@@ -74,11 +77,14 @@ def start_step(
     policy: str | None = None,
     parked_for: str | None = None,
     actor: str | None = None,
+    limits: Sequence[str] | None = None,
+    weight: float | Decimal | None = None,
 ) -> Call[int]:
     """Start one step of a machine, without a run; `actor` is the person that the login acts for."""
     start = start_task(
-        kind, input, queue=queue, key=key, unique_key=unique_key, due_at=due_at, priority=priority, tenant=tenant
-    )
+        kind, input, queue=queue, key=key, unique_key=unique_key, due_at=due_at, priority=priority, tenant=tenant,
+        limits=limits, weight=weight,
+    )  # fmt: skip
     arguments = {parameter: value for parameter, value in start.arguments.items() if parameter != "name"}
     own = {"machine": machine, "kind": kind, "policy": policy, "parked_for": parked_for, "actor": actor}
     return Call("start_step", int, {**arguments, **own})
@@ -128,11 +134,13 @@ def claim_steps(
     lease: timedelta | None = None,
     tenants: Sequence[str] | None = None,
     machine: str | None = None,
+    free: int | None = None,
     keeps_json: bool = False,
 ) -> Call[ClaimedStep]:
     """Claim due steps under leases; with `keeps_json` their inputs and cursors stay JSON text."""
     served = kinds if kinds is None or isinstance(kinds, Texts) else list(kinds)
-    arguments = {"kinds": served, "tenants": None if tenants is None else list(tenants), "machine": machine}
+    narrowed = None if tenants is None else list(tenants)
+    arguments = {"kinds": served, "tenants": narrowed, "machine": machine, "free": free}
     return Call(
         "claim_steps",
         ClaimedStep,
@@ -319,10 +327,14 @@ def define_kind(
     policy: str | None = None,
     lease: timedelta | None = None,
     timeout: timedelta | None = None,
+    limits: Sequence[str] | None = None,
+    weight: str | None = None,
+    call_weight: float | Decimal | None = None,
 ) -> Call[None]:
     """Register the defaults of a handler's steps."""
     arguments = {"queue": queue, "policy": policy, "lease": lease, "timeout": timeout}
-    return Call("define_kind", type(None), {"kind": kind, **arguments})
+    limited = {**_limited(limits, None), "weight": weight, "call_weight": numeric(call_weight)}
+    return Call("define_kind", type(None), {"kind": kind, **arguments, **limited})
 
 
 def define_policy(
@@ -349,6 +361,10 @@ def define_policy(
 def violations() -> Call[Violation]:
     """List every broken invariant."""
     return Call("violations", Violation, {}, is_read=True)
+
+
+def _limited(limits: Sequence[str] | None, weight: float | Decimal | None) -> dict[str, Any]:
+    return {"limits": None if limits is None else list(limits), "weight": numeric(weight)}
 
 
 def _jsonb(value: Any) -> Jsonb | Json:

@@ -15,18 +15,22 @@ def as_json(settlement: Settlement) -> dict[str, Any]:
     match settlement.outcome:
         case Done(result):
             return {**head, "outcome": "done", "result": json.loads(result) if isinstance(result, Json) else result}
-        case Retry(error, after):
-            return {**head, "outcome": "retry", "error": error, "retry_after": _interval(after)}
+        case Retry(error, after, pause):
+            return {**head, "outcome": "retry", "error": error, "retry_after": _interval(after), **_pause(pause)}
         case Fail(error):
             return {**head, "outcome": "fail", "error": error}
-        case Snooze(after):
-            return {**head, "outcome": "snooze", "retry_after": _interval(after)}
+        case Snooze(after, pause):
+            return {**head, "outcome": "snooze", "retry_after": _interval(after), **_pause(pause)}
         case Continue(cursor, was):
             return {**head, "outcome": "continue", "cursor": cursor, "cursor_was": was}
-        case Release():
-            return {**head, "outcome": "release"}
+        case Release(is_tried):
+            return {**head, "outcome": "release", "is_tried": is_tried}
         case outcome:
             assert_never(outcome)
+
+
+def _pause(limit: str | None) -> dict[str, str]:
+    return {} if limit is None else {"pause": limit}
 
 
 def _interval(after: Duration | None) -> str | None:

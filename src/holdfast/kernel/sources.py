@@ -17,7 +17,7 @@ KERNEL = "code"  # the name of the kernel's part in holdfast.installed; a face's
 # Other objects need these when they are created; everything else in plpgsql resolves names when it runs.
 FIRST = (
     "clock", "chance", "refuse", "is_live", "is_due", "is_success", "is_live_worker", "step_policy", "policy_of",
-    "allowed_tenants",
+    "allowed_tenants", "limit_family", "limit_rule", "tokens_at", "is_probed", "would_admit", "is_ready",
 )  # fmt: skip
 _MADE = re.compile(r"^create (?:or replace )?(?:table|view|function|type|sequence) ([a-z_]+\.\w+)", re.MULTILINE)
 

@@ -39,6 +39,11 @@ class StepDetail:
     waits: int
     due_at: datetime | None
     parked_for: str | None
+    limited_by: str | None  # the limit that it waits for, by name; until when, where time opens it
+    limited_until: datetime | None
+    limit_held: int | None
+    limit_concurrency: int | None
+    limit_holders: list[int]  # three at most
     lease_owner: str | None
     lease_until: datetime | None
     owner_seen_at: datetime | None  # when the worker that holds it was last seen
@@ -132,6 +137,10 @@ class Parent:
 STEP: LiteralString = """
 select s.label as what, s.id::text, s.run_id, n.name as step_name, s.kind, s.machine, s.state, s.phase, s.outcome,
        s.standing, s.queue, s.tenant, s.priority, s.attempt, s.failures, p.tries, s.waits, s.due_at, s.parked_for,
+       s.limited_by, s.limited_until, l.held as limit_held, l.concurrency as limit_concurrency,
+       array(select o.id from holdfast.steps o
+              where l.id is not null and o.lease_until is not null and l.id = any (o.holds)
+              order by o.id limit 3) as limit_holders,
        s.lease_owner, s.lease_until,
        (select max(w.seen_at) from holdfast.workers w where w.worker = s.lease_owner) as owner_seen_at,
        s.created_at, s.claimed_at, s.finished_at, q.paused_at as queue_paused_at,
@@ -142,6 +151,10 @@ select s.label as what, s.id::text, s.run_id, n.name as step_name, s.kind, s.mac
        holdfast.step_list s
   join holdfast.steps b on b.id = s.id
   left join lateral holdfast.step_policy(b.policy, s.kind, s.machine, s.tenant) p on true
+  left join lateral (
+    select h.id, h.held, r.concurrency from holdfast.limit_states h
+      left join lateral holdfast.limit_rule(h.name, h.tenant) r on true
+     where b.parked_for = 'limit' and h.id = b.limited_by) l on true
   left join holdfast.queues q on q.queue = s.queue
   left join holdfast.run_steps n on n.run_id = s.run_id and n.step_id = s.id
  where s.id = %(id)s

@@ -25,7 +25,8 @@ FEW = 10_000  # up to this many held or parked steps are found by their own inde
 LAST_STEP = 2**63 - 1
 LAST_RUN = UUID(int=2**128 - 1)
 STANDINGS = (
-    "over", "no handler", "set aside", "parked", "held", "waiting", "later", "due", "not let in",
+    "over", "no handler", "set aside", "limited", "upstream paused", "breaker open", "parked",
+    "held", "waiting", "later", "due", "not let in",
     "under way", "being cancelled", "being reopened",
 )  # fmt: skip
 

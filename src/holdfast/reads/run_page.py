@@ -129,7 +129,7 @@ def why(step: StepDetail, waits_for: Sequence[Parent], ended_by: StoryEntry | No
         case "waiting":
             names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
             return f"waits for {step.waits} other {'step' if step.waits == 1 else 'steps'}: {names}"
-        case "no handler" | "set aside" | "parked":
+        case "no handler" | "set aside" | "parked" | "limited" | "upstream paused" | "breaker open":
             return _why_parked(step)
         case _ if step.finished_at is not None:
             return _why_over(step, ended_by)
@@ -178,7 +178,22 @@ def _why_parked(step: StepDetail) -> str:
         return f"no live worker serves {step.kind} on queue {step.queue}: start one that does"
     if step.standing == "parked":
         return f"parked for {step.parked_for}"
+    if step.limited_by is not None:
+        return _why_limited(step)
     return f"its machine {step.machine} lacks a move; the last note of its history says which"
+
+
+def _why_limited(step: StepDetail) -> str:
+    opens = "" if step.limited_until is None else f", for {span_text(step.limited_until - step.looked_at)} more"
+    if step.standing != "limited":
+        return f"waits for {step.limited_by}: {step.standing}{opens}"
+    if step.limit_concurrency is not None and step.limit_holders:
+        holders = [str(holder) for holder in step.limit_holders]
+        more = (step.limit_held or 0) - len(holders)
+        named = [*holders, f"{more} more"] if more > 0 else holders
+        listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+        return f"waits for {step.limited_by}: {step.limit_held} of {step.limit_concurrency} held by {listed}"
+    return f"waits for {step.limited_by}: no slot or token is free{opens}"
 
 
 def _why_due(step: StepDetail) -> str:

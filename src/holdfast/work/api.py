@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from holdfast.durations import Duration
 from holdfast.errors import BadDefinition
+from holdfast.handlers.limits import read_limits
 from holdfast.handlers.registry import Handler, RetryPolicy, read_duration, read_retry
 from holdfast.handlers.signature import Signature
 from holdfast.spelling import checks_options
@@ -36,6 +37,9 @@ class Tasks:
         timeout: Duration | None = None,
         lease: Duration | None = None,
         cpu: bool = False,
+        limits: Sequence[str] | None = None,
+        weight: float | str | None = None,
+        call_weight: float | None = None,
     ) -> Task[..., Any]:
         """Register a function as a task."""
         signature = Signature(function)
@@ -49,6 +53,7 @@ class Tasks:
             retry=read_retry(retry),
             lease=read_duration("lease", lease),
             timeout=read_duration("timeout", timeout),
+            limited=read_limits(limits, weight, call_weight),
         )
         self._engine.registry.add(handler)
         return Task(handler, self._engine)

@@ -16,6 +16,7 @@ from holdfast.connections.caller.lend import check_conn
 from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadInput, InputRefused
+from holdfast.handlers.limits import check_limits, check_weight
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
 from holdfast.kernel import bulk, calls
@@ -49,6 +50,8 @@ class StartOptions:
     tenant: str = "default"
     conn: Any = None
     delay: timedelta | None = None
+    limits: tuple[str, ...] | None = None
+    weight: float | None = None
 
     def __post_init__(self) -> None:
         check_names([("queue", self.queue)])
@@ -105,15 +108,20 @@ class Task(Generic[P, R, Function_co]):
         tenant: str = "default",
         conn: CallerConnection | None = None,
         delay: Duration | None = None,
+        limits: Sequence[str] | None = None,
+        weight: float | None = None,
     ) -> Self:
         """Give the same task with options for its start.
 
         `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
         `delay`: not before that much time has passed, by the database's clock. `due_at`: not before that moment.
         `conn`: inside the transaction of your own connection. `priority`: 0 to 9, higher goes first.
+        `limits` and `weight` replace those of the task: up to three limits, and what it takes from their buckets.
         """
         waits = None if delay is None else duration(delay, "delay")
-        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits)
+        check_weight("weight", weight, BadInput)
+        names = None if limits is None else check_limits(limits, BadInput)
+        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits, names, weight)
         task: Self = type(self).__new__(type(self))
         task.__dict__.update(self.__dict__, _options=options)  # copied: to wrap the function anew takes longer
         return task
@@ -157,10 +165,8 @@ class Task(Generic[P, R, Function_co]):
                     f"start_many takes no {option}", where=option, next="leave it out, or start the tasks one by one"
                 )
         queue = options.queue or self.handler.queue
-        return (
-            bulk.Start(self.name, signature.write(self._named(place, each)), queue, options.priority, due_at)
-            for place, each in enumerate(arguments)
-        )
+        written = (signature.write(self._named(place, each)) for place, each in enumerate(arguments))
+        return (bulk.Start(self.name, text, queue, options.priority, due_at, *self._limits(text)) for text in written)
 
     def _named(self, place: int, arguments: Any) -> dict[str, Any]:
         """Check the arguments of one of many."""
@@ -183,13 +189,23 @@ class Task(Generic[P, R, Function_co]):
 
     def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], due_at: datetime | None) -> Call[int]:
         signature, options = self.handler.signature, self._options
+        written = signature.write(self._traced(signature.check(args, kwargs)))
+        limits, weight = self._limits(written)
         return calls.start_task(
             self.name,
-            signature.write(self._traced(signature.check(args, kwargs))),
+            written,
             queue=options.queue or self.handler.queue,
             key=options.key,
             unique_key=options.unique_key,
             due_at=due_at,
             priority=options.priority,
             tenant=options.tenant,
+            limits=limits,
+            weight=weight,
         )
+
+    def _limits(self, written: str) -> tuple[list[str] | None, float | None]:
+        """Return the limits and the weight of a start: its own options, else the task's."""
+        names, weight = self.handler.limited.of(written) if self._options.limits is None else (None, None)
+        given = names if self._options.limits is None else list(self._options.limits)
+        return given, weight if self._options.weight is None else self._options.weight

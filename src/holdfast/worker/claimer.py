@@ -111,6 +111,7 @@ class Claimer:
                     batch=room - counts.total(),
                     lease=self._options.lease,
                     tenants=self._options.tenants,
+                    free=max(0, self.lanes.capacity - self.unfinished - counts.total()),
                     keeps_json=True,
                 )
             )

@@ -28,6 +28,7 @@ from holdfast.errors import (
 from holdfast.handlers.signature import TRACE, ResultRefused, validation_text
 from holdfast.handlers.transaction import ResultTooLarge
 from holdfast.kernel import finite
+from holdfast.kernel.call import problem
 from holdfast.log import working_on
 from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable
 from holdfast.worker.attempt import Attempt, LeaseRanOut
@@ -189,10 +190,8 @@ def _is_of_the_database(attempt: Attempt, error: BaseException) -> bool:
 def _failure(attempt: Attempt, error: BaseException) -> Outcome:
     """Return Retry if the task has its own policy or the error asks for one, else Fail: most exceptions are bugs."""
     match error:
-        case RateLimited():
-            return _rate_limited(error)
-        case Unavailable():
-            return Retry(described(error))
+        case RateLimited() | Unavailable():
+            return _told_when(error)
         case Rejected():
             return Fail(described(error))
     return Fail(described(error)) if attempt.handler.retry is None else Retry(described(error))
@@ -201,24 +200,32 @@ def _failure(attempt: Attempt, error: BaseException) -> Outcome:
 def _checked(attempt: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Outcome:
     try:
         match outcome:
-            case Retry(error, after):
-                return Retry(_error(error, "Retry"), None if after is None else wait(after, "after"))
+            case Retry(error, after, pause):
+                waits = None if after is None else wait(after, "after")
+                return Retry(_error(error, "Retry"), waits, _limit(pause))
             case Fail(error):
                 return Fail(_error(error, "Fail"))
-            case Snooze(after):
-                return Snooze(wait(after, "after"))
+            case Snooze(after, pause):
+                return Snooze(wait(after, "after"), _limit(pause))
             case Continue(cursor):
                 return Continue(_checked_json(cursor), attempt.step.cursor)
     except (BadInput, TypeError, ValueError, OverflowError, RecursionError) as error:
         return _outcome_refused(outcome, error)
 
 
-def _rate_limited(error: RateLimited) -> Outcome:
+def _told_when(error: RateLimited | Unavailable) -> Outcome:
     try:
         after = None if error.retry_after is None else wait(error.retry_after, "retry_after")
     except BadInput as refused:
         return _outcome_refused(error, refused)
     return Retry(described(error), after)
+
+
+def _limit(pause: str | None) -> str | None:
+    """Refuse a limit that the database would refuse, with all outcomes of its batch."""
+    if pause is not None and (problem("pause", pause) or "*" in pause):
+        raise ValueError(f"pause must name one limit, got {pause!r}")
+    return pause
 
 
 def _outcome_refused(outcome: Exception, error: Exception) -> Fail:

@@ -230,8 +230,8 @@ def _ending(attempt: Attempt, row: SettledStep) -> Ending:
 
 
 def released(attempts: list[Attempt]) -> list[Attempt]:
-    """End attempts as released without a try."""
+    """End attempts as released. One whose handler began may have made calls, so it counts as tried."""
     for attempt in attempts:
-        attempt.outcome = Release()
+        attempt.outcome = Release(is_tried=attempt.began_at is not None)
         attempt.ended_at = time.monotonic()
     return attempts

@@ -31,3 +31,9 @@ drop function if exists holdfast.greet_worker(text, text, text[], text[], text, 
 drop function if exists holdfast.free_children(bigint[], timestamptz);
 drop function if exists holdfast.holder(bigint[], bigint[], jsonb);
 drop function if exists holdfast.refuse(text, text, text);
+drop function if exists holdfast.pick_steps(text, text, int, text[], text[], text, int, timestamptz);
+drop function if exists holdfast.start_step(text, text, jsonb, text, text, text, timestamptz, int, text, text, text,
+                                            text);
+drop function if exists holdfast.start_task(text, jsonb, text, text, text, timestamptz, int, text);
+drop function if exists holdfast.define_kind(text, text, text, interval, interval);
+drop function if exists holdfast.claim_steps(text, text, text[], int, interval, text[], text);

@@ -51,11 +51,35 @@ begin
 end
 $$;
 
+-- Rules are seen as other definitions are. What a limit of all tenants has now may name others' values (tenant:b): a
+-- login for some tenants sees those that its own steps are under.
+do $$
+declare
+  item text;
+begin
+  foreach item in array array['limits', 'limit_states', 'limit_changes'] loop
+    continue when exists (select from pg_catalog.pg_policies p
+                           where p.schemaname = 'holdfast' and p.tablename = item);
+    execute format('alter table holdfast.%I enable row level security', item);
+    execute format('alter table holdfast.%I force row level security', item);
+    execute format('create policy kernel_sees_all on holdfast.%I to hf_owner using (true) with check (true)', item);
+    execute format('create policy own_tenants on holdfast.%I for select to hf_producer, hf_worker, hf_reader, '
+                   'hf_operator using ((select holdfast.allowed_tenants()) is null '
+                   'or tenant = any ((select holdfast.allowed_tenants())::text[])%s)', item,
+                   case item when 'limits' then ' or tenant = ''*'''
+                             when 'limit_states' then ' or (tenant = ''*'' and exists (select from holdfast.steps s '
+                               'where s.limited_by = limit_states.id))'
+                             else '' end);
+  end loop;
+end
+$$;
+
 grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
 grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal,
   holdfast.notes, holdfast.note_keys,
   holdfast.queues, holdfast.queue_pauses, holdfast.workers,
+  holdfast.limits, holdfast.limit_states, holdfast.limit_changes,
   holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves,
     holdfast.migrations, holdfast.installed
   to hf_producer, hf_worker, hf_reader, hf_operator;

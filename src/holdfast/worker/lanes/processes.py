@@ -278,10 +278,10 @@ def _outcome(settlement: dict[str, Any] | None) -> Outcome | None:
         case "done":
             return Done(Json(json.dumps(settlement["result"])))
         case "retry":
-            return Retry(settlement["error"], wait_for)
+            return Retry(settlement["error"], wait_for, settlement.get("pause"))
         case "fail":
             return Fail(settlement["error"])
         case "snooze":
-            return Snooze(wait_for or timedelta(0))
+            return Snooze(wait_for or timedelta(0), settlement.get("pause"))
         case _:
             return Continue(settlement["cursor"], settlement["cursor_was"])

@@ -1,11 +1,14 @@
 -- Steps for people. `standing` says in one word what a step waits for. `phase` and `outcome` mean the same for every
 -- machine; a step has an outcome only once it is over. `label` is what people call a row of its machine, such as a
--- task.
+-- task. A step that a limit refused has the limit's name in `limited_by` and, if it opens by time, `limited_until`.
 create or replace view holdfast.step_list with (security_invoker = true) as
 select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority, s.attempt, s.failures,
        case when s.finished_at is not null then 'over'
             when s.parked_for = 'handler' then 'no handler'
             when s.parked_for = 'move' then 'set aside'
+            when s.parked_for = 'limit' and l.open_until is not null then 'breaker open'
+            when s.parked_for = 'limit' and l.is_paused then 'upstream paused'
+            when s.parked_for = 'limit' then 'limited'
             when s.parked_for is not null then 'parked'
             when s.lease_id is not null then 'held'
             when s.waits > 0 then 'waiting'
@@ -17,8 +20,17 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
        case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open'
             else t.phase end as phase,
        case when s.finished_at is not null then t.outcome end as outcome, s.parked_for,
-       (select m.label from holdfast.machines m where m.machine = s.machine) as label
+       (select m.label from holdfast.machines m where m.machine = s.machine) as label,
+       l.name as limited_by, l.until as limited_until
   from holdfast.steps s
   left join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+  left join lateral (
+    select h.name, h.open_until, p.until > holdfast.clock() as is_paused,
+           nullif(coalesce(h.open_until, case when p.until > holdfast.clock() then p.until end, h.wake_at), 'infinity')
+             as until
+      from holdfast.limit_states h
+      left join lateral holdfast.limit_rule(h.name, h.tenant) r on true
+     cross join lateral (select greatest(h.paused_until, r.paused_until) as until) p
+     where s.parked_for = 'limit' and h.id = s.limited_by) l on true
  where coalesce(s.tenant = any ((select holdfast.allowed_tenants())::text[]), true);
 grant select on holdfast.step_list to hf_producer, hf_worker, hf_reader, hf_operator;

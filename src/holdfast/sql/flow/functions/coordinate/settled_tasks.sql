@@ -31,7 +31,7 @@ begin
     join holdfast.runs r on r.id = t.task_id
    cross join lateral (
      select count(*) filter (where s.lease_id is not null) as in_progress,
-            count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null
+            count(*) filter (where holdfast.is_ready(s, clock) and q.paused_at is null
                              and r.finished_at is null) as ready,
             count(*) filter (where s.state = 'error' and s.finished_at is null) as retrying,
             count(*) filter (where holdfast.is_live(s)) as live,

@@ -24,8 +24,10 @@ begin
               when h.waits > 0 then 'dependencies'
               when h.parked_for = 'handler' then 'unserved'
               when h.parked_for = 'move' then 'no_move'
+              when h.parked_for = 'limit' then 'limited'
               when h.parked_for is not null then 'parked'
               when q.paused_at is not null then 'queue_paused'
+              when holdfast.is_due(h, clock) then 'limited'
               when f.state = 'error' then 'backoff'
               when h.last_event = 'snoozed' then 'snoozed'
               else 'scheduled' end
@@ -41,7 +43,8 @@ begin
       where e.next_id = h.id) p
    cross join lateral (select coalesce(f.next_retry_at <= clock, true) as is_expired) e
    cross join lateral (
-     select coalesce(holdfast.is_due(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
+     select coalesce(
+       holdfast.is_ready(h, clock) and q.paused_at is null and r.finished_at is null, false) as is_ready) w
    where get_step_readiness_status_batch.step_ids is null
       or f.step_id = any (get_step_readiness_status_batch.step_ids)
    order by f.task_id, f.step_id;

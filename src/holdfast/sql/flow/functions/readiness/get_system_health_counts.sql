@@ -32,7 +32,7 @@ begin
   due as (
     select count(*) filter (where s.state = 'error') as retryable,
            count(*) filter (where s.state = 'error' and not holdfast.is_due(s, clock)) as in_backoff,
-           count(*) filter (where holdfast.is_due(s, clock) and q.paused_at is null
+           count(*) filter (where holdfast.is_ready(s, clock) and q.paused_at is null
                             and s.run_id <> all (ended)) as ready
       from holdfast.steps s left join holdfast.queues q on q.queue = s.queue
      where s.due_at is not null and s.machine = 'flow.step' and holdfast.matches_any(allowed, s.tenant)),

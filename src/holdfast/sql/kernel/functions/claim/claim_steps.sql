@@ -2,11 +2,12 @@
 -- the worker has (null: any), `lease` how long it may stay silent (null: as the step's kind says, else 300 s).
 -- `machine` limits the claim to the steps of one machine (null: any). Steps of a run that has ended are cancelled
 -- instead, a step in an error state is reopened first, and a step whose machine has no such move is parked and
--- reported. A claim that returns steps wakes a sleeping worker.
+-- reported. A claim that returns steps wakes a sleeping worker. `free` is how many handlers are idle now: of steps
+-- whose limits bind, no more than that are leased (null: any number).
 create or replace function holdfast.claim_steps(
   worker text, queue text default 'default', kinds text[] default null, batch int default 1,
     lease interval default null,
-  tenants text[] default null, machine text default null)
+  tenants text[] default null, machine text default null, free int default null)
 returns setof holdfast.claimed_step
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -27,7 +28,11 @@ declare
   wanted int := claim_steps.batch;
   top int;
   is_asleep boolean;
+  is_limited boolean;
   pick holdfast.pick;
+  admission holdfast.admission;
+  at timestamptz := clock;
+  unoccupied int := claim_steps.free;
   claimed int;
   rest int;
 begin
@@ -35,17 +40,31 @@ begin
     return;  -- the login may act for none of these tenants
   end if;
   perform holdfast.check_claim(claim_steps.worker, claim_steps.batch, claim_steps.lease);
+  -- A new rule counts what is held: it waits for the claims under way, and those that come after it see it.
+  perform pg_advisory_xact_lock_shared(hashtextextended('holdfast.limits', 0));  -- guard: rules
   perform holdfast.set_actor('worker', claim_steps.worker);
   perform holdfast.record_worker(
     claim_steps.worker, claim_steps.queue, claim_steps.kinds, serves, claim_steps.machine, clock);
   select (select case when q.paused_at is null then q.top_priority else -1 end  -- guard: pause
             from holdfast.queues q where q.queue = claim_steps.queue),
          (select w.is_asleep from holdfast.workers w where w.worker = claim_steps.worker
-          and w.queue = claim_steps.queue)
-    into top, is_asleep;
+          and w.queue = claim_steps.queue),
+         exists (select from holdfast.limits) or exists (select from holdfast.limit_states)
+    into top, is_asleep, is_limited;
   for level in reverse coalesce(top, 9) .. 0 loop  -- guard: priority
-    pick := holdfast.pick_steps(
-      claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
+    if is_limited then
+      admission := holdfast.pick_admitted(
+        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock,
+        unoccupied);
+      unoccupied := unoccupied - admission.tight;
+      at := admission.at;
+      pick.ids := admission.ids || admission.ended_ids;
+      pick.run_ids := array(select s.run_id from holdfast.steps s
+                             where s.id = any (pick.ids) and s.run_id is not null);
+    else
+      pick := holdfast.pick_steps(
+        claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
+    end if;
     continue when pick.ids = '{}';
     wanted := wanted - cardinality(pick.ids);
     if pick.run_ids <> '{}' then
@@ -55,10 +74,14 @@ begin
     loop
       return query
       update holdfast.steps s
-         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = clock,
+         set state = m.to_state, last_event = 'claimed', due_at = null, attempt = s.attempt + 1, claimed_at = at,
+             parked_for = null, parked_due_at = null, limited_by = null,
+             holds = case when is_limited
+                          then coalesce(admission.shared, (admission.holds ->> s.id::text)::bigint[]) end,
+             charge = case when is_limited then (admission.charges ->> s.id::text)::numeric end,
              lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
              lease_owner = claim_steps.worker,
-             lease_until = clock + coalesce(
+             lease_until = at + coalesce(
                claim_steps.lease, case when has_own then holdfast.lease_of(s.kind, s.tenant)
                                        else (leases ->> s.kind)::interval end, interval '300 s')
         from holdfast.machine_moves m

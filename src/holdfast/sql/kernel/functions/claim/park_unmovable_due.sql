@@ -8,8 +8,9 @@ as $$
 begin
   with aside as (
     update holdfast.steps s
-       set due_at = null, parked_due_at = s.due_at, parked_for = 'move'
-     where s.id = any (park_unmovable_due.candidates) and s.due_at + interval '0' is not null
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'move', limited_by = null
+     where s.id = any (park_unmovable_due.candidates)
+       and (s.due_at + interval '0' is not null or s.parked_for || '' = 'limit')
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
   select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',

@@ -9,12 +9,12 @@ declare
   parked int;
 begin
   update holdfast.steps s
-     set due_at = null, parked_due_at = s.due_at, parked_for = 'handler'
+     set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'handler', limited_by = null
    where s.id = any (array(
            select c.id from holdfast.steps c
             where c.id = any (park_unserved.candidates)
               -- not `due_at is not null`: the planner would use the index of due steps
-              and c.due_at + interval '0' is not null
+              and (c.due_at + interval '0' is not null or c.parked_for || '' = 'limit')
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue
                                  and holdfast.is_live_worker(w.seen_at, park_unserved.clock)

@@ -1,10 +1,11 @@
 -- Locks and returns the first `wanted` due steps of one priority that the worker may take, and their runs. It continues
 -- where the worker's last full batch ended: under a held snapshot the dead index entries before that position cannot be
 -- removed, and walking over them with each claim makes a long drain slow. It starts from the beginning at the end of
--- the index, and at least every second. A limited worker picks by windows (pick_served).
+-- the index, and at least every second. A limited worker picks by windows (pick_served). `taken` are steps that the
+-- claim already has.
 create or replace function holdfast.pick_steps(
   worker text, queue text, priority int, kinds text[], tenants text[], machine text, wanted int,
-  clock timestamptz)
+  clock timestamptz, taken bigint[] default '{}')
 returns holdfast.pick
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -31,6 +32,7 @@ begin
              where d.queue = pick_steps.queue and d.priority = pick_steps.priority
                and holdfast.is_due(d, pick_steps.clock)  -- guard: due
                and (d.due_at, d.id) > (after.due_at, after.id)
+               and d.id <> all (pick_steps.taken)
              order by d.due_at, d.id
              limit pick_steps.wanted
                for update skip locked  -- guard: lock
@@ -41,7 +43,8 @@ begin
   if passed is not null then
     perform holdfast.park_unserved(pick_steps.queue, passed, pick_steps.clock);
     if seen = pick_steps.wanted then
-      select pick.ids || s.picked, (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
+      select pick.ids || array(select u.id from unnest(s.picked) u (id) where u.id <> all (pick_steps.taken)),
+             (s.reached).due_at, (s.reached).id into pick.ids, last.due_at, last.id
         from holdfast.pick_served(pick_steps.queue, pick_steps.priority, pick_steps.kinds, pick_steps.tenants,
                                   pick_steps.machine, pick_steps.wanted - cardinality(pick.ids),
                                     pick_steps.clock, last) s;

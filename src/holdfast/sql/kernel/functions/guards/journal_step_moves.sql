@@ -2,7 +2,8 @@
 -- lists for other actors only. A row has moved when its state or its lease number changed. A change that no kernel
 -- function announced is `by_hand`: it may make any move that the machine lists, with the columns that the new state
 -- needs, and the kernel then catches up (waiting children, the run's counts). A machine's `moved` function is called
--- with its moves.
+-- with its moves. Limits count their holders and their queues here, so that nothing that sets or clears a lease can
+-- forget them.
 create or replace function holdfast.journal_step_moves()
 returns trigger
 language plpgsql
@@ -20,6 +21,7 @@ declare
   reason constant text := nullif(current_setting('holdfast.reason', true), '');
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
   listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
+  is_limited constant boolean := exists (select from holdfast.limit_states);
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
@@ -56,6 +58,27 @@ begin
               where n.machine = any (listening) and (o.state <> n.state or o.lease_id is distinct from n.lease_id)
               group by n.machine, n.run_id, o.state, n.state, event) g
       group by g.machine;
+  end if;
+  if is_limited then
+    perform holdfast.count_limits(array(
+      select (c.limit_id, c.event, c.error_type, sum(c.held), sum(c.parked),
+              array_agg(c.id) filter (where c.event is not null))::holdfast.limit_change
+        from (select h.limit_id, -1 as held, 0 as parked, o.id,
+                     case when n.lease_id is distinct from o.lease_id then
+                       case when announced is null then 'by_hand' else n.last_event end end as event,
+                     case when n.lease_id is distinct from o.lease_id then n.error ->> 'type' end as error_type
+                from o join n on n.id = o.id cross join unnest(o.holds) h (limit_id)
+               where o.lease_id is not null
+              union all
+              select h.limit_id, 1, 0, n.id, null, null from n cross join unnest(n.holds) h (limit_id)
+               where n.lease_id is not null
+              union all
+              select o.limited_by, 0, -1, o.id, null, null from o where o.parked_for = 'limit'
+              union all
+              select n.limited_by, 0, 1, n.id, null, null from n where n.parked_for = 'limit') c
+       where c.limit_id is not null
+       group by c.limit_id, c.event, c.error_type
+      having sum(c.held) <> 0 or sum(c.parked) <> 0), clock);
   end if;
   if announced is null then
     perform holdfast.remember_queues(array_agg(q.queue), array_agg(q.priority))

@@ -16,12 +16,13 @@ begin
   perform holdfast.set_actor('user', coalesce(park_steps.actor, session_user), park_steps.reason);
   with changed as (
     update holdfast.steps s
-       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for
+       set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = park_steps.parked_for,
+           limited_by = null
      where s.id = any (array(
              select l.id from holdfast.steps l
               where l.id = any (park_steps.ids) and holdfast.matches_any(allowed, l.tenant)
-                -- Also if no worker serves it: otherwise the next one that does would unpark it.
-                and (l.due_at + interval '0' is not null or l.parked_for = 'handler')
+                -- Also if no worker serves it or a limit refused it: otherwise it would come back by itself.
+                and (l.due_at + interval '0' is not null or l.parked_for in ('handler', 'limit'))
               order by l.id
                 for update))
     returning s.id)

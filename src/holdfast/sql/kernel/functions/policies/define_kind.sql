@@ -1,9 +1,13 @@
 -- Defines the defaults of a handler's steps: queue, policy, lease, timeout. A login for all tenants defines them for
 -- everybody. A login for some tenants defines them for those, and their own definition overrides the shared one. A new
--- definition replaces the previous one; started steps keep their queue, and their policy if they have one.
+-- definition replaces the previous one; started steps keep their queue, and their policy if they have one. `limits` and
+-- `weight` may name fields of the input (shop:{shop}). `call_weight` is what each call of the handler takes from the
+-- buckets, beside the weights of its steps. Null leaves these three as they are, because an older worker does not know
+-- them.
 create or replace function holdfast.define_kind(
   kind text, queue text default null, policy text default null, lease interval default null,
-    timeout interval default null)
+    timeout interval default null, limits text[] default null, weight text default null,
+    call_weight numeric default null)
 returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -15,19 +19,26 @@ begin
   perform holdfast.check_name('queue', define_kind.queue);
   perform holdfast.check_claim('kind', 1, define_kind.lease);
   perform holdfast.check_claim('kind', 1, define_kind.timeout);
+  perform holdfast.check_limit_names(coalesce(define_kind.limits, '{}'));
+  perform holdfast.weight_for(null, case when define_kind.weight !~ '\{' then define_kind.weight end,
+                              define_kind.call_weight, '{}');
   perform holdfast.check_policies(array_remove(array[define_kind.policy], null));
-  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue)
+  insert into holdfast.kinds as k (kind, tenant, policy, lease, timeout, queue, limits, weight, call_weight)
   select define_kind.kind, t.tenant,
          coalesce((select p.policy from holdfast.policies p
                     where p.policy = holdfast.policy_name(define_kind.policy, t.tenant)), define_kind.policy),
-         define_kind.lease, define_kind.timeout, define_kind.queue
+         define_kind.lease, define_kind.timeout, define_kind.queue, define_kind.limits, define_kind.weight,
+         define_kind.call_weight
     from unnest(tenants) t (tenant)
    order by t.tenant
   on conflict on constraint kinds_pkey do update
-    set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue
+    set policy = excluded.policy, lease = excluded.lease, timeout = excluded.timeout, queue = excluded.queue,
+        limits = coalesce(excluded.limits, k.limits), weight = coalesce(excluded.weight, k.weight),
+        call_weight = coalesce(excluded.call_weight, k.call_weight)
     -- Each worker defines its kinds when it starts; only changes are written.
-    where (k.policy, k.lease, k.timeout, k.queue) is distinct
-      from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue);
+    where (k.policy, k.lease, k.timeout, k.queue, k.limits, k.weight, k.call_weight) is distinct
+      from (excluded.policy, excluded.lease, excluded.timeout, excluded.queue, coalesce(excluded.limits, k.limits),
+            coalesce(excluded.weight, k.weight), coalesce(excluded.call_weight, k.call_weight));
 exception when foreign_key_violation then
   perform holdfast.refuse('RN005', format('there is no policy %s', define_kind.policy),
                           'holdfast.policies lists them', 'policy');

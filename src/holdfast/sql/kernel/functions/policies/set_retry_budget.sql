@@ -45,7 +45,8 @@ begin
          failed_at = step.failed_at,
          due_at = case when not rests then s.due_at when s.parked_due_at is null then retry_at end,
          parked_due_at = case when not rests then s.parked_due_at when s.parked_due_at is not null then retry_at end,
-         parked_for = case when not rests or waits_again then s.parked_for end
+         parked_for = case when not rests or waits_again then s.parked_for end,
+         limited_by = case when not rests or waits_again then s.limited_by end
    where s.id = step.id;
   perform holdfast.wake(array[step.queue]);
 end

@@ -16,11 +16,14 @@ begin
    where jsonb_typeof(o) <> 'object' or coalesce(o ->> 'step_id', '') !~ '^[0-9]+$'
       or coalesce(o ->> 'lease_id', '') !~ '^[0-9]+$'
       or coalesce(o ->> 'outcome', '') not in ('done', 'retry', 'fail', 'snooze', 'continue', 'release')
+      or (coalesce(o -> 'pause', 'null') <> 'null'
+          and (o ->> 'outcome' not in ('retry', 'snooze') or jsonb_typeof(o -> 'pause') <> 'string'
+               or holdfast.is_name(o ->> 'pause') is not true or strpos(o ->> 'pause', '*') > 0))
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('invalid outcome: %s', left(odd::text, 200)),
                             'step_id and lease_id as claimed, outcome one of done, retry, fail, snooze, continue, '
-                            'release');
+                            'release; pause, on a retry or snooze, names one limit');
   end if;
 end
 $$;

@@ -41,7 +41,7 @@ begin
            lease_until = case when b.phase = 'held' then s.lease_until end,
            due_at = case when not b.is_over and b.phase <> 'held' and s.waits = 0 then b.due_at end,
            finished_at = case when b.is_over then move_steps.clock end,
-           parked_due_at = null, parked_for = null,
+           parked_due_at = null, parked_for = null, limited_by = null,
            failures = case when b.event in ('retried', 'failed', 'expired') then
                              s.failures + 1  -- guard: failures
                            when b.event in ('continued', 'reopened') then 0  -- guard: fresh-budget

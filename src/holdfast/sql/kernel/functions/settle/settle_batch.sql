@@ -21,6 +21,10 @@ declare
   states text[];
 begin
   perform holdfast.set_actor('worker', holdfast.lease_holder(settle_batch.step_ids, settle_batch.lease_ids, rest));
+  if rest <> '[]' and settle_batch.step_ids <> '{}' and exists (select from holdfast.limit_states) then
+    perform holdfast.check_outcomes(rest);
+    perform holdfast.lock_held(settle_batch.step_ids, rest);
+  end if;
   select array_agg(s.id), array_agg(s.state), array_agg(s.run_id) filter (where s.run_id is not null)
     into ids, states, run_ids
     from holdfast.succeed_steps(settle_batch.step_ids, settle_batch.lease_ids, settle_batch.results, allowed, clock) s;

@@ -51,6 +51,18 @@ begin
     return;
   end if;
   settled := array(select m from holdfast.move_steps(moves, settle_others.clock) m);
+  if jsonb_path_exists(settle_others.outcomes, '$[*] ? (@.pause != null || (@.retry_after != null && '
+                                               '@.error.type == "RateLimited"))') then
+    perform holdfast.pause_for_outcomes(
+      settle_others.outcomes, array(select m.step_id from unnest(settled) m), settle_others.clock);
+  end if;
+  if exists (select from holdfast.limit_states) then
+    perform holdfast.refund_steps(
+      array(select m.step_id from unnest(settled) m
+              join jsonb_to_recordset(settle_others.outcomes) o (step_id bigint, outcome text, is_tried boolean)
+                on o.step_id = m.step_id
+             where o.outcome = 'release' and o.is_tried is not true), settle_others.clock);  -- guard: refund
+  end if;
   if cardinality(settled) < cardinality(moves) then
     insert into holdfast.notes (at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
     select settle_others.clock, s.tenant, s.id, s.run_id, s.attempt, s.lease_id, 'error',

@@ -39,7 +39,7 @@ begin
              'null'), '[]')) n (name)) a
     join known k on k.name = a.name and not k.is_done;
   insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, priority, waits,
-                              due_at, created_at, input)
+                              due_at, created_at, input, limits, weight)
   select u.id, r.id, add_steps.step_machine, t.state, u.plan ->> 'kind',
          coalesce(u.plan ->> 'queue', k.queue, 'default'), r.tenant,
          coalesce((select p.policy from holdfast.policies p
@@ -47,17 +47,25 @@ begin
                   u.plan ->> 'policy', k.policy),
          coalesce((u.plan ->> 'priority')::smallint, 0), coalesce(w.waits, 0),
          case when t.phase = 'open' and w.waits is null then coalesce((u.plan ->> 'due_at')::timestamptz, clock) end,
-         clock, coalesce(u.plan -> 'input', '{}')
+         clock, coalesce(u.plan -> 'input', '{}'),
+         case when u.plan ? 'limits' or d.limits is not null
+              then holdfast.limits_for(holdfast.planned_limits(u.plan), d.limits, u.plan -> 'input') end,
+         case when u.plan ? 'weight' or d.weight is not null
+              then holdfast.weight_for((u.plan ->> 'weight')::numeric, d.weight, d.call_weight, u.plan -> 'input') end
     from (select ids[p.no] as id, p.plan from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no)) u
     join holdfast.runs r on r.id = add_steps.run_id
     join holdfast.machine_states t on t.machine = add_steps.step_machine and t.state = begins
     left join lateral holdfast.kinds_of(r.tenant) k on k.kind = u.plan ->> 'kind'
+    left join lateral (
+      select o.limits, o.weight, o.call_weight from holdfast.kinds o
+       where o.kind = u.plan ->> 'kind' and o.tenant in (r.tenant, '*') order by o.tenant = '*' limit 1) d on true
     left join (select e.child, count(*)::int as waits from unnest(children) e (child)
                group by e.child) w on w.child = u.id;
   insert into holdfast.run_steps
   select add_steps.run_id, ids[p.no], p.plan ->> 'name'
     from jsonb_array_elements(add_steps.steps) with ordinality p (plan, no);
   insert into holdfast.edges select * from unnest(parents, children);
+  perform holdfast.check_charges(ids);
   perform holdfast.count_new_steps(add_steps.run_id, ids, clock);
   return ids;
 end

@@ -2,11 +2,13 @@
 -- apply to what is null. Reusing `key` with the same machine, kind and input returns the existing step; with others it
 -- is refused. While a step with the same `unique_key` is open, that step is returned. `policy` overrides the kind's,
 -- `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names the person that the login acts
--- for: the journal then records the creation by that actor.
+-- for: the journal then records the creation by that actor. `limits` names up to three limits, and `weight` is what the
+-- step takes from their buckets.
 create or replace function holdfast.start_step(
   machine text, kind text, input jsonb default '{}', queue text default null, key text default null,
   unique_key text default null, due_at timestamptz default null, priority int default 0,
-  tenant text default 'default', policy text default null, parked_for text default null, actor text default null)
+  tenant text default 'default', policy text default null, parked_for text default null, actor text default null,
+  limits text[] default null, weight numeric default null)
 returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -18,6 +20,13 @@ declare
   parked_due timestamptz;
   kind_queue text;
   own_policy text;
+  kind_limits text[];
+  kind_weight text;
+  call_weight numeric;
+  own_limits text[];
+  own_weight numeric;
+  is_known_queue boolean;
+  has_rules boolean;
   into_queue text;
   hash bytea;
   own_id bigint;  -- allocated with the key
@@ -34,7 +43,9 @@ begin
     perform holdfast.check_due(start_step.due_at);
   end if;
   perform holdfast.check_tenant(start_step.tenant);
-  select k.queue, k.policy into kind_queue, own_policy from holdfast.kinds k  -- as kinds_of has it, at half the cost
+  select k.queue, k.policy, k.limits, k.weight, k.call_weight
+    into kind_queue, own_policy, kind_limits, kind_weight, call_weight
+    from holdfast.kinds k  -- as kinds_of has it, at half the cost
    where k.kind = start_step.kind and k.tenant = case
            when exists (select from holdfast.kinds o where o.kind = start_step.kind and o.tenant = start_step.tenant)
            then start_step.tenant else '*' end;
@@ -70,18 +81,25 @@ begin
       return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
     end if;
   end if;
-  if not exists (select from holdfast.queues q
-                  where q.queue = into_queue and q.top_priority >= start_step.priority) then
+  select exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_step.priority),
+         exists (select from holdfast.limits)
+    into is_known_queue, has_rules;
+  if has_rules or num_nonnulls(start_step.limits, start_step.weight, kind_limits, kind_weight, call_weight) > 0 then
+    own_limits := holdfast.limits_for(start_step.limits, kind_limits, start_step.input);
+    own_weight := holdfast.weight_for(start_step.weight, kind_weight, call_weight, start_step.input);
+    perform holdfast.check_charge(own_limits, own_weight, into_queue, start_step.kind, start_step.tenant);
+  end if;
+  if not is_known_queue then
     perform holdfast.check_name('queue', into_queue);  -- an existing queue was checked when it was made
     perform holdfast.remember_queues(array[into_queue], array[start_step.priority]);
   end if;
   loop
     insert into holdfast.steps (id, machine, state, kind, queue, tenant, policy, unique_key, priority, due_at,
-                                parked_due_at, parked_for, created_at, input)
+                                parked_due_at, parked_for, created_at, input, limits, weight)
     values (coalesce(own_id, nextval('holdfast.step_ids')), start_step.machine,
             (select t.state from holdfast.machine_states t where t.machine = start_step.machine and t.is_initial),
             start_step.kind, into_queue, start_step.tenant, own_policy, start_step.unique_key, start_step.priority, due,
-            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'))
+            parked_due, start_step.parked_for, clock, coalesce(start_step.input, '{}'), own_limits, own_weight)
     on conflict (tenant, unique_key) where unique_key is not null and finished_at is null do nothing
     returning id into step_id;
     exit when found;

@@ -35,7 +35,7 @@ begin
   started as (
     insert into holdfast.steps (id, run_id, machine, state, kind, queue, tenant, policy, unique_key,
                                 priority, waits, due_at,
-                                created_at, input)
+                                created_at, input, limits, weight)
     select coalesce(g.id, g.own_id), take_staged.run_id, begins.machine, begins.state, g.kind,
       coalesce(g.queue, k.queue, 'default'),
            take_staged.tenant,
@@ -43,12 +43,21 @@ begin
                       select p.policy from holdfast.policies p
                        where p.policy = holdfast.policy_name(g.policy, take_staged.tenant)) end, g.policy, k.policy),
            g.unique_key, g.priority, coalesce(w.waits, 0),
-           case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input
+           case when begins.phase = 'open' and w.waits is null then coalesce(g.due_at, clock) end, clock, g.input,
+           case when g.limits is not null or d.limits is not null
+                then holdfast.limits_for(g.limits, d.limits, g.input) end,
+           case when g.weight is not null or d.weight is not null
+                then holdfast.weight_for(g.weight, d.weight, d.call_weight, g.input) end
       from pg_temp.staged_steps g
       left join holdfast.kinds_of(take_staged.tenant) k on k.kind = g.kind
+      left join (select distinct on (o.kind) o.kind, o.limits, o.weight, o.call_weight from holdfast.kinds o
+                  where o.tenant in (take_staged.tenant, '*') order by o.kind, o.tenant = '*') d on d.kind = g.kind
       left join waiting w on w.next_id = g.id
     returning steps.due_at)
   select count(*), count(s.due_at) into taken, live from started s;
+  if exists (select from holdfast.limits) then
+    perform holdfast.check_charges(array(select coalesce(g.id, g.own_id) from pg_temp.staged_steps g));
+  end if;
   if taken = 0 and exists (select from holdfast.runs r where r.id = take_staged.run_id and r.total = 0) then
     perform holdfast.refuse('RN005', format('run %s has no steps and none is staged', take_staged.run_id),
                             'copy its steps into pg_temp.staged_steps first');

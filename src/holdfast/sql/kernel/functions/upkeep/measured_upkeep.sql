@@ -36,6 +36,7 @@ begin
            select o.queue from holdfast.workers o where o.worker = measured_upkeep.worker for update skip locked));
   delete from holdfast.workers w where w.seen_at < holdfast.clock() - interval '1 day';
   delete from holdfast.reserved_ids r where r.reserved_at < holdfast.clock() - interval '1 day';
+  perform holdfast.forget_idle_limits(measured_upkeep.batch);
   measured_upkeep.exhausted := coalesce(
     (select jsonb_object_agg(k.kind, k.steps)
        from (select s.kind, count(*) as steps

@@ -92,6 +92,8 @@ as $$
    where s.last_event is not null and not exists (select from holdfast.journal j where j.step_id = s.id)
      and s.created_at > (select min(j.at) from holdfast.journal j)
   union all
+  select l.invariant, l.subject, l.detail from holdfast.limit_violations() l
+  union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
   union all
   select f.invariant, f.subject, f.detail from holdfast.face_violations() f

@@ -27,6 +27,8 @@ begin
        where s.queue = mark_asleep.queue and s.priority = level and s.due_at > clock
        order by s.due_at, s.id limit 1));
   end loop;
+  soonest := least(soonest, (  -- any worker looks after any limit, whichever queues are parked on it
+    select t.wake_at from holdfast.limit_states t where t.wake_at > clock order by t.wake_at limit 1));  -- guard: wake
   return soonest - clock;
 end
 $$;

@@ -1,0 +1,180 @@
+"""`holdfast limits`: rules, what limits have now, and changing them."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.connection import opened
+from holdfast.cli.options import Reason, WideOption, output_options
+from holdfast.cli.render import AsJson, data_json, say
+from holdfast.cli.table import Column, data_table
+from holdfast.durations import duration
+from holdfast.errors import NotFound
+from holdfast.kernel import db, limit_calls
+from holdfast.kernel.call import Call
+from holdfast.kernel.query import as_mapping, clock, query
+from holdfast.reads import limits as reads
+from holdfast.reads.limits import LimitDetail
+
+app = typer.Typer(help="Limits: how much at once and how fast.", no_args_is_help=True)
+
+COLUMNS = (
+    Column("limit"),
+    Column("tenant", "*", rank=6),
+    Column("held", rank=1),
+    Column("tokens", rank=2),
+    Column("parked", "0", rank=1),
+    Column("oldest parked", rank=5),
+    Column("opens", rank=4),
+    Column("paused", rank=3),
+    Column("breaker", "closed", rank=3),
+    Column("reason", rank=7, least=12),
+)
+Name = Annotated[str, typer.Argument(help="A limit, such as shop:acme, or a family: 'shop:*'.")]
+Tenant = Annotated[str | None, typer.Option("--tenant", help="Whose steps the rule counts; * for all together.")]
+Rate = Annotated[str | None, typer.Option("--rate", help="Tokens per time: 40/1s, 100/1m.")]
+
+
+@app.command("list", epilog="Example: holdfast limits list --json")
+@output_options
+def list_(*, wide: WideOption = False, as_json: AsJson = False) -> None:
+    """List limits: those that keep steps waiting first, 200 at most."""
+    _show(None, wide=wide, as_json=as_json)
+
+
+@app.command(epilog="Example: holdfast limits show 'shop:*'")
+@output_options
+def show(name: Name, *, wide: WideOption = False, as_json: AsJson = False) -> None:
+    """Show a limit, the values of a family, and how it was changed."""
+    _show(name, wide=wide, as_json=as_json)
+
+
+@app.command("set", epilog="Example: holdfast limits set 'shop:*' --concurrency 2 --rate 40/1s --burst 80")
+@output_options
+def set_(
+    name: Name,
+    *,
+    concurrency: Annotated[int | None, typer.Option("--concurrency", help="Steps held at once.")] = None,
+    rate: Rate = None,
+    burst: Annotated[float | None, typer.Option("--burst", help="Tokens that a bucket holds.")] = None,
+    breaker_after: Annotated[int | None, typer.Option("--breaker-after", help="Failures in a row.")] = None,
+    breaker_for: Annotated[str | None, typer.Option("--breaker-for", help="How long it stays open: 60s.")] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make or replace the rule of a limit; what is left out is not limited."""
+    tokens, per = _rate(rate)
+    opens = None if breaker_for is None else duration(breaker_for, "breaker_for")
+    call = limit_calls.define_limit(
+        name,
+        concurrency=concurrency,
+        rate=tokens,
+        per=per,
+        burst=burst,
+        breaker_after=breaker_after,
+        breaker_for=opens,
+        tenant=tenant,
+    )
+    _change(call, name, "defined", as_json=as_json)
+
+
+@app.command(epilog="Example: holdfast limits pause shop:acme --for 10m --reason 'a sale'")
+@output_options
+def pause(
+    name: Name,
+    *,
+    span: Annotated[str | None, typer.Option("--for", help="How long: 10m. Left out: until it is resumed.")] = None,
+    reason: Reason = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Admit no step under a limit for a while; what is held goes on."""
+    with opened() as connection:
+        until = None if span is None else clock(connection) + duration(span, "for")
+        db.run(connection, limit_calls.pause_limit(name, until=until, reason=reason, tenant=tenant))
+    _said(name, "paused", f"limit {name} is paused; to resume it: holdfast limits resume {shlex.quote(name)}", as_json)
+
+
+@app.command(epilog="Example: holdfast limits resume shop:acme")
+@output_options
+def resume(name: Name, *, reason: Reason = None, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """End the pause of a limit, and close its breaker."""
+    _change(limit_calls.resume_limit(name, reason=reason, tenant=tenant), name, "resumed", as_json=as_json)
+
+
+@app.command(epilog="Example: holdfast limits remove 'shop:*'")
+@output_options
+def remove(name: Name, *, reason: Reason = None, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Remove the rule of a limit; what it kept waiting may run."""
+    with opened() as connection:
+        (is_removed,) = db.run(connection, limit_calls.forget_limit(name, reason=reason, tenant=tenant))
+    if not is_removed:
+        raise NotFound(f"there is no limit {name}", where="name", next="holdfast limits list")
+    _said(name, "removed", f"limit {name} is removed", as_json)
+
+
+def _change(call: Call[Any], name: str, event: str, *, as_json: bool) -> None:
+    with opened() as connection:
+        db.run(connection, call)
+    _said(name, event, f"limit {name} is {event}", as_json)
+
+
+def _said(name: str, event: str, message: str, as_json: bool) -> None:
+    if as_json:
+        data_json({"limit": name, "event": event})
+    say(message)
+
+
+def _rate(given: str | None) -> tuple[float | None, timedelta | None]:
+    """Read 40/1s."""
+    if given is None:
+        return None, None
+    tokens, _, per = given.partition("/")
+    try:
+        return float(tokens), duration(per or "1s", "rate")
+    except ValueError:
+        raise typer.BadParameter(f"{given!r} is not a rate: use 40/1s") from None
+
+
+def _show(name: str | None, *, wide: bool, as_json: bool) -> None:
+    with opened() as connection:
+        found, now = query(connection, reads.limits(name)), clock(connection)
+        changes = [] if name is None else query(connection, reads.changes(name))
+    if name is not None and not found:
+        raise NotFound(f"there is no limit {name}", where="name", next="holdfast limits list")
+    if as_json:
+        told = {"changes": [as_mapping(change) for change in changes]} if name is not None else {}
+        data_json({"limits": [as_mapping(limit) for limit in found], **told})
+        return
+    rows = [
+        (limit.name, limit.tenant, _of(limit.held, limit.concurrency), _of(_short(limit.tokens), _short(limit.burst)),
+         f"{limit.parked:,}", limit.oldest_parked_at, limit.wake_at, _paused(limit), limit.breaker or "closed",
+         limit.reason)
+        for limit in found
+    ]  # fmt: skip
+    data_table(COLUMNS, rows, now=now, wide=wide)
+    if not found:
+        say("no limits yet: holdfast limits set, or hf.limit(…) in an app")
+    for change in changes:
+        say(
+            f"{change.at:%Y-%m-%d %H:%M:%S} {change.event} by {change.actor}"
+            + (f": {change.reason}" if change.reason else "")
+        )
+
+
+def _of(count: Any, most: Any) -> str | None:
+    if most is None:
+        return None if count is None else f"{count}"
+    return f"{count} of {most}" if count is not None else f"{most}"
+
+
+def _short(number: Any) -> str | None:
+    return None if number is None else f"{float(number):g}"
+
+
+def _paused(limit: LimitDetail) -> Any:
+    return limit.paused_until or ("until resumed" if limit.paused_by else None)

@@ -1,0 +1,149 @@
+"""The limits that a handler's steps are under, and what they take from them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.durations import Duration, duration
+from holdfast.errors import BadDefinition, BadInput, HoldfastError
+from holdfast.kernel import limit_calls
+from holdfast.kernel.call import Call, problem
+
+MOST = 3
+IMPLICIT = ("queue:", "kind:", "tenant:")
+
+
+@dataclass(frozen=True, slots=True)
+class KindLimits:
+    """What a kind's steps get unless their starter says otherwise; `{field}` stands for a field of the input."""
+
+    limits: tuple[str, ...] | None = None
+    weight: str | None = None
+    call_weight: float | None = None
+
+    def of(self, written: str) -> tuple[list[str] | None, float | None]:
+        """Fill in the fields of an input, as SQL does: no worker may have told the database of this kind yet."""
+        if self.limits is None and self.weight is None:
+            return None, None
+        fields = json.loads(written)
+        names = None if self.limits is None else [_filled(template, fields) for template in self.limits]
+        return names, None if self.weight is None else _number(_filled(self.weight, fields))
+
+
+NONE = KindLimits()
+_FIELD = re.compile(r"\{([^{}]+)\}")
+
+
+def _filled(template: str, fields: Any) -> str:
+    def value(match: re.Match[str]) -> str:
+        found = fields.get(match[1]) if isinstance(fields, dict) else None
+        if isinstance(found, bool) or not isinstance(found, (str, int, float)):
+            raise BadInput(
+                f"the input has no {match[1]}, which {template} needs",
+                where=match[1],
+                next="give it as a text or a number, or name the limits with .options(limits=…)",
+            )
+        return str(found)
+
+    return _FIELD.sub(value, template)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        next_ = "name a field that is a number"
+        raise BadInput(f"weight must be a number, got {text!r}", where="weight", next=next_) from None
+
+
+def read_limits(
+    limits: Sequence[str] | None, weight: float | str | None, call_weight: float | None = None
+) -> KindLimits:
+    """Check what `@hf.task` was given about limits."""
+    if isinstance(weight, str):
+        if "{" not in weight:
+            raise BadDefinition(
+                f"weight must be a number or name a field of the input, got {weight!r}",
+                where="weight",
+                next='use 2, or "{tokens}"',
+            )
+    else:
+        check_weight("weight", weight)
+    check_weight("call_weight", call_weight)
+    if weight == 0 and not call_weight:
+        raise BadDefinition("weight must be above 0 where a call has no weight, got 0", where="weight", next="use 1")
+    names = None if limits is None else check_limits(limits, BadDefinition)
+    return KindLimits(names, None if weight is None else str(weight), call_weight)
+
+
+def check_limits(limits: Any, error: type[HoldfastError]) -> tuple[str, ...]:
+    """Refuse what a step cannot name as its limits."""
+    if isinstance(limits, str) or not all(isinstance(name, str) for name in limits):
+        raise error(f"limits must be a list of names, got {limits!r}", where="limits", next='use ["shop:acme"]')
+    names = tuple(limits)
+    if len(names) > MOST:
+        raise error(
+            f"a step names up to three limits, got {len(names)}: {', '.join(names)}",
+            where="limits",
+            next="limits of its queue, kind and tenant apply without being named",
+        )
+    for name in names:
+        reason = problem("limit", name)
+        if reason or "*" in name or name.startswith(IMPLICIT) or names.count(name) > 1:
+            raise error(
+                reason or f"limit {name} cannot be named by a step",
+                where="limits",
+                next="name each limit once, by its value: shop:acme; queue:, kind: and tenant: apply by themselves",
+            )
+    return names
+
+
+def check_weight(what: str, given: Any, error: type[HoldfastError] = BadDefinition) -> None:
+    """Refuse a weight that nothing can be charged by."""
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if given is not None and not (is_number and 0 <= given < math.inf):
+        raise error(f"{what} must be a number from 0, got {given!r}", where=what, next="leave it out for the default")
+
+
+def limit_definition(
+    name: str,
+    *,
+    concurrency: int | None,
+    rate: float | None,
+    per: Duration | None,
+    burst: float | None,
+    breaker_after: int | None,
+    breaker_for: Duration | None,
+    breaker_counts: Sequence[str] | None,
+    tenant: str | None,
+) -> Call[None]:
+    """Check a rule and return the call that defines it; the database would refuse it each time a worker connects."""
+    if reason := problem("limit", name):
+        raise BadDefinition(reason, where="name", next="use a name such as shop:acme or shop:*")
+    numbers = {"concurrency": concurrency, "rate": rate, "burst": burst, "breaker_after": breaker_after}
+    for what, given in numbers.items():
+        check_weight(what, given)
+    if (rate is None) != (per is None):
+        raise BadDefinition(f"limit {name}: rate and per go together", where="per", next="use rate=40, per=1")
+    if (breaker_after is None) != (breaker_for is None):
+        raise BadDefinition(
+            f"limit {name}: breaker_after and breaker_for go together",
+            where="breaker_after",
+            next="use breaker_after=6, breaker_for=60",
+        )
+    return limit_calls.define_limit(
+        name,
+        concurrency=concurrency,
+        rate=rate,
+        per=None if per is None else duration(per, "per", error=BadDefinition),
+        burst=burst,
+        breaker_after=breaker_after,
+        breaker_for=None if breaker_for is None else duration(breaker_for, "breaker_for", error=BadDefinition),
+        breaker_counts=breaker_counts,
+        tenant=tenant,
+    )

@@ -1,0 +1,176 @@
+"""Limits as Python declares them, and what a worker and a handler make of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Event, Lock
+from typing import Any
+
+import pytest
+
+from holdfast import Ctx, Holdfast
+from holdfast.errors import BadDefinition, BadInput, RateLimited
+from holdfast.models import Snooze
+from holdfast.testing import Clock
+from kernel.steps import DB, column, value
+from worker.running import burst, seconds, working
+
+pytestmark = pytest.mark.one_server
+
+
+def test_a_worker_defines_limits_and_tasks_name_them_by_their_arguments(dsn: str, db: DB, clock: Clock) -> None:
+    clock.freeze()
+    hf = Holdfast(dsn)
+    hf.limit("shop:*", concurrency=2, rate=40, per=1, burst=80, breaker_after=6, breaker_for="1m")
+
+    @hf.task(limits=["shop:{shop}", "openai"], weight="{tokens}", call_weight=5)
+    def describe(shop: str, tokens: int) -> str:
+        return shop
+
+    burst(hf)
+    first = describe.start(shop="acme", tokens=7)
+    second = describe.options(limits=["other"], weight=2).start(shop="acme", tokens=7)
+
+    assert (column(db, first.id, "limits"), column(db, first.id, "weight")) == (["shop:acme", "openai"], 7)
+    assert (column(db, second.id, "limits"), column(db, second.id, "weight")) == (["other"], 2)
+    assert describe.start_many([{"shop": "b", "tokens": 1}]) == 1
+    row = db.execute(
+        "select concurrency, rate, per, burst, breaker_after, breaker_for from holdfast.limits where name = 'shop:*'"
+    ).fetchone()
+    assert row == (2, 40, seconds(1), 80, 6, seconds(60))
+    burst(hf)
+    assert value(db, "select count(*) from holdfast.steps where state = 'done'") == 3
+    assert value(db, "select tokens from holdfast.limit_list where name = 'shop:acme'") == 80 - 7 - 5
+
+
+def test_a_handler_charges_extra_requests_and_learns_when_to_come_back(dsn: str, db: DB, clock: Clock) -> None:
+    clock.freeze()
+    hf = Holdfast(dsn)
+    hf.limit("api", rate=1, per=10, burst=3)
+    answers: list[timedelta | None] = []
+
+    @hf.task(limits=["api"])
+    def poll(ctx: Ctx) -> None:
+        answers.extend([ctx.charge("api", 2), ctx.charge("api", wait=False)])
+
+    poll.start()
+    burst(hf)
+
+    assert answers == [None, seconds(10)]
+
+
+def test_rate_limited_closes_the_limit_for_all_workers(dsn: str, db: DB, clock: Clock) -> None:
+    clock.freeze()
+    hf = Holdfast(dsn)
+    hf.limit("shop:*", rate=100, per=1)
+
+    @hf.task(limits=["shop:{shop}"])
+    def push(shop: str) -> None:
+        raise RateLimited("429", retry_after=7)
+
+    push.start(shop="acme")
+    burst(hf)
+
+    until = value(db, "select paused_until - holdfast.clock() from holdfast.limit_list where name = 'shop:acme'")
+    assert until == seconds(7)
+
+
+def test_three_shops_with_two_slots_each_are_served_while_one_pushes_back(dsn: str, db: DB) -> None:
+    """R16, R28: no slot is exceeded, the shop that answered 429 comes back, and the others do not wait for it."""
+    hf = Holdfast(dsn)
+    hf.limit("shop:*", concurrency=2, rate=1000, per=1)
+    lock, most, running, refused = Lock(), Counter[str](), Counter[str](), list[str]()
+
+    @hf.task(limits=["shop:{shop}"], retry=5)
+    def push(shop: str, item: int) -> str:
+        with lock:
+            running[shop] += 1
+            most[shop] = max(most[shop], running[shop])
+            is_refused = shop == "b" and not refused
+            if is_refused:
+                refused.append(shop)
+        try:
+            if is_refused:
+                raise RateLimited("429", retry_after=0.5)
+            Event().wait(0.01)
+            return shop
+        finally:
+            with lock:
+                running[shop] -= 1
+
+    with working(hf, concurrency=8):
+        handles = [push.start(shop=shop, item=item) for item in range(8) for shop in ("a", "b", "c")]
+        results = Counter(handle.result(timeout=60) for handle in handles)
+
+    assert results == {"a": 8, "b": 8, "c": 8}
+    assert max(most.values()) <= 2
+    assert value(db, "select count(*) from holdfast.limit_changes where event = 'paused' and name = 'shop:b'") == 1
+    assert value(db, "select coalesce(sum(held) + sum(parked), 0) from holdfast.limit_states") == 0
+
+
+def test_a_snooze_pauses_the_limit_that_it_names(dsn: str, db: DB, clock: Clock) -> None:
+    clock.freeze()
+    hf = Holdfast(dsn)
+
+    @hf.task
+    def poll() -> None:
+        raise Snooze(60, pause="api")
+
+    poll.start()
+    burst(hf)
+
+    span = value(db, "select paused_until - holdfast.clock() from holdfast.limit_list where name = 'api'")
+    assert span == seconds(60)
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"limits": ["a", "b", "c", "d"]}, "limits"),
+        ({"limits": "a"}, "limits"),
+        ({"limits": ["queue:a"]}, "limits"),
+        ({"limits": ["shop:*"]}, "limits"),
+        ({"weight": -1}, "weight"),
+        ({"weight": float("nan")}, "weight"),
+        ({"weight": 0}, "weight"),
+        ({"weight": "many"}, "weight"),
+        ({"call_weight": -1}, "call_weight"),
+    ],
+)
+def test_a_task_with_limits_that_make_no_sense_is_refused(options: dict[str, Any], where: str) -> None:
+    with pytest.raises(BadDefinition) as refused:
+        Holdfast("").task(**options)(lambda: None)
+
+    assert refused.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("act", "where"),
+    [
+        (lambda hf: hf.limit("", concurrency=1), "name"),
+        (lambda hf: hf.limit("a", concurrency=-1), "concurrency"),
+        (lambda hf: hf.limit("a", rate=1), "per"),
+        (lambda hf: hf.limit("a", rate=1, per="soon"), "per"),
+        (lambda hf: hf.limit("a", breaker_after=1), "breaker_after"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(act: Callable[[Holdfast], None], where: str) -> None:
+    with pytest.raises(BadDefinition) as refused:
+        act(Holdfast(""))
+
+    assert refused.value.where == where
+
+
+def test_options_with_limits_that_make_no_sense_are_refused() -> None:
+    task = Holdfast("").task(print_nothing)
+
+    for options, where in (({"limits": ["a"] * 2}, "limits"), ({"weight": -1}, "weight")):
+        with pytest.raises(BadInput) as refused:
+            task.options(**options)  # type: ignore[arg-type]
+        assert refused.value.where == where
+
+
+def print_nothing() -> None:
+    pass
