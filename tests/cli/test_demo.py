@@ -73,7 +73,7 @@ def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast,
     assert found["rescued"] >= 1
     assert [line["state"] for line in found["story"]][:4] == ["pending", "running", "pending", "running"]
     order = found["order"]
-    assert (order["parcels"], order["card_tried_again"], order["Retry-After_kept"], order["resolved_by_hand"]) == (
+    assert (order["parcels"], order["card_retried"], order["Retry-After_kept"], order["resolved_by_hand"]) == (
         4,
         1,
         1,

@@ -55,7 +55,7 @@ SCENARIOS = {
 }
 NOT_YET = {
     "R26, R27": "bulk changes do not exist yet",
-    "R28": "the circuit breaker does not exist yet",
+    "R28": "limits have their own tests: `tests/work/test_limits.py`",
     "R29": "ingest does not exist yet",
     "R30": "schedules do not exist yet",
     "R33, R36, R37, R39": "the HTTP API, webhooks and the console do not exist yet",
