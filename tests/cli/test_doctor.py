@@ -148,7 +148,7 @@ def test_snapshots_by_their_age(oldest, verdict):
 def test_the_holder_of_the_oldest_snapshot_is_named():
     check = schema_checks.judge_snapshots(("pid 7 (report)", timedelta(minutes=90)))
 
-    assert check.detail == "pid 7 (report) holds one for 90 minutes"
+    assert check.detail == "pid 7 (report) has held a snapshot for 90 minutes"
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_a_list_of_tasks_is_narrowed(found, db, clock, options, names):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--state", "done"), "take one of: pending"),
-        (("--before", "12"), "a run's id is a UUID"),
+        (("--state", "done"), "pending, in_progress"),
+        (("--before", "12"), "UUID"),
         (("--limit", "0"), ""),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_foreign_schema_that_we_are_about_to_create(ready: Server, schema: str
         connection.execute(f"create table {schema}.{clash} (mine text)")
         connection.execute(f"create table {schema}.of_their_own (mine text)")
 
-    with refused(ready, dsn, errors.ForeignSchema, f"schema {schema}.*{BUILDER}.*ours: {clash};"):
+    with refused(ready, dsn, errors.ForeignSchema, f"schema {schema}.*{BUILDER}.*: {clash};"):
         migrate.run(dsn)
 
 
