@@ -1,4 +1,4 @@
-# `make help` lists what there is.
+# `make help` lists the targets.
 PYTHON ?= python3
 WORKERS ?= 2
 DEMO_HOME ?= .demo
@@ -11,16 +11,16 @@ SQL := $(shell find src/holdfast/sql -name '*.sql' 2>/dev/null | sort)
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## make .venv with the pinned dependencies (once; PYTHON=python3.12 to choose another)
+setup: ## create .venv with the pinned dependencies (PYTHON=python3.12 chooses another Python)
 	@.ci/venv $(PYTHON)
 
-test: setup ## run all tests (ARGS="-k lease -x" to pass options on)
+test: setup ## run all tests (ARGS="-k lease -x" passes options to pytest)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
-test-faults: setup ## make every fault happen, and write what held to docs/explanation/guarantees.md (FAULT_SEED=7 to repeat a run)
+test-faults: setup ## inject every fault, and write the results to docs/explanation/guarantees.md (FAULT_SEED=7 repeats a run)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --faults --write-table $(ARGS)
 
-check: setup ## lint, formatting, types, import contract, SQL lint
+check: setup ## check lint, formatting, types, import contracts and SQL lint
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
@@ -28,16 +28,16 @@ check: setup ## lint, formatting, types, import contract, SQL lint
 	$(BIN)/lint-imports --no-logo
 	$(if $(SQL),$(BIN)/squawk --config .squawk.toml $(SQL))
 
-bench: setup ## measure holdfast, its peers and bare SQL (ONLY=drain, QUICK=1, ROUNDS=5, ENGINES=holdfast,pgqueuer)
+bench: setup ## measure Holdfast, its peers and bare SQL (ONLY=drain, QUICK=1, ROUNDS=5, ENGINES=holdfast,pgqueuer)
 	$(BIN)/python bench/run.py $(foreach section,$(ONLY),--only $(section)) $(if $(QUICK),--quick) \
 	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ENGINES),--engines $(ENGINES)) $(ARGS)
 
-schema: setup ## write tests/schema.sql, the schema as migrations make it; review its diff
+schema: setup ## write tests/schema.sql, the schema after all migrations; review its diff
 	$(BIN)/python tests/dump_schema.py > tests/schema.sql.new
 	mv tests/schema.sql.new tests/schema.sql
 
-docs: setup ## write the pages of docs/reference that are read from the code and the database
+docs: setup ## write the pages of docs/reference that are generated from the code and the database
 	$(BIN)/python docs/generate.py
 
-demo: setup ## run 3,000 tasks, kill a worker in the middle, and prove that nothing was lost (its database is in .demo)
+demo: setup ## run 3,000 tasks, kill a worker in the middle, and prove that nothing was lost (the database is in .demo)
 	HOLDFAST_HOME='$(DEMO_HOME)' $(BIN)/holdfast demo $(ARGS)

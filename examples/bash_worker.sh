@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# A Holdfast worker in bash. All it does is call SQL functions through psql; a worker in any other language is the same.
+# A Holdfast worker in bash. It only calls SQL functions through psql; a worker in any other language does the same.
 #
 #     HOLDFAST_DSN=postgresql://… examples/bash_worker.sh [option…] HANDLERS
 #
-# HANDLERS is a folder of programs. A program is called as the kind of step that it serves: it reads the step's input,
-# which is JSON, from its standard input; each line that it writes to standard error becomes a note on the step; what it
-# writes to standard output is the result. It ends with 0 when the step is done, with 75 to be tried again as the step's
-# policy says, and with anything else when the step has failed for good. STEP_ID and ATTEMPT are in its environment.
+# HANDLERS is a folder of programs. A program has the name of the kind of step that it serves. It reads the step's input
+# as JSON from standard input. Each line that it writes to standard error becomes a note on the step, and its standard
+# output is the result. It exits with 0 when the step is done, with 75 to retry by the step's policy, and with any other
+# code when the step has failed for good. STEP_ID and ATTEMPT are in its environment.
 #
-#     --queue NAME     what to claim from (default: default)
-#     --batch N        how many steps to claim at once; they are worked on one after the other (default: 1)
-#     --lease SPAN     how long we may be silent before others take over, as PostgreSQL writes it (default: 60 s)
-#     --beat SECONDS   how often to renew while a handler runs; a third of the lease is right (default: 20)
+#     --queue NAME     the queue to claim from (default: default)
+#     --batch N        how many steps to claim at once; they run one after the other (default: 1)
+#     --lease SPAN     how long we may be silent before others take over, as a PostgreSQL interval (default: 60 s)
+#     --beat SECONDS   how often to renew while a handler runs, best a third of the lease (default: 20)
 #     --poll SECONDS   how long to wait when nothing is due (default: 1)
 #     --rounds N       stop after N claims;  --once: stop when nothing is due
 #
-# SIGTERM or SIGINT: the step in work is finished, the others are handed back. A second one hands that back too.
-# Environment: HOLDFAST_DSN; WORKER, a name that no other process has; PSQL, the psql to use. A password belongs into
-# ~/.pgpass or PGPASSWORD, not into the DSN: this passes the DSN to psql as an argument. Needs bash 4.3 or later.
+# On SIGTERM or SIGINT it finishes the running step and releases the others. A second signal releases that step too.
+# Environment: HOLDFAST_DSN; WORKER, a name that no other process has; PSQL, the psql to use. Put a password in
+# ~/.pgpass or PGPASSWORD, not in the DSN, which is passed to psql as an argument. Needs bash 4.3 or later.
 set -uo pipefail
 
 queue=default batch=1 lease='60 s' beat=20 poll=1 rounds=-1 once=0
@@ -38,16 +38,16 @@ scratch=$(mktemp -d)
 mkfifo "$scratch/pipe"
 exec 8<>"$scratch/pipe"
 signals=0 handler=
-declare -A held=() # step to lease: what is ours now
+declare -A held=() # step to lease: the steps that we hold
 
-# Runs the statement on standard input. What varies comes in as psql variables and stands there as :'name', which psql
-# quotes; no value is ever pasted into SQL.
+# Runs the statement on standard input. Values are passed as psql variables and written as :'name', which psql quotes;
+# no value is ever pasted into SQL.
 sql() {
   "${PSQL:-psql}" --no-psqlrc --quiet --no-align --tuples-only --field-separator=$'\t' --dbname "$HOLDFAST_DSN" \
     -v ON_ERROR_STOP=1 -v worker="$worker" -v queue="$queue" -v lease="$lease" "$@"
 }
 
-# One line for each step: JSON as PostgreSQL writes it has neither tabs nor line ends in it.
+# One line per step: JSON as PostgreSQL writes it contains neither tabs nor line ends.
 claim() {
   sql -v batch="$batch" -v kinds="$kinds" <<'SQL'
 select step_id, lease_id, attempt, kind, input
@@ -55,7 +55,7 @@ select step_id, lease_id, attempt, kind, input
 SQL
 }
 
-# What is not in the answer is lost. No answer at all is not a no: we go on, and try again with the next beat.
+# A lease that is missing in the answer is lost. No answer proves nothing: continue, and retry with the next beat.
 renew() {
   local answer step
   answer=$(sql -v steps="{$(join "${!held[@]}")}" -v leases="{$(join "${held[@]}")}" <<'SQL'
@@ -73,7 +73,7 @@ select holdfast.note(:'step', :'step_lease', :'level', :'message');
 SQL
 }
 
-settle() { # STEP OUTCOME FILE: the file is the result, or says what went wrong
+settle() { # STEP OUTCOME FILE: the file holds the result or the error
   SAID=$3 sql -v step="$1" -v step_lease="${held[$1]}" -v outcome="$2" >/dev/null <<'SQL'
 \set said `head -c 500000 "$SAID" | tr -d '\000' | iconv -c -f UTF-8 -t UTF-8`
 select holdfast.settle_steps(jsonb_build_array(
@@ -84,8 +84,8 @@ SQL
   unset "held[$1]"
 }
 
-# Tries a step, and tells the handler's exit code through the pipe. The handler's standard error is noted line by line;
-# its last line is the reason of a failure.
+# Runs a handler, and sends its exit code through the pipe. Each line of its standard error becomes a note; the last
+# line is the reason of a failure.
 attempt() { # STEP ATTEMPT KIND INPUT
   { STEP_ID=$1 ATTEMPT=$2 "$handlers/$3" <<<"$4" 2>&3 >"$scratch/output"; } 3>&1 | while IFS= read -r line; do
     printf '%s' "$line" >"$scratch/reason"
@@ -97,8 +97,8 @@ attempt() { # STEP ATTEMPT KIND INPUT
 serve() { # STEP ATTEMPT KIND INPUT
   local step=$1 ended=
   : >"$scratch/reason"
-  while read -r -t 0.01 -u 8 _; do :; done # a word of one that was stopped too late
-  set -m # the handler is a process group of its own, so that it can be stopped whole
+  while read -r -t 0.01 -u 8 _; do :; done # a message of a handler that was stopped too late
+  set -m # the handler gets its own process group, so that all of it can be stopped
   attempt "$@" &
   handler=$!
   set +m
@@ -118,7 +118,7 @@ serve() { # STEP ATTEMPT KIND INPUT
   case $ended in
     0) settle "$step" 'done' "$scratch/output" ;;
     75) settle "$step" retry "$scratch/reason" ;;
-    stopped | lost) ;; # what is still ours is handed back at the end of the batch; of what is lost nothing is written
+    stopped | lost) ;; # steps that we still hold are released at the end of the batch; nothing is written for lost ones
     *) settle "$step" fail "$scratch/reason" ;;
   esac
 }
@@ -145,7 +145,7 @@ while ((signals == 0 && rounds != 0)); do
   rounds=$((rounds - 1))
   claimed=$(claim) || { nap; continue; }
   if [[ -z $claimed ]]; then
-    sql <<<"select from holdfast.rescue_steps();" # any worker takes steps back from one that fell silent
+    sql <<<"select from holdfast.rescue_steps();" # any worker recovers the steps of silent ones
     ((once)) && break
     nap
     continue

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 Observer = TypeVar("Observer", bound=Subscriber)
-IDS = (int, UUID, str)  # a bool is an int, and not an id
+IDS = (int, UUID, str)  # a bool is an int, but not an id
 
 
 class Holdfast:
-    """An app: its tasks, and the database they live in (HOLDFAST_DSN, or the embedded PostgreSQL).
+    """An app: its tasks and flows, and their database (HOLDFAST_DSN, or the embedded PostgreSQL).
 
-    Nothing is connected, and no server started, before the first use.
+    It opens no connection and starts no server before the first use.
     """
 
     work: Tasks  # the shipped faces, each loaded from FACES when it is first used
@@ -49,7 +49,7 @@ class Holdfast:
         if backoff is not None:
             self.flow.backoff = backoff
 
-    @overload  # as TaskDecorator, which says why in this order
+    @overload  # in the order of TaskDecorator, which explains it
     def task(self, function: Callable[..., Untyped], /) -> Task[..., Any]: ...
     @overload
     def task(self, function: Async[Concatenate[Untyped, P], R], /) -> Task[..., R, Async[..., R]]: ...
@@ -80,11 +80,11 @@ class Holdfast:
     def task(self, *functions: Callable[..., Any], **options: Any) -> Any:
         """Register a function as a task: `@hf.task`, or `@hf.task(queue="mail", retry=5)`.
 
-        A plain function runs in a thread, with `cpu=True` in a process, an async one on a loop. The task's name is the
-        function's by default. `retry` is the number of executions in all, or a RetryPolicy. Without it, or with False,
-        an exception is final; a task whose worker died is executed up to three times anyway. `limits` names up to
-        three limits (`hf.limit`) and `weight` what a task takes from their buckets, both by fields of the input if need
-        be: `limits=["shop:{shop}"]`. `call_weight` is what each call of the function takes beside that.
+        A plain function runs in a thread, with `cpu=True` in a process, and an async one on a loop. The task's name is
+        the function's by default. `retry` is the total number of executions, or a RetryPolicy. Without it, or with
+        False, an exception is final; a task whose worker died is still executed up to three times. `limits` names up
+        to three limits (`hf.limit`), and `weight` is what a task takes from their buckets. Both may use fields of the
+        input: `limits=["shop:{shop}"]`. `call_weight` is what each call of the function takes in addition.
         """
         for function in functions:
             return self.work.task(function)
@@ -139,12 +139,14 @@ class Holdfast:
         return add
 
     def off(self, function: Subscriber) -> None:
-        """Call a function no more that was passed to `on`."""
+        """Stop calling a function that was passed to `on`."""
         if not self._engine.subscribers.remove(function):
-            raise BadInput(f"{function!r} does not listen to any event", next="pass the function that `on` was given")
+            raise BadInput(
+                f"{function!r} does not listen to any event", next="pass the function that was passed to `on`"
+            )
 
     def _event_names(self, name: str) -> dict[str, list[str]]:
-        """Find the events that a name or pattern means, by face; warn of one that is of old."""
+        """Find the events of a name or pattern, by face; warn about an old name."""
         catalogue = faces.events()
         names = {face: fnmatch.filter(entries, name) for face, entries in catalogue.items()}
         if not any(names.values()):
@@ -167,7 +169,7 @@ class Holdfast:
     ) -> Flow:
         """Define the flow of a YAML document: its path, its text, or the values read from it.
 
-        Its functions are imported (`module:function`) unless `handlers` has them by name. `environment` chooses among
+        Its functions are imported (`module:function`) unless `handlers` has them by name. `environment` chooses one of
         the overrides that it lists.
         """
         return self.flow.load(source, handlers=handlers, environment=environment)
@@ -183,9 +185,10 @@ class Holdfast:
         return self.flow.backoff
 
     def coordinator(self, strategy: Strategy | None = None) -> Coordinator:
-        """Record the decision about each run after every settle of this app's workers; return who does it.
+        """Record the decision about each run after every settle of this app's workers; return the coordinator.
 
-        A strategy is called with each decision that a run goes on. It need not do anything: the rows are due already.
+        A strategy is called with each decision that a run continues. It need not do anything, because the rows already
+        have their due times.
         """
         return self.flow.coordinator(strategy)
 
@@ -208,7 +211,7 @@ class Holdfast:
             return self._faces[name]
 
     def handle(self, id: int | UUID | str) -> Handle[Any]:  # noqa: A002 - the word is the same in SQL
-        """Return the handle of what was started elsewhere, by its id; the form of the id tells its face."""
+        """Return the handle of a task or run that was started elsewhere, by its id."""
         for face in faces.all_faces():
             if type(id) in IDS and face.id_form is not None and re.fullmatch(face.id_form, str(id)):
                 handle: Handle[Any] = face.load("handle")(self._engine, str(id))
@@ -216,18 +219,18 @@ class Holdfast:
         raise BadInput(
             f"id must be the number of a task or the UUID of a run, got {id!r}",
             where="id",
-            next="`holdfast runs list` shows them",
+            next="find the id with `holdfast runs list`",
         )
 
     @property
     def dsn(self) -> str:
-        """The address of the database; starts the embedded one and migrates it."""
+        """Return the database's DSN; start and migrate the embedded one if there is no other."""
         return self._engine.dsn
 
     def use(self, dsn: str | None) -> None:
-        """Use another database from now on, or that of the settings; close the connections to the last one.
+        """Use another database from now on, or the configured one; close the connections to the previous one.
 
-        `aclose` closes those of an event loop: an async caller awaits it first.
+        An async caller first awaits `aclose`, which closes the connections of its event loop.
         """
         self._engine.use(dsn)
 
@@ -243,4 +246,4 @@ class Holdfast:
 def _unknown_event(name: str, known: list[str]) -> BadDefinition:
     groups = dict.fromkeys(f"{each.rpartition('.')[0]}.*" for each in known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or groups
-    return BadDefinition(f"there is no event {name}", where=name, next=f"near it are: {', '.join(near)}")
+    return BadDefinition(f"there is no event {name}", where=name, next=f"use one of: {', '.join(near)}")

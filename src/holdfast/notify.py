@@ -73,7 +73,7 @@ class BackgroundNotifier(Generic[T]):
                     answer = self.function(thing)
                     if inspect.iscoroutine(answer):
                         runner.run(answer)
-                except Exception as error:  # noqa: BLE001 - what is told aside changes nothing
+                except Exception as error:  # noqa: BLE001 - a background delivery must not change anything
                     count(False)
                     self._log.warning(f"{self._sort}.failed", error=f"{type(error).__name__}: {error}", **_about(thing))
                 else:

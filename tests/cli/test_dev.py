@@ -89,7 +89,7 @@ def test_code_that_cannot_be_imported_is_told_and_waited_for(shop, home):
     )  # fmt: skip
     try:
         lines = iter(dev.stderr.readline, "")
-        assert any("started anew when the code changes" in line for line in lines)
+        assert any("restarts when the code changes" in line for line in lines)
         (shop / "tasks.py").write_text(APP)
         assert any("worker.connected" in line for line in lines)
         dev.send_signal(signal.SIGTERM)

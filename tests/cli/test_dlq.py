@@ -49,7 +49,7 @@ def test_the_report_groups_by_kind_and_by_the_fault_without_what_differs(found, 
 def test_an_empty_dead_letter_says_so(cli):
     for command in ("report", "list"):
         done = cli("dlq", command)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "nothing is dead\n")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "no dead steps\n")
 
 
 def test_the_list_is_newest_first_narrowed_and_page_by_page(cli, found, db):
@@ -139,7 +139,7 @@ def test_without_a_terminal_it_wants_yes(cli, db, verb):
     done = cli("dlq", verb, "--all", stdin="y\n")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("next:  add --yes to do it\n")
+    assert "next:  add --yes" in done.stderr
     assert states(db, ids) == {"error"}
 
 

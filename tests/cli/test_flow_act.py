@@ -91,8 +91,8 @@ def test_a_task_or_one_step_is_cancelled(cli, found, db):
     [
         (("retry", "{task}", "reserve"), 5, "is complete and cannot be reopened"),
         (("retry", "{task}", "nobody"), 4, "has no step nobody"),
-        (("retry", "{task}", "charge", "--from", "ship"), 2, "name two steps"),
-        (("retry", "{step}", "--from", "ship"), 2, "is a step already"),
+        (("retry", "{task}", "charge", "--from", "ship"), 2, "charge, and --from ship"),
+        (("retry", "{step}", "--from", "ship"), 2, "is a step, so it has no step ship"),
         (("retry", "{other}"), 4, "no step"),
         (("resolve", "{task}", "charge", "--result", "{{"), 2, "--result is not JSON"),
         (("resolve", "{task}", "--result", "1"), 2, "a run has no result of its own"),

@@ -107,7 +107,7 @@ def test_version_namespace_tenant_and_skipped_steps_are_those_that_are_named(cli
         (("order",), 2, "the context of flow order lacks order_id"),
         (("order", "order_id"), 2, "write key=value"),
         (("order", "a=1", "a=2"), 2, "a is given twice"),
-        (("order", "a=1", "--context", "{}"), 2, "give the one or the other"),
+        (("order", "a=1", "--context", "{}"), 2, "--context"),
         (("order", "--context", "{"), 2, "--context is not JSON"),
         (("order", "order_id=1", "--skip", "charge"), 2, "step charge cannot be skipped"),
         (("order", "order_id=1", "--app", "nowhere:hf"), 2, "there is no module nowhere"),

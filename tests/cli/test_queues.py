@@ -30,7 +30,7 @@ def test_queues_are_listed_with_what_stands_in_them(cli, found, db, clock):
 def test_no_queues_yet(cli):
     done = cli("queues", "list")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no queues yet: a queue is made on first use\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no queues yet: a queue is created on first use\n")
 
 
 def test_a_queue_is_paused_with_a_reason_and_resumed(cli, found, db):
@@ -77,4 +77,4 @@ def test_no_workers(cli):
     done = cli("workers")
 
     assert (done.returncode, done.stdout) == (0, "")
-    assert "no workers" in done.stderr
+    assert "holdfast workers --all" in done.stderr

@@ -21,7 +21,7 @@ def ids(found):
 def test_an_empty_database_is_said_to_be_empty(cli):
     done = cli("runs", "list")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "nothing was asked for yet\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "nothing has been started yet\n")
 
 
 def test_runs_and_tasks_come_newest_first_and_the_steps_of_a_run_do_not(cli, found, db):

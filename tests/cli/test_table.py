@@ -55,7 +55,7 @@ def test_wide_shows_every_column_with_whole_texts_and_exact_times(terminal, cli,
     _, wide = terminal("runs", "list", "--wide", columns=NARROW)
     piped = cli("runs", "list").stdout.splitlines()
 
-    assert "more columns: --wide" in narrow
+    assert "more columns with --wide" in narrow
     header = screen_lines(wide)[0]
     assert header.split() == piped[0].split("\t")
     assert {"tenant", "queue", "what"} <= set(header.split())

@@ -60,8 +60,8 @@ def test_an_app_is_found(shop: Path, named: str) -> None:
 @pytest.mark.parametrize(
     ("named", "words"),
     [
-        ("", "names no module"),
-        (":hf", "names no module"),
+        ("", "got ''"),
+        (":hf", "got ':hf'"),
         ("shop_gone", "no module shop_gone"),
         ("shop_good.deeper", "no module shop_good.deeper"),
         ("shop_two", "hf, other; .*--app"),

@@ -76,7 +76,7 @@ REFUSED: dict[str, tuple[Callable[[Flow], Any], str]] = {
     "no name": (lambda f: f.step()(lambda: None), "'<lambda>'"),
     "item": (lambda f: f.step(name="item")(nothing), "called item"),
     "config": (lambda f: f.step(name="config")(nothing), "called config"),
-    "ours": (lambda f: f.step(name="holdfast_plan")(nothing), "are ours"),
+    "ours": (lambda f: f.step(name="holdfast_plan")(nothing), "holdfast_plan"),
     "option": (lambda f: f.step(name="a", quue="mail")(nothing), "quue; .*queue"),
     "an odd option": (lambda f: f.step(name="a", zzz=1)(nothing), "zzz; .*retry, "),
     "negative retry": (lambda f: f.step(name="a", retry=-1)(nothing), "a: .*-1"),
@@ -87,7 +87,7 @@ REFUSED: dict[str, tuple[Callable[[Flow], Any], str]] = {
     "timeout": (lambda f: f.step(name="a", timeout=0)(nothing), "timeout .*0"),
     "config is a list": (lambda f: f.step(name="a", config=[1])(nothing), "a: .*config .*list"),
     "config is no JSON": (lambda f: f.step(name="a", config={"a": {1}})(nothing), "config .*JSON"),
-    "a generator": (lambda f: f.step(name="a")(several), "several .*generator"),
+    "a generator": (lambda f: f.step(name="a")(several), "generator, got several"),
     "positional": (lambda f: f.step(name="a")(lambda x, /: x), "x .*positional"),
     "positional, with when": (
         lambda f: f.step(name="a", when=lambda: True)(lambda x, /: x), "x .*positional",

@@ -36,7 +36,7 @@ HANDLERS = {"first": nothing, "second": nothing}
 REFUSED = {
     "unknown key": ("after:", "aftr:", r"steps\[1\]\.aftr is not known; did you mean after\?"),
     "unknown key at the top": ("name: small", "name: small\nstep: 1", r"step is not known; did you mean steps\?"),
-    "a number for a version": ("'1'", "1.10", r"version is not in quotes, .* 1\.10 for the number 1\.1"),
+    "a number for a version": ("'1'", "1.10", r"version is not in quotes, .* 1\.10 as the number 1\.1"),
     "no name": ("name: small", "", "name is missing"),
     "no step name": ("name: second", "queue: mail", r"steps\[1\]\.name is missing"),
     "no steps": (SMALL, "name: small\nsteps: []\n", "steps: .*at least 1 item"),

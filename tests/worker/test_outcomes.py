@@ -181,8 +181,8 @@ def test_a_result_is_checked_against_what_the_handler_says(hf: Holdfast, db: DB)
     burst(hf)
 
     assert error_of(db, wrong.id)["type"] == "ResultRefused"
-    assert "annotation" in error_of(db, wrong.id)["message"]
-    assert "says that it gives None" in error_of(db, more.id)["message"]
+    assert "return type" in error_of(db, wrong.id)["message"]
+    assert "None" in error_of(db, more.id)["message"]
 
 
 def test_a_typed_result_comes_back_as_its_type(hf: Holdfast) -> None:

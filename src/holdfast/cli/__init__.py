@@ -1,4 +1,4 @@
-"""The command line: data on stdout, all else on stderr, and exit codes that mean something.
+"""The command line: data on stdout, everything else on stderr, and a documented exit code for every outcome.
 
 A command's module is imported when the command is used, so `holdfast --help` imports none of them.
 """
@@ -18,18 +18,18 @@ __all__ = ["app", "main"]
 
 ENTRIES = {
     "start": Entry("holdfast.cli.start:start", "Start a task or a flow by its name."),
-    "runs": Entry("holdfast.cli.runs:app", "Runs, and tasks on their own: list, follow, retry and cancel them."),
-    "dlq": Entry("holdfast.cli.dlq:app", "The dead letter: steps that failed for good."),
-    "queues": Entry("holdfast.cli.queues_workers:app", "Queues: what is in them, and pausing them."),
+    "runs": Entry("holdfast.cli.runs:app", "Runs and single tasks: list, follow, retry and cancel them."),
+    "dlq": Entry("holdfast.cli.dlq:app", "The dead letter queue: steps that failed for good."),
+    "queues": Entry("holdfast.cli.queues_workers:app", "Queues: list, pause and resume them."),
     "limits": Entry("holdfast.cli.limits:app", "Limits: how much at once and how fast."),
     "workers": Entry(
         "holdfast.cli.queues_workers:workers", "List workers: what each serves and holds, and when it was last seen."
     ),
     "worker": Entry("holdfast.cli.worker:worker", "Claim steps, run their handlers and settle the outcomes."),
-    "dev": Entry("holdfast.cli.dev:dev", "Work on an app: database, migrations and a worker by one command."),
+    "dev": Entry("holdfast.cli.dev:dev", "Develop an app: database, migrations and a reloading worker in one command."),
     "demo": Entry(
         "holdfast.cli.demo:demo",
-        "Run some thousand tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.",
+        "Run thousands of tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.",
     ),
     "db": Entry("holdfast.cli.db:app", "The embedded PostgreSQL, or the server that HOLDFAST_DSN names."),
     "doctor": Entry(
@@ -67,7 +67,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line, and end with the exit code of what went wrong."""
+    """Run the command line, and exit with the code of the error, if any."""
     try:
         app()
     except HoldfastError as error:

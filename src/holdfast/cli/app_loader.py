@@ -1,4 +1,4 @@
-"""Finds the app that a command works for: `--app module:name`."""
+"""Loads the app of a command: `--app module:name`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def load_app(named: str) -> Holdfast:
-    """Import an app; the working directory counts, as it does for `python -m`."""
+    """Import an app; the working directory is on the path, as with `python -m`."""
     module_name, _, name = named.partition(":")
     if not module_name:
         raise AppNotFound(
-            f"{named!r} names no module", where="--app", next="write --app module:name, as in --app shop.tasks:hf"
+            f"--app must be module:name, got {named!r}", where="--app", next="write it as in --app shop.tasks:hf"
         )
     here = str(Path.cwd())
     if here not in sys.path:
@@ -30,7 +30,7 @@ def load_app(named: str) -> Holdfast:
             raise AppNotFound(
                 f"there is no module {module_name} here or on the path",
                 where=module_name,
-                next="run it where the module is, or install the package that has it",
+                next="run it in the module's folder, or install its package",
             ) from error
         raise _broken(module_name, error) from error
     except (Exception, SystemExit) as error:
@@ -46,12 +46,12 @@ def _choose(module: object, module_name: str, name: str) -> Holdfast:
         found = getattr(module, name, None)
         if isinstance(found, Holdfast):
             return found
-        said = f"is a {type(found).__name__}" if found is not None else "is not there"
-        raise AppNotFound(f"{module_name}:{name} {said}", where="--app", next=f"it has {_listed(apps)}")
+        said = f"is a {type(found).__name__}" if found is not None else "does not exist"
+        raise AppNotFound(f"{module_name}:{name} {said}", where="--app", next=f"the module has {_listed(apps)}")
     if len(set(map(id, apps.values()))) == 1:
         return next(iter(apps.values()))
     raise AppNotFound(
-        f"{module_name} has {_listed(apps)}", where="--app", next=f"name the one, as in --app {module_name}:hf"
+        f"{module_name} has {_listed(apps)}", where="--app", next=f"name one, as in --app {module_name}:hf"
     )
 
 
@@ -67,5 +67,5 @@ def _broken(module_name: str, error: BaseException) -> AppNotFound:
     return AppNotFound(
         f"{module_name} cannot be imported: {type(error).__name__}: {error}{place}",
         where=module_name,
-        next=f"see it whole: python -c 'import {module_name}'",
+        next=f"see the traceback with python -c 'import {module_name}'",
     )

@@ -1,4 +1,4 @@
-"""Acting on many: on each of some ids, or on all dead steps of a scope, which is fixed and confirmed first."""
+"""Bulk actions: on each of some ids, or on all dead steps of a scope, which is fixed and confirmed first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DONE = {"retry": "retried", "resolve": "resolved"}
 
 
 def act_on_each(ids: Sequence[str], action: Callable[[DB, str], Call[str]], *, as_json: bool) -> None:
-    """Act on one id after the other, whether or not another was refused; ends with the code of the first refusal."""
+    """Act on one id after the other, even if one is refused; exit with the code of the first refusal."""
     for subject in ids:
         parse_id(subject)  # before anything is moved
     done: list[dict[str, str]] = []
@@ -46,7 +46,7 @@ def act_on_each(ids: Sequence[str], action: Callable[[DB, str], Call[str]], *, a
 
 
 def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | None, yes: bool, as_json: bool) -> None:
-    """Retry or resolve all that are dead now and in scope, once that is confirmed."""
+    """Retry or resolve all dead steps in scope, after a confirmation."""
     ids = query(connection, dead_letter.snapshot(scope))
     say(f"{verb} {len(ids):,} dead steps: {scope}")
     if ids and not yes:
@@ -58,14 +58,14 @@ def deal_with_all(connection: DB, verb: Verb, scope: Scope, *, reason: str | Non
 
 
 def confirm(verb: Verb, count: int) -> None:
-    """Ask whoever sits at the terminal; without one, --yes is needed."""
+    """Ask at the terminal; without one, require --yes."""
     if not sys.stdin.isatty():
         raise BadInput(
-            f"{count:,} dead steps would be {DONE[verb]}, and nobody is here to ask", next="add --yes to do it"
+            f"{count:,} dead steps would be {DONE[verb]}, and there is no terminal to ask", next="add --yes to confirm"
         )
     if count > TYPE_THE_COUNT_ABOVE:
         if typer.prompt(f"type {count} to {verb} them all", err=True) != str(count):
-            raise BadInput("that is not the count", next=f"nothing was {DONE[verb]}")
+            raise BadInput(f"the count was not confirmed, so nothing was {DONE[verb]}", next=f"type {count} to confirm")
         return
     if not typer.confirm(f"{verb} {count} steps?", err=True):
         raise BadInput(f"nothing was {DONE[verb]}", next="narrow it with --kind, --queue, --tenant or --since")

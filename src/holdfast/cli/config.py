@@ -33,11 +33,11 @@ def config(*, as_json: AsJson = False) -> None:
 
 
 def shown(name: str, value: object) -> str | None:
-    """Write a setting's value, a secret masked."""
+    """Format a setting's value, with secrets masked."""
     match value:
         case None:
             return None
         case SecretStr() if name == "dsn":
             return masked(value.get_secret_value())
         case _:
-            return str(value)  # a SecretStr gives stars
+            return str(value)  # a SecretStr becomes stars

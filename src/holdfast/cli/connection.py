@@ -1,4 +1,4 @@
-"""The database of a command: the settings that name it, its address as it may be shown, and a connection to it."""
+"""The database of a command: its settings, its address without secrets, and a connection to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IN_URL = re.compile(r"(?<=:)[^:/?#]*(?=@)|(?<=[?&]password=)[^&]*|(?<=[?&]sslpas
 
 
 def load_settings() -> Config:
-    """Read HOLDFAST_*, and say which of them mean nothing."""
+    """Read HOLDFAST_*, and warn about unknown names."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         settings = config.load()
@@ -39,30 +39,30 @@ def load_settings() -> Config:
 
 @contextmanager
 def opened() -> Iterator[DB]:
-    """Give a connection to the database of the settings; one that breaks is a server that went away."""
+    """Yield a connection to the configured database; if it breaks, raise Unreachable."""
     with connection_to(embedded.address(load_settings())) as connection:
         yield connection
 
 
 @contextmanager
 def opened_database(settings: Config) -> Iterator[str]:
-    """Give the address of the database. An embedded server that was not running is stopped also when we are killed."""
+    """Yield the database's address. If we start the embedded server, it also stops when we are killed."""
     if settings.dsn is not None:
         address = settings.dsn.get_secret_value()
-        say(f"database: {masked(address)}, as HOLDFAST_DSN says")
+        say(f"database: {masked(address)}, from HOLDFAST_DSN")
         yield address
     elif embedded.status(settings.home).running:
-        say(f"database: the embedded PostgreSQL of {settings.home}; it was running, and is left running")
+        say(f"database: the embedded PostgreSQL of {settings.home}; it was already running and keeps running")
         yield embedded.ensure(settings.home)
     else:
         say(f"database: the embedded PostgreSQL of {settings.home}, started now")
         with reaped(settings.home):
             yield embedded.ensure(settings.home)
-        say("the embedded PostgreSQL is stopped again; its data stays, and the next command starts it")
+        say("the embedded PostgreSQL is stopped; its data stays, and the next command starts it again")
 
 
 def as_typed(settings: Config) -> str:
-    """Write `holdfast` so that it works as printed: with the home of this call, and by the path it was called by."""
+    """Return `holdfast` so that it works as printed: with this call's home and path."""
     home = ""
     if settings.dsn is None and config.source("home") == "environment":
         home = f"{config.variable('home')}={shlex.quote(os.environ[config.variable('home')])} "
@@ -77,7 +77,7 @@ def _program() -> str:
 
 
 def masked(address: str) -> str:
-    """Hide the passwords in a DSN, and leave all else as it was written."""
+    """Hide the passwords in a DSN, and leave the rest unchanged."""
     hidden = dict.fromkeys((name for name in SECRETS if conninfo_to_dict(address).get(name)), "***")
     if not hidden:
         return address
@@ -87,7 +87,7 @@ def masked(address: str) -> str:
 
 
 def psql_call(address: str) -> tuple[list[str], dict[str, str]]:
-    """Give psql's arguments and environment: all users see the first, so a password goes into the second."""
+    """Return psql's arguments and environment; the password goes into the environment, as all users see arguments."""
     parts = conninfo_to_dict(address)
     password = parts.pop("password", None)
     return [make_conninfo("", **parts)], {} if password is None else {"PGPASSWORD": str(password)}

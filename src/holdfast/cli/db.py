@@ -23,14 +23,14 @@ from holdfast.kernel.reset import reset as reset_database
 
 app = typer.Typer(help="The embedded PostgreSQL, or the server that HOLDFAST_DSN names.", no_args_is_help=True)
 
-DEMO_SCHEMA = "holdfast_demo"  # it counts effects by the numbers of tasks, which begin anew
+DEMO_SCHEMA = "holdfast_demo"  # it counts effects by the numbers of tasks, which start again at 1
 NO_SCHEMA = {"schema_version": None, "code_version": None, "pending": None}
 
 
 @app.command()
 @output_options
 def start(as_json: AsJson = False) -> None:
-    """Start the embedded PostgreSQL; it is started by itself whenever it is needed."""
+    """Start the embedded PostgreSQL; other commands start it on demand."""
     config = load_settings()
     _refuse_other_server(config, "start")
     was_running = embedded.status(config.home).running
@@ -42,7 +42,7 @@ def start(as_json: AsJson = False) -> None:
 @app.command()
 @output_options
 def stop(as_json: AsJson = False) -> None:
-    """Stop the embedded PostgreSQL; connections that are open are ended."""
+    """Stop the embedded PostgreSQL and end its open connections."""
     config = load_settings()
     _refuse_other_server(config, "stop")
     stopped = embedded.stop(config.home)
@@ -54,7 +54,7 @@ def stop(as_json: AsJson = False) -> None:
 @app.command()
 @output_options
 def status(as_json: AsJson = False) -> None:
-    """Show whether the server runs, where it is, and which version the schema has."""
+    """Show whether the server runs, its address, and the schema's version."""
     config = load_settings()
     _show(_embedded(config) if config.dsn is None else _named(config.dsn.get_secret_value()), as_json=as_json)
 
@@ -65,7 +65,7 @@ def url(
     show_password: Annotated[bool, typer.Option("--show-password", help="Print the password too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the address of the database, for psql and other programs; the embedded one is started."""
+    """Print the address of the database, for psql and other programs; start the embedded one."""
     address = embedded.address(load_settings())
     shown = address if show_password else masked(address)
     if as_json:
@@ -77,10 +77,10 @@ def url(
 @app.command()
 @output_options
 def migrate(
-    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL; connects to nothing.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL without connecting.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the schema up to date; safe to run at any time, by several at once."""
+    """Migrate the schema to this release; safe at any time, and for several at once."""
     if sql:
         data(schema.script())
         return
@@ -104,9 +104,9 @@ def reset(
 ) -> None:
     """Drop Holdfast's schemas with every run, task and journal entry, and install them again.
 
-    It names the database and asks first. Stop the workers before you do it. Your own tables stay, but views and
-    foreign keys of yours that refer to Holdfast's tables are dropped with them. On a server that HOLDFAST_DSN names,
-    repeat the name of the database with --database.
+    It names the database and asks first. Stop the workers before you run it. Your own tables stay, but your views and
+    foreign keys that refer to Holdfast's tables are dropped with them. On a server that HOLDFAST_DSN names, repeat the
+    name of the database with --database.
 
     Examples:
 
@@ -144,9 +144,9 @@ def _check_name(given: str | None, name: str, place: str, *, is_named: bool) -> 
 def _confirm_reset(what: str) -> None:
     if not sys.stdin.isatty():
         raise BadInput(
-            f"this would drop every run and task of Holdfast in {what}, and nobody is here to ask",
+            f"this would drop every run and task of Holdfast in {what}, and there is no terminal to ask",
             where="--yes",
-            next="add --yes to do it",
+            next="add --yes to confirm",
         )
     if not typer.confirm(f"drop every run and task of Holdfast in {what}?", err=True):
         raise BadInput("nothing was dropped", where="--yes")
@@ -154,7 +154,7 @@ def _confirm_reset(what: str) -> None:
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def psql(context: typer.Context) -> None:
-    """Open psql on the database; what follows is passed on, as in: holdfast db psql -c 'select 1'."""
+    """Open psql on the database; further arguments go to psql, as in: holdfast db psql -c 'select 1'."""
     config = load_settings()
     address = embedded.address(config)
     arguments, environment = psql_call(address)
@@ -162,7 +162,7 @@ def psql(context: typer.Context) -> None:
 
 
 def _psql(config: Config) -> str:
-    """Find the program: for the embedded server its own; for another the one on the PATH, since ours speaks no TLS."""
+    """Find psql: the bundled one for the embedded server, else the one on the PATH, as the bundled one has no TLS."""
     found = None if config.dsn is None else shutil.which("psql")
     if found is None and config.dsn is not None and not embedded.is_installed():
         raise NotFound(
@@ -213,7 +213,7 @@ def _show(pairs: dict[str, Any], *, as_json: bool) -> None:
 def _refuse_other_server(config: Config, verb: str) -> None:
     if config.dsn is not None:
         raise PermissionMissing(
-            f"the server that HOLDFAST_DSN names ({masked(config.dsn.get_secret_value())}) is not ours to {verb}",
+            f"the server that HOLDFAST_DSN names ({masked(config.dsn.get_secret_value())}) is not embedded",
             where="HOLDFAST_DSN",
-            next=f"{verb} it by its own means, or unset HOLDFAST_DSN to use the embedded PostgreSQL",
+            next=f"{verb} it with its own tools, or unset HOLDFAST_DSN to use the embedded PostgreSQL",
         )

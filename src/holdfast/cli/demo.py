@@ -1,4 +1,4 @@
-"""`holdfast demo`: what it takes. What it does is in `demo_report`, imported when it is run: it brings a whole app."""
+"""The options of `holdfast demo`; its work is in `demo_report`, which imports a whole app and so is loaded on use."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Workers = Annotated[int, typer.Option("--workers", min=2, max=32, help="How many
 
 @output_options
 def demo(*, tasks: Tasks = 3000, workers: Workers = 3, as_json: AsJson = False) -> None:
-    """Run some thousand tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.
+    """Run thousands of tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.
 
-    Works in a queue of its own on the embedded PostgreSQL, or on the server that HOLDFAST_DSN names. Ends by itself:
-    exit code 0 when every figure is what it must be, 9 when one is not.
+    It uses its own queue on the embedded PostgreSQL, or on the server that HOLDFAST_DSN names, and ends on its own.
+    Exit codes: 0 if every figure is what it must be, 9 if one is not.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""Shows the demo while it goes (on stderr: a live table, or a line per second), and reports what it proved."""
+"""Shows the demo while it runs (on stderr: a live table, or one line per second), and reports what it proved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STYLES = {"running": "cyan", "done": "green", "retried": "yellow", "failed": "re
 
 
 def show(*, tasks: int, workers: int, as_json: bool) -> None:
-    """Run the demo and report it; ends with the exit code that the verdict has."""
+    """Run the demo and report it; exit with the code of the verdict."""
     settings = load_settings()
     holdfast = as_typed(settings)
     with opened_database(settings) as dsn, connection_to(dsn) as connection:
@@ -56,7 +56,7 @@ def show(*, tasks: int, workers: int, as_json: bool) -> None:
 
 
 def _migrate(connection: Connection[Any], settings: Config, dsn: str) -> None:
-    """Bring the embedded database up to date; another is not ours to change."""
+    """Migrate the embedded database; do not change any other."""
     if settings.dsn is None:
         migrate.run(dsn)
     migrate.check(connection)
@@ -86,30 +86,28 @@ def _report_json(played: Played, seconds: float) -> None:
 
 
 def _commands(played: Played) -> list[tuple[str, str]]:
-    """Name the commands that show more of what has just happened."""
+    """Return the commands that show more of what has just happened."""
     shown = played.chosen or played.evidence[0]
     return [
-        (f"runs show {shown.step_id}", "one task's whole story"),
-        (f"flow show {played.order}", "the order: its steps, and what became of each"),
-        (f"flow graph {played.order}", "the same as a picture"),
+        (f"runs show {shown.step_id}", "the history of one task"),
+        (f"flow show {played.order}", "the order, with its steps and their outcomes"),
+        (f"flow graph {played.order}", "the same as a drawing"),
         (f"dlq report --queue {played.load.queue}", "what failed for good, and why"),
-        ("workers --all", "who worked; the killed one was last seen when it was killed"),
-        ("db psql -c 'table holdfast.queue_list'", "what waits where"),
+        ("workers --all", "the workers, with when each was last seen"),
+        ("db psql -c 'table holdfast.queue_list'", "what waits in each queue"),
         ("doctor", "whether every invariant holds"),
     ]
 
 
 def _say_what_stays(connection: Connection[Any], started: Load, holdfast: str) -> None:
     whole = added(standings(connection, started))
-    say(
-        f"interrupted; the workers are stopped. {whole.over:,} tasks are over, {whole.total - whole.over:,} stay queued"
-    )
-    say(f"go on with them: {holdfast} worker --app {run.APP} --queue {started.queue} --burst")
+    say(f"interrupted; the workers are stopped. {whole.over:,} tasks ended, {whole.total - whole.over:,} stay queued")
+    say(f"to run them: {holdfast} worker --app {run.APP} --queue {started.queue} --burst")
 
 
 @contextmanager
 def showing(load: Load, workers: int) -> Iterator[Callable[[Scene], None]]:
-    """Give what shows a scene, as the terminal can have it."""
+    """Yield the display of scenes that suits the terminal."""
     console = Console(stderr=True, highlight=False)
     title = f"{load.asked:,} tasks, {workers} workers, queue {load.queue}"
     if is_quiet() or not console.is_terminal:
@@ -121,14 +119,14 @@ def showing(load: Load, workers: int) -> Iterator[Callable[[Scene], None]]:
 
 
 class Lines:
-    """For logs and pipes: a line a second, and one for each thing that happens."""
+    """The display for logs and pipes: one line per second, and one per event."""
 
     def __init__(self) -> None:
         self._next_at = 0.0
         self._told: set[str] = set()
 
     def show(self, scene: Scene) -> None:
-        """Say what is new."""
+        """Print what is new."""
         if scene.killed is not None:
             self._once(f"killed with -9: {_deed(scene.killed)}")
             if not scene.killed.waiting:
@@ -185,4 +183,4 @@ def _deed(killed: Killed) -> str:
 def _fate(killed: Killed) -> str:
     if killed.waiting:
         return f"{killed.waiting} wait for their leases to run out"
-    return f"all {killed.held} were taken back when their leases had run out, and went to the others"
+    return f"all {killed.held} were recovered when their leases had run out, and went to the others"

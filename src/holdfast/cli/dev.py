@@ -1,4 +1,4 @@
-"""`holdfast dev`: database, migrations and a worker by one command; the worker is renewed when the code changes."""
+"""`holdfast dev`: database, migrations and a worker in one command; the worker restarts when the code changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast.errors import AppNotFound, BadInput
 from holdfast.kernel import migrate
 from holdfast.worker.exit_codes import DRAINED, STOPPED_NOW, STOPS
 
-Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve; all of the app's by default.")]
+Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve; by default all queues of the app.")]
 
 LOOK_EACH = 1.0  # seconds
 Seen = dict[Path, int]
@@ -39,10 +39,10 @@ def dev(
     supervised: Supervised = False,
     as_json: AsJson = False,
 ) -> None:
-    """Work on an app: database, migrations and a worker by one command.
+    """Develop an app: database, migrations and a reloading worker in one command.
 
-    The worker serves all queues of the app and is started anew, after an orderly stop, when a .py file of the app's
-    package changes. Ctrl-C ends all of it; a second one does not wait for handlers.
+    The worker serves all queues of the app. It restarts, after an orderly stop, when a .py file of the app's package
+    changes. Ctrl-C ends everything; a second Ctrl-C does not wait for handlers.
 
     Examples:
 
@@ -66,7 +66,7 @@ def dev(
 
 
 def watched(app: str) -> tuple[Path, str]:
-    """Find what to watch, without importing it: the folder of the app's package, or that of its module."""
+    """Find the folder to watch without importing the app: that of its package or module."""
     root = app.partition(":")[0].partition(".")[0]
     here = str(Path.cwd())
     if here not in sys.path:
@@ -84,43 +84,43 @@ def watched(app: str) -> tuple[Path, str]:
 
 
 def seen(folder: Path, pattern: str) -> Seen:
-    """Tell which files there are, and when each was last written."""
+    """Return the files, with when each was last written."""
     times: Seen = {}
     for file in folder.glob(pattern):
-        with suppress(OSError):  # gone since
+        with suppress(OSError):  # deleted meanwhile
             times[file] = file.stat().st_mtime_ns
     return times
 
 
 class Renewed:
-    """A worker process that is replaced when the code has changed; one that has ended waits for that too."""
+    """A worker process that is replaced when the code changes, even if it has ended."""
 
     def __init__(self, command: list[str], dsn: str, settings: dict[str, str]) -> None:
         self._command = command
         self._environment = {"HOLDFAST_LOG_FORMAT": "console", **os.environ, **settings, "HOLDFAST_DSN": dsn}
-        self._environment.pop("HOLDFAST_DSN_FILE", None)  # it was read, and one of the two is enough
+        self._environment.pop("HOLDFAST_DSN_FILE", None)  # already read, and only one of the two may be set
         self._process: subprocess.Popen[bytes] | None = None
         self._signals = 0
 
     def run(self, folder: Path, pattern: str) -> int:
-        """Go on until told to stop, and give the exit code."""
+        """Run until stopped, and return the exit code."""
         say(f"watching {folder}/{pattern}")
         times = seen(folder, pattern)
         while not self._signals:
-            # It gets no Ctrl-C of the terminal's, only ours: two for one would mean to hurry.
+            # It gets no Ctrl-C from the terminal, only ours: two would mean not to wait for handlers.
             with subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, env=self._environment, start_new_session=True
             ) as self._process:
                 now = self._until_changed(self._process, times, lambda: seen(folder, pattern))
                 if not self._signals:
                     names = sorted({path.name for path, _ in times.items() ^ now.items()})
-                    say(f"{', '.join(names)} changed: the worker is started anew")
+                    say(f"{', '.join(names)} changed: the worker restarts")
                     self._process.send_signal(signal.SIGTERM)
             times = now
         return STOPPED_NOW if self._signals > 1 else DRAINED
 
     def stop(self, _number: int, _frame: object) -> None:
-        """Have it end; told twice, the worker is too, and waits for no handler."""
+        """Stop the worker; a second call makes it stop without waiting for handlers."""
         self._signals += 1
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
@@ -134,7 +134,7 @@ class Renewed:
                 continue
             if not is_told:
                 is_told = True
-                say(f"the worker ended with exit code {process.returncode}; it is started anew when the code changes")
+                say(f"the worker ended with exit code {process.returncode}; it restarts when the code changes")
             time.sleep(LOOK_EACH / 5)
         return times if self._signals else now
 
@@ -151,7 +151,7 @@ def _work(app: str, queues: list[str], concurrency: int) -> int:
         raise BadInput(
             f"{app} has no tasks",
             where=app,
-            next="decorate a function with @hf.task, and see that its module is imported",
+            next="decorate a function with @hf.task, and check that its module is imported",
         )
     options = options_of(config, served, [], concurrency)
     return run_worker(

@@ -1,4 +1,4 @@
-"""`holdfast dlq`: what failed for good, what it failed of, and what becomes of it."""
+"""`holdfast dlq`: steps that failed for good, their errors, and how to retry or resolve them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.reads.dead_letter import Scope, Verb
 from holdfast.reads.retry import retry_call
 from holdfast.reads.run_detail import parse_id
 
-app = typer.Typer(help="The dead letter: steps that failed for good.", no_args_is_help=True)
+app = typer.Typer(help="The dead letter queue: steps that failed for good.", no_args_is_help=True)
 
 REPORT_COLUMNS = (
     Column("count"),
@@ -45,9 +45,9 @@ LIST_COLUMNS = (
     Column("error", rank=3, least=10),
     Column("message", rank=5, least=16),
 )
-KindOption = Annotated[str | None, typer.Option("--kind", help="Only of this kind.")]
+KindOption = Annotated[str | None, typer.Option("--kind", help="Only steps of this kind.")]
 SomeIds = Annotated[list[str] | None, typer.Argument(help="Steps' numbers.", autocompletion=complete_ids)]
-AllOption = Annotated[bool, typer.Option("--all", help="All that are dead.")]
+AllOption = Annotated[bool, typer.Option("--all", help="All dead steps.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
@@ -62,7 +62,7 @@ def report(
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Group the dead by kind and fault: how many, since when, and an example of each."""
+    """Group dead steps by kind and error: how many, since when, and an example of each."""
     with opened() as connection:
         found = dead_letter.report(connection, _scope(connection, kind, queue, tenant, since))
         now = clock(connection)
@@ -77,7 +77,7 @@ def report(
         data_table(REPORT_COLUMNS, rows, now=now, wide=wide)
     if found.is_partial:
         say(f"these are the newest {dead_letter.LOOK_AT:,}; there may be more")
-    say("then: holdfast dlq retry --kind KIND, or holdfast dlq resolve --kind KIND" if groups else "nothing is dead")
+    say("then: holdfast dlq retry --kind KIND, or holdfast dlq resolve --kind KIND" if groups else "no dead steps")
 
 
 @app.command("list", epilog="Example: holdfast dlq list --kind mail --since 2h")
@@ -89,7 +89,9 @@ def list_(
     tenant: TenantOption = None,
     since: SinceOption = None,
     limit: LimitOption = 50,
-    before: Annotated[str | None, typer.Option("--before", help="Begin below this id, as the last page says.")] = None,
+    before: Annotated[
+        str | None, typer.Option("--before", help="Begin below this id, which the last page printed.")
+    ] = None,
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
@@ -110,7 +112,7 @@ def list_(
     if found.next is not None:
         say(f"next page: add --before {found.next}")
     elif not rows:
-        say("nothing is dead")
+        say("no dead steps")
 
 
 @app.command(epilog="Example: holdfast dlq retry --kind mail --reason 'the server is back'")
@@ -127,7 +129,7 @@ def retry(
     yes: YesOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Try dead steps again, by their ids or all that a filter finds."""
+    """Retry dead steps, by their ids or all that match a filter."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
         act_on_each(ids, lambda db, subject: retry_call(db, parse_id(subject), reason), as_json=as_json)
@@ -149,7 +151,7 @@ def resolve(
     yes: YesOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say that a person has dealt with dead steps: what waits for them goes on."""
+    """Mark dead steps as resolved by hand; the steps that wait for them continue."""
     if ids:
         _refuse_filter(kind, queue, tenant, since, everything)
         act_on_each(ids, lambda _, subject: calls.resolve(subject, reason), as_json=as_json)
@@ -162,7 +164,7 @@ Filter = tuple[str | None, str | None, str | None, timedelta | None]
 
 def _by_filter(verb: Verb, filters: Filter, *, everything: bool, reason: str | None, yes: bool, as_json: bool) -> None:
     if not everything and not any(filters):
-        raise BadInput(f"nothing is named to {verb}", next="give ids, a filter such as --kind mail, or --all")
+        raise BadInput(f"there is nothing to {verb}", next="pass ids, a filter such as --kind mail, or --all")
     with opened() as connection:
         scope = _scope(connection, *filters)
         deal_with_all(connection, verb, scope, reason=reason, yes=yes, as_json=as_json)
@@ -170,7 +172,7 @@ def _by_filter(verb: Verb, filters: Filter, *, everything: bool, reason: str | N
 
 def _refuse_filter(*filters: object) -> None:
     if any(filters):
-        raise BadInput("ids and a filter name two things", next="give the ids, or the filter")
+        raise BadInput("both ids and a filter are given", next="pass only one of them")
 
 
 def _scope(connection: DB, kind: str | None, queue: str | None, tenant: str | None, since: timedelta | None) -> Scope:

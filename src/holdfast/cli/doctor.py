@@ -1,4 +1,4 @@
-"""`holdfast doctor`: is everything as it must be, and if not, what to do; with --self-test, under faults."""
+"""`holdfast doctor`: checks the installation and says what to do; with --self-test, also under faults."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ CHECK_FAILED, INTERRUPTED = 9, 130
 VERDICTS = {"ok": "green", "warn": "yellow", "fail": "bold red", "new": "cyan"}
 FAULT_COLUMNS = ("", "fault", "what must hold", "rounds", "kills", "lost", "accepted twice", "seconds")
 MARKS = {"✓": "bold green", "✗": "bold red"}
-SelfTest = Annotated[bool, typer.Option("--self-test", help="Make faults happen for a minute, and see that all holds.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Repeat the self-test of that seed.")]
+SelfTest = Annotated[
+    bool, typer.Option("--self-test", help="Inject faults for a minute, and check that every guarantee holds.")
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Repeat the self-test with this seed.")]
 Tasks = Annotated[
-    int | None, typer.Option("--tasks", min=60, max=100_000, help="How many tasks the self-test runs, about (1500).")
+    int | None, typer.Option("--tasks", min=60, max=100_000, help="About how many tasks the self-test runs (1500).")
 ]
 Kills = Annotated[
     int | None, typer.Option("--kills", min=1, max=100, help="How often it kills a worker under load (8).")
@@ -43,11 +45,11 @@ def doctor(
 ) -> None:
     """Check server, schema, settings and every invariant.
 
-    Exit codes: 0 all is well, 9 a check failed, 13 the database is new and `holdfast db migrate` comes first.
+    Exit codes: 0 all is well, 9 a check failed, 13 the database is new: run `holdfast db migrate` first.
 
-    With --self-test it installs the engine once more, in a schema of its own in the same database, and lets real
-    workers run tasks there while they are killed with -9, frozen and cut off. Then it judges what they wrote down, the
-    journal and their effects, and removes all of it. What is in use in the database is not touched.
+    With --self-test it installs the engine a second time, in its own schema of the same database, and lets real
+    workers run tasks there while they are killed with -9, frozen and disconnected. Then it compares their records, the
+    journal and their effects, and removes everything. The rest of the database is not touched.
 
     Examples:
 
@@ -62,7 +64,7 @@ def doctor(
         run_self_test(Sizes(tasks=count, kills=kills or 8, cuts=min(20, count // 10)), seed, as_json=as_json)
     for option, value in (("--seed", seed), ("--tasks", tasks), ("--kills", kills)):
         if value is not None:
-            raise typer.BadParameter(f"{option} is for the self-test; add --self-test, or leave it out")
+            raise typer.BadParameter(f"{option} is for the self-test; add --self-test, or remove it")
     from holdfast.reads.doctor import examine
 
     checks = list(examine(load_settings()))
@@ -80,18 +82,18 @@ def doctor(
 
 
 def run_self_test(sizes: Sizes, seed: int | None, *, as_json: bool) -> None:
-    """Run it and report; ends with the exit code that the verdict has."""
+    """Run the self-test and report it; exit with the code of the verdict."""
     from holdfast.selftest import play
 
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     began_at = time.monotonic()
     with _heeding(), opened_database(load_settings()) as dsn:
-        say(f"self-test, seed {seed}: in a schema of its own, which is removed at the end; about a minute")
+        say(f"self-test, seed {seed}: in its own schema, which is removed at the end; about a minute")
         try:
             with showing() as show:
                 rows = play.run(dsn, sizes, seed, show)
         except KeyboardInterrupt:
-            say("interrupted; what the self-test had made is removed")
+            say("interrupted; everything that the self-test created is removed")
             raise typer.Exit(INTERRUPTED) from None
     _report(rows, seed, round(time.monotonic() - began_at, 1), as_json=as_json)
     raise typer.Exit(0 if all(row.is_sound for row in rows) else CHECK_FAILED)
@@ -99,7 +101,7 @@ def run_self_test(sizes: Sizes, seed: int | None, *, as_json: bool) -> None:
 
 @contextmanager
 def showing() -> Iterator[Show]:
-    """Give what shows how far it is: on a terminal one line that changes, elsewhere one for each fault."""
+    """Yield the display of progress: one changing line on a terminal, elsewhere one line per fault."""
     console = Console(stderr=True, highlight=False)
     if is_quiet() or not console.is_terminal:
         yield _in_lines()
@@ -132,7 +134,7 @@ def _report(rows: list[Row], seed: int, seconds: float, *, as_json: bool) -> Non
         said = "; ".join((f"{row.lost} lost", f"{row.twice} accepted twice", *row.broken))
         data(f"\n{row.fault}: it must hold that {row.holds}. Found: {said}")
     data(f"Do not rely on this installation. Repeat it: holdfast doctor --self-test --seed {seed}")
-    data("If it fails again, look whether a pooler or proxy stands before the server (holdfast doctor), and report it.")
+    data("If it fails again, check for a pooler or proxy in front of the server (holdfast doctor), and report it.")
 
 
 def _cells(row: Row) -> tuple[object, ...]:
@@ -142,7 +144,7 @@ def _cells(row: Row) -> tuple[object, ...]:
 
 @contextmanager
 def _heeding() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end it as Ctrl-C does: in order. A second signal does not hurry the removal."""
+    """Let SIGTERM and SIGHUP end it in an orderly way, as Ctrl-C does. A second signal does not hurry the removal."""
 
     def once(_number: int, _frame: object) -> None:
         for other in before:

@@ -1,4 +1,4 @@
-"""A group whose commands are imported when they are used: listing them needs only their names and one line each."""
+"""A group whose commands are imported on use: listing them needs only their names and one line each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast import faces
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command or a group: where it is, as `module:attribute`, and the first line of its help."""
+    """A command or a group: its location, as `module:attribute`, and the first line of its help."""
 
     place: str
     help: str
@@ -28,7 +28,7 @@ class LazyCommands(MutableMapping[str, Any]):
         self._loaded: dict[str, Any] = {}
 
     def listed(self, name: str) -> TyperCommand | None:
-        """Return what a list shows of a command, without importing it."""
+        """Return what a list shows about a command, without importing it."""
         entry = self._entries.get(name)
         return None if entry is None else TyperCommand(name, help=entry.help)
 
@@ -52,7 +52,7 @@ class LazyCommands(MutableMapping[str, Any]):
 
 
 def lazy_group(entries: Mapping[str, Entry]) -> type[TyperGroup]:
-    """Make the class of a group that has these commands."""
+    """Create the class of a group with these commands."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **settings: Any) -> None:
@@ -61,10 +61,10 @@ def lazy_group(entries: Mapping[str, Entry]) -> type[TyperGroup]:
             self.commands = self._lazy
             self._is_listing = False
 
-        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer calls it so
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's name for it
             return list(self._lazy)
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer calls it so
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer's name for it
             return self._lazy.listed(cmd_name) if self._is_listing else self._lazy.get(cmd_name)
 
         def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -85,7 +85,7 @@ def lazy_group(entries: Mapping[str, Entry]) -> type[TyperGroup]:
 
 
 def _load(name: str, place: str) -> Any:
-    """Import a command, or a group of them, and build it as typer would have at the start."""
+    """Import a command or a group, and build it as typer would at the start."""
     loaded = faces.load(place)
     holder = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     if isinstance(loaded, typer.Typer):

@@ -1,4 +1,4 @@
-"""`holdfast limits`: rules, what limits have now, and changing them."""
+"""`holdfast limits`: lists limits with their rules and current state, and changes them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def set_(
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make or replace the rule of a limit; what is left out is not limited."""
+    """Create or replace the rule of a limit; an option that is left out sets no limit."""
     tokens, per = _rate(rate)
     opens = None if breaker_for is None else duration(breaker_for, "breaker_for")
     call = limit_calls.define_limit(
@@ -87,12 +87,14 @@ def set_(
 def pause(
     name: Name,
     *,
-    span: Annotated[str | None, typer.Option("--for", help="How long: 10m. Left out: until it is resumed.")] = None,
+    span: Annotated[
+        str | None, typer.Option("--for", help="How long, such as 10m; by default until it is resumed.")
+    ] = None,
     reason: Reason = None,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """Admit no step under a limit for a while; what is held goes on."""
+    """Admit no step under a limit for a while; steps that are already claimed continue."""
     with opened() as connection:
         until = None if span is None else clock(connection) + duration(span, "for")
         db.run(connection, limit_calls.pause_limit(name, until=until, reason=reason, tenant=tenant))
@@ -109,7 +111,7 @@ def resume(name: Name, *, reason: Reason = None, tenant: Tenant = None, as_json:
 @app.command(epilog="Example: holdfast limits remove 'shop:*'")
 @output_options
 def remove(name: Name, *, reason: Reason = None, tenant: Tenant = None, as_json: AsJson = False) -> None:
-    """Remove the rule of a limit; what it kept waiting may run."""
+    """Remove the rule of a limit; the steps that waited for it may run."""
     with opened() as connection:
         (is_removed,) = db.run(connection, limit_calls.forget_limit(name, reason=reason, tenant=tenant))
     if not is_removed:

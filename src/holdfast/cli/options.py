@@ -1,4 +1,4 @@
-"""The options and arguments that several commands have: how each is read, and completed from the database."""
+"""The options and arguments that several commands share, with their parsing and completion."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from holdfast.kernel.query import Query, limit_time, query
 from holdfast.reads import queues_workers, run_detail
 
 Command = TypeVar("Command", bound=Callable[..., None])
-PATIENCE = 2  # seconds to connect: libpq knows no less
+PATIENCE = 2  # seconds to connect, libpq's minimum
 ANSWER_WITHIN = timedelta(milliseconds=300)
 _SIGNS = (
     inspect.Parameter(
         "quiet",
         inspect.Parameter.KEYWORD_ONLY,
         default=False,
-        annotation=Annotated[bool, typer.Option("--quiet", help="Print nothing but data and errors.")],
+        annotation=Annotated[bool, typer.Option("--quiet", help="Print only data and errors.")],
     ),
     inspect.Parameter(
         "no_color",
@@ -45,17 +45,17 @@ def queues(incomplete: str) -> list[str]:
 
 
 def ids(incomplete: str) -> list[str]:
-    """Complete the id of a task or a run of late."""
+    """Complete the id of a recent task or run."""
     return matching(run_detail.recent_ids(), incomplete)
 
 
 def matching(names: Query[str], incomplete: str) -> list[str]:
-    """Complete a word by names of the database, as `matching_names` does."""
+    """Complete a word with names from the database, as `matching_names` does."""
     return matching_names(lambda connection: query(connection, names), incomplete)
 
 
 def matching_names(read: Callable[[Connection[Any]], list[str]], incomplete: str) -> list[str]:
-    """Complete a word by names of the database; it gives nothing rather than an error, and starts no server."""
+    """Complete a word with names from the database; return nothing on an error, and start no server."""
     try:
         address = _address()
         if address is None:
@@ -78,7 +78,7 @@ def _address() -> str | None:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a duration such as 90s, 5m, 2h or 1h30m; a bare number is seconds."""
+    """Parse a duration such as 90s, 5m, 2h or 1h30m; a bare number is seconds."""
     try:
         return durations.parse(text)
     except ValueError as error:
@@ -88,19 +88,19 @@ def parse_duration(text: str) -> timedelta:
 Id = Annotated[str, typer.Argument(help="A step's number or a run's UUID.", autocompletion=ids)]
 Ids = Annotated[list[str], typer.Argument(help="Steps' numbers or runs' UUIDs.", autocompletion=ids)]
 Queue = Annotated[str, typer.Argument(help="The queue.", autocompletion=queues)]
-Reason = Annotated[str | None, typer.Option("--reason", help="Why; it is journaled.")]
-QueueOption = Annotated[str | None, typer.Option("--queue", help="Only of this queue.", autocompletion=queues)]
-TenantOption = Annotated[str | None, typer.Option("--tenant", help="Only of this tenant.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why; stored in the journal.")]
+QueueOption = Annotated[str | None, typer.Option("--queue", help="Only this queue.", autocompletion=queues)]
+TenantOption = Annotated[str | None, typer.Option("--tenant", help="Only this tenant.")]
 SinceOption = Annotated[
     timedelta | None,
-    typer.Option("--since", help="Only of the last 2h, 7d, …", parser=parse_duration, metavar="DURATION"),
+    typer.Option("--since", help="Only the last 2h, 7d, …", parser=parse_duration, metavar="DURATION"),
 ]
-WideOption = Annotated[bool, typer.Option("--wide", help="Show every column, with exact times and whole texts.")]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
+WideOption = Annotated[bool, typer.Option("--wide", help="Show every column, with exact times and full texts.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000, help="The most rows to print.")]
 
 
 def output_options(command: Command) -> Command:
-    """Give a command the options that all have: --quiet and --no-color."""
+    """Add the options that all commands have: --quiet and --no-color."""
 
     @wraps(command)
     def with_options(*arguments: Any, quiet: bool = False, no_color: bool = False, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""`holdfast queues` and `holdfast workers`: what stands in queues, who serves them, and pausing."""
+"""`holdfast queues` and `holdfast workers`: lists of queues and workers, and pausing queues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.kernel.query import as_mapping, clock, query
 from holdfast.reads import queues_workers
 from holdfast.reads.queues_workers import WorkerDetail
 
-app = typer.Typer(help="Queues: what is in them, and pausing them.", no_args_is_help=True)
+app = typer.Typer(help="Queues: list, pause and resume them.", no_args_is_help=True)
 
 QUEUE_COLUMNS = (
     Column("queue"),
@@ -61,29 +61,29 @@ def list_(*, wide: WideOption = False, as_json: AsJson = False) -> None:
     ]  # fmt: skip
     data_table(QUEUE_COLUMNS, rows, now=now, wide=wide)
     if not found:
-        say("no queues yet: a queue is made on first use")
+        say("no queues yet: a queue is created on first use")
 
 
 @app.command(epilog='Example: holdfast queues pause mail --reason "the server is away"')
 @output_options
 def pause(queue: Queue, *, reason: Reason = None, as_json: AsJson = False) -> None:
-    """Stop claims from a queue; what is held goes on."""
+    """Stop claims from a queue; steps that are already claimed continue."""
     with opened() as connection:
         db.run(connection, calls.pause_queue(queue, reason))
     if as_json:
         data_json({"queue": queue, "paused": True})
-    say(f"queue {queue} is paused; to let it go on: holdfast queues resume {shlex.quote(queue)}")
+    say(f"queue {queue} is paused; to resume it: holdfast queues resume {shlex.quote(queue)}")
 
 
 @app.command(epilog="Example: holdfast queues resume mail")
 @output_options
 def resume(queue: Queue, *, as_json: AsJson = False) -> None:
-    """Let claims from a paused queue go on."""
+    """Resume claims from a paused queue."""
     with opened() as connection:
         db.run(connection, calls.resume_queue(queue))
     if as_json:
         data_json({"queue": queue, "paused": False})
-    say(f"queue {queue} goes on")
+    say(f"queue {queue} is resumed")
 
 
 @app.command(epilog="Example: holdfast queues limit mail --concurrency 5")
@@ -105,14 +105,14 @@ def limit(
 
 
 def capped(count: int) -> str:
-    """Write a count that stops at the cap."""
+    """Format a count that stops at the cap."""
     return f"{queues_workers.CAP:,}+" if count > queues_workers.CAP else f"{count:,}"
 
 
 @output_options
 def workers(
     *,
-    is_all: Annotated[bool, typer.Option("--all", help="Also those that are gone.")] = False,
+    is_all: Annotated[bool, typer.Option("--all", help="Also workers that are gone.")] = False,
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
@@ -129,11 +129,11 @@ def workers(
     ]  # fmt: skip
     data_table(WORKER_COLUMNS, rows, now=now, wide=wide)
     if not found:
-        say("no workers; `holdfast workers --all` shows those that are gone too")
+        say("no live workers; `holdfast workers --all` also shows those that are gone")
 
 
 def _state(worker: WorkerDetail) -> Styled:
-    """Show what it said last; one that was not seen for long may have been killed, and is late or gone instead."""
+    """Return its last reported state, or late or gone if it was not seen for long: it may have been killed."""
     said = "asleep" if worker.is_asleep else worker.state or ""
     text = said if worker.standing == "alive" else worker.standing
     return Styled(text, STANDING_STYLES.get(worker.standing, ""))

@@ -1,6 +1,6 @@
-"""What commands print: data on stdout, for people on a terminal and for programs as JSON; all else on stderr.
+"""Prints the output of commands: data on stdout, for people on a terminal or as JSON; everything else on stderr.
 
-Text from the database is anybody's: what could steer a terminal is shown as an escape, and nothing is read as markup.
+Text from the database is untrusted: characters that control a terminal are escaped, and nothing is read as markup.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from holdfast.kernel.query import JsonText
 from holdfast.reads.run_page import span_text
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-# Control characters, what turns the direction of writing around, and halves of characters.
+# Control characters, changes of the writing direction, and surrogates.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _NO_JSON_ESCAPE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _quiet: list[bool] = []
 
 
 def be_quiet() -> None:
-    """Say nothing from now on but data and errors."""
+    """Print only data and errors from now on."""
     _quiet.append(True)
 
 
 def is_quiet() -> bool:
-    """Whether nothing is to be said but data and errors."""
+    """Return whether only data and errors are printed."""
     return bool(_quiet)
 
 
@@ -47,12 +47,12 @@ def drop_colour() -> None:
 
 
 def is_terminal() -> bool:
-    """Whether people read our data, and not a program."""
+    """Return whether people read our data, not a program."""
     return Console().is_terminal
 
 
 def plain(text: str, *, keep: str = "") -> str:
-    """Show what could steer a terminal as an escape; `keep` lists characters that may stay."""
+    """Escape characters that control a terminal; `keep` lists characters that may stay."""
     return _STEERING.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
 
 
@@ -62,25 +62,25 @@ def data(text: str) -> None:
 
 
 def data_json(value: object) -> None:
-    """Print data as JSON: times in ISO 8601 and UTC, JSON of the database's as it is."""
+    """Print data as JSON: times in ISO 8601 and UTC, JSON from the database unchanged."""
     data(as_json(value, indent=2))
 
 
 def data_line(value: object) -> None:
-    """Print data as JSON in one line, at once: somebody follows."""
+    """Print data as one line of JSON, and flush it for followers."""
     data(as_json(value, indent=None))
     sys.stdout.flush()
 
 
 def as_json(value: object, *, indent: int | None) -> str:
-    """Write JSON in which nothing steers a terminal."""
+    """Return JSON without characters that control a terminal."""
     raw: list[str] = []
 
     def keep(found: Any) -> Any:
         match found:
             case JsonText():
                 raw.append(found.text)
-                return f"\x00{len(raw) - 1}\x00"  # no text of the database's has a NUL
+                return f"\x00{len(raw) - 1}\x00"  # no text from the database has a NUL
             case _ if is_dataclass(found) and not isinstance(found, type):
                 return keep(asdict(found))
             case dict():
@@ -96,7 +96,7 @@ def as_json(value: object, *, indent: int | None) -> str:
 
 
 def data_pairs(pairs: Mapping[str, object]) -> None:
-    """Print names and values, one a line; a value that is missing is left out."""
+    """Print names and values, one per line, without missing values."""
     width = max(map(len, pairs), default=0)
     for name, value in pairs.items():
         if value is not None:
@@ -105,7 +105,7 @@ def data_pairs(pairs: Mapping[str, object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """A cell with a style; its sign is for people, on a terminal only."""
+    """A cell with a style; its sign is shown only on a terminal."""
 
     text: str
     style: str
@@ -118,7 +118,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def folded(text: str, *, lines: int) -> Iterator[str]:
-    """Give a long text in its first lines, and say how many more there are."""
+    """Yield the first lines of a long text, and how many more there are."""
     found = text.splitlines()
     yield from (plain(line, keep="\t") for line in found[:lines])
     if len(found) > lines:
@@ -132,13 +132,13 @@ def heading(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Tell people something that is not data."""
+    """Print a message for people, which is not data."""
     if not is_quiet():
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(plain(text, keep="\n")))
 
 
 def show_error(error: HoldfastError, *, as_json: bool) -> None:
-    """Print what went wrong and what to do next."""
+    """Print an error and what to do next."""
     notes: list[str] = getattr(error, "__notes__", [])
     if as_json:
         parts = {"error": type(error).__name__, "what": error.what, "where": error.where, "next": error.next}
@@ -153,7 +153,7 @@ def show_error(error: HoldfastError, *, as_json: bool) -> None:
 
 
 def text_of(value: object) -> str:
-    """Write a value as text: a time in ISO 8601 and UTC, a list with commas, nothing as nothing."""
+    """Format a value as text: a time in ISO 8601 and UTC, a list with commas, None as nothing."""
     match value:
         case None:
             return ""
@@ -168,7 +168,7 @@ def text_of(value: object) -> str:
         case list():
             return ", ".join(map(str, value)) or "none"
         case _:
-            raise TypeError(f"no way to print a {type(value).__name__}")
+            raise TypeError(f"cannot print a {type(value).__name__}")
 
 
 def _escape(character: str) -> str:

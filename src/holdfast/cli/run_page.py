@@ -1,4 +1,4 @@
-"""The page of one run or step: what happened, how it stands and why, and what may be done about it now."""
+"""Prints the page of one run or step: its history, its state and why, and the possible actions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.reads import run_detail, run_page
 from holdfast.reads.run_detail import RunDetail, StepDetail, StoryEntry
 from holdfast.reads.run_page import Action, RunPage, StepGroup
 
-# A state is a machine's own word: its colour and its sign follow from its phase and, once it is over, its outcome.
+# A state is a machine's own word: its colour and sign follow from its phase and, once it has ended, its outcome.
 STYLES: dict[tuple[str | None, str | None], tuple[str, str]] = {
     ("shut", None): ("dim", "·"),
     ("open", None): ("", "○"),
@@ -65,21 +65,21 @@ class HasState(Protocol):
 
     @property
     def phase(self) -> str | None:
-        """What that means to the kernel."""
+        """The state's meaning to the kernel."""
 
     @property
     def outcome(self) -> str | None:
-        """How it ended, once it is over."""
+        """How it ended; None before."""
 
 
 def state_cell(row: HasState) -> Styled:
-    """Give a state as a cell: in its colour, with its sign."""
+    """Return a state as a cell, with its colour and sign."""
     style, sign = STYLES.get((row.phase, row.outcome), ("", ""))
     return Styled(row.state, style, sign)
 
 
 def commands(actions: Sequence[Action], forms: Mapping[str, str] = COMMANDS) -> list[str]:
-    """Write actions as command lines, each by the form of its name."""
+    """Format actions as command lines, each by its name's template."""
     return [forms[a.name].format(target=shlex.quote(a.target), step=shlex.quote(a.step or "")) for a in actions]
 
 
@@ -110,14 +110,14 @@ def draw(page: RunPage, possible: Sequence[str]) -> None:
 
 
 def draw_story(story: Sequence[StoryEntry], now: datetime) -> None:
-    """Print what happened, in order; on a terminal, each time as an age."""
+    """Print the history in order; on a terminal, show each time as an age."""
     if story:
         heading("story")
         data_table(STORY_COLUMNS, [_told(entry) for entry in story], styles=EVENTS, now=now)
 
 
 def pretty(text: str) -> str:
-    """Indent JSON, its numbers as they were written; what Python cannot read stays as it is."""
+    """Indent JSON without changing its numbers; leave JSON that Python cannot parse unchanged."""
     try:
         return written(json.loads(text, parse_float=JsonText, parse_int=JsonText), indent=2)
     except (RecursionError, ValueError):
@@ -125,7 +125,7 @@ def pretty(text: str) -> str:
 
 
 def parts_of_error(text: str) -> tuple[str, str, str]:
-    """Take an error apart: type, message and trace; one that is no object of ours is a message."""
+    """Split an error into type, message and trace; any other value is a message."""
     try:
         found = json.loads(text)
     except (RecursionError, ValueError):
@@ -171,7 +171,7 @@ def _facts(subject: StepDetail | RunDetail, reason: str) -> dict[str, object]:
 
 
 def _attempts(step: StepDetail) -> str:
-    """Write how often it was tried; how many failures it may have is said only while a try is left."""
+    """Format how often it was tried, with the limit of failures only while a try is left."""
     if not step.failures or step.finished_at is not None:
         return f"{step.attempt}"
     return f"{step.attempt}, {step.failures} failed" + ("" if step.tries is None else f" of {step.tries}")

@@ -1,4 +1,4 @@
-"""`holdfast runs`: what was asked for, how it stands, and what may be done about it."""
+"""`holdfast runs`: lists and shows runs and tasks, and acts on them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from holdfast.reads.retry import retry_call
 from holdfast.reads.run_detail import parse_id
 from holdfast.reads.run_list import Asked, Page, Wanted
 
-app = typer.Typer(help="Runs, and tasks on their own: list, follow, retry and cancel them.", no_args_is_help=True)
+app = typer.Typer(help="Runs and single tasks: list, follow, retry and cancel them.", no_args_is_help=True)
 
 COLUMNS = (
     Column("id"),
@@ -54,8 +54,8 @@ StateOption = Annotated[
     typer.Option("--state", help='A state, or a standing: due, held, later, "no handler". May be repeated.'),
 ]
 NameOption = Annotated[str | None, typer.Option("--name", "--kind", help="Only runs or tasks of this name.")]
-FailedOption = Annotated[bool, typer.Option("--failed", help="Only what failed for good, or has failed steps.")]
-BeforeOption = Annotated[str | None, typer.Option("--before", help="Begin below this id, as the last page says.")]
+FailedOption = Annotated[bool, typer.Option("--failed", help="Only those that failed for good or have failed steps.")]
+BeforeOption = Annotated[str | None, typer.Option("--before", help="Begin below this id, which the last page printed.")]
 
 
 @app.command("list", epilog="Example: holdfast runs list --failed --since 2h")
@@ -98,11 +98,11 @@ def show(
     id: Id,  # noqa: A002 - the word is the same in SQL
     *,
     story: Annotated[
-        int, typer.Option("--story", min=0, max=100_000, help="How much of the story, from its end.")
+        int, typer.Option("--story", min=0, max=100_000, help="How many of the latest entries of the history.")
     ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show what happened to a run or a step, how it stands, and which commands are possible now."""
+    """Show the state and history of a run or a step, and the commands that are possible now."""
     subject = parse_id(id)
     with opened() as connection:
         found = run_page.read(connection, subject, story=story)
@@ -116,12 +116,12 @@ def watch(
     *,
     timeout: Annotated[
         timedelta | None,
-        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 30s, 10m, …"),
+        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Stop following after 30s, 10m, …"),
     ] = None,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a change.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per change.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, at the end.")] = False,
 ) -> None:
-    """Follow a run or a step until it is over: 0 succeeded, 1 failed or cancelled, 3 some steps failed, 8 timed out."""
+    """Follow a run or a step until it ends: 0 succeeded, 1 failed or cancelled, 3 some steps failed, 8 timed out."""
     subject = parse_id(id)
     with opened() as connection:
         following.watch(connection, subject, timeout=timeout, form=following.form(jsonl=jsonl, as_json=as_json))
@@ -130,14 +130,14 @@ def watch(
 @app.command(epilog='Example: holdfast runs cancel 42 --reason "ordered twice"')
 @output_options
 def cancel(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
-    """Cancel runs or steps, held or not; a worker that has one learns so."""
+    """Cancel runs or steps; a worker that holds one is notified."""
     act_on_each(ids, lambda _, subject: calls.cancel(subject, reason), as_json=as_json)
 
 
 @app.command(epilog='Example: holdfast runs retry 42 43 --reason "the shop is back"')
 @output_options
 def retry(ids: Ids, *, reason: Reason = None, as_json: AsJson = False) -> None:
-    """Try failed steps again, or all failed steps of a run, with a fresh budget of tries."""
+    """Retry failed steps, or all failed steps of a run, with a fresh budget of tries."""
     act_on_each(ids, lambda db, subject: retry_call(db, parse_id(subject), reason), as_json=as_json)
 
 
@@ -167,8 +167,8 @@ def _cells(row: Asked) -> list[object]:
 
 def _say_how_to_go_on(found: Page, wanted: Wanted) -> None:
     if not found.rows and found.next is None:
-        say("nothing was asked for yet" if wanted == Wanted() else "nothing of that sort; without filters you see all")
+        say("nothing has been started yet" if wanted == Wanted() else "nothing matches these filters")
     if found.looked_until is not None:
-        say(f"looked at the newest {run_list.LOOK_AT:,} only, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
+        say(f"searched only the newest {run_list.LOOK_AT:,}, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
     if found.next is not None:
         say(f"next page: add --before {found.next}")

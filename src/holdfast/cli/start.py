@@ -1,4 +1,4 @@
-"""`holdfast start`: starts a task or a flow by its name, and waits for it if asked to."""
+"""`holdfast start`: starts a task or a flow by its name, and waits for it with --wait."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def start(
         str,
         typer.Option("--input", "-i", metavar="JSON", help="Its arguments as a JSON object; - reads it from stdin."),
     ] = "{}",
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it is over; the exit code says how it ended.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it ends; the exit code is its outcome.")] = False,
     timeout: Annotated[
         timedelta | None,
         typer.Option(
@@ -51,18 +49,18 @@ def start(
         ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", help="Starting again with the same key and input starts nothing new.")
+        str | None, typer.Option("--key", help="Reusing a key with the same input returns the existing task or run.")
     ] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="A queue other than the task's own.")] = None,
     delay: Annotated[
         timedelta | None,
         typer.Option("--delay", parser=parse_duration, metavar="DURATION", help="Run it after 30s, 10m, …"),
     ] = None,
-    priority: Annotated[int | None, typer.Option("--priority", min=0, max=9, help="0 to 9; higher goes first.")] = None,
+    priority: Annotated[int | None, typer.Option("--priority", min=0, max=9, help="0 to 9; higher runs first.")] = None,
     tenant: Annotated[str, typer.Option("--tenant", help="For this tenant.")] = "default",
     app: Annotated[
         str | None,
-        typer.Option("--app", "-a", envvar="HOLDFAST_APP", help="Check the input by this app's types: module:name."),
+        typer.Option("--app", "-a", envvar="HOLDFAST_APP", help="Check the input with this app's types: module:name."),
     ] = None,
     face: Annotated[str | None, typer.Option("--face", help="work or flow, if both have the name.")] = None,
     as_json: AsJson = False,
@@ -88,7 +86,7 @@ def start(
 
 
 def read_input(text: str) -> dict[str, Any]:
-    """Read the arguments: a JSON object."""
+    """Parse the arguments: a JSON object."""
     if text == "-":
         text = sys.stdin.read()
     try:
@@ -105,7 +103,7 @@ def read_input(text: str) -> dict[str, Any]:
 
 
 def report(connection: DB, id_: str, *, wait: bool, timeout: timedelta | None, as_json: bool) -> None:
-    """Print the id at once; if asked to wait, show the progress and exit by how it ended."""
+    """Print the id at once; with --wait, show the progress and exit with the code of its outcome."""
     if not as_json:
         data(id_)
         sys.stdout.flush()

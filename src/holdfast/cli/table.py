@@ -1,7 +1,7 @@
-"""Tables: on a terminal they fit its width, elsewhere they are tabs under a header line, every column and value whole.
+"""Tables: on a terminal they fit its width, elsewhere they are tab-separated under a header line, and complete.
 
-On a terminal a column is left out where every row has its default, a time is an age, and where there is no room the
-texts give way first, then the least important columns. `--wide` shows all of it.
+On a terminal a column is left out if every row has its default, and a time is shown as an age. If there is no room,
+texts are cut first, then the least important columns are left out. `--wide` shows everything.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from holdfast.cli.render import Styled, data, plain, say, text_of
 
 LONGEST_CELL = 80  # on a terminal, without --wide
 GAP = 2
-NEVER = object()  # the default of a column that always stays
-SAME = object()  # the default of a column that tells nothing where all rows have the same value
+NEVER = object()  # the default of a column that is always shown
+SAME = object()  # the default of a column that is useless if all rows have the same value
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: when it is left out, and how it gives way. The first column of a table always stays whole."""
+    """A column: when it is left out, and how it shrinks. The first column of a table is always shown in full."""
 
     name: str
-    default: object = None  # left out where every row has this, one of these, or nothing
-    rank: int = 5  # of those that do not fit, the highest is left out first
-    least: int | None = None  # how narrow it may get; None: its values are never cut
+    default: object = None  # left out if every row has this, one of these, or nothing
+    rank: int = 5  # of the columns that do not fit, the highest is left out first
+    least: int | None = None  # how narrow it may get; None if its values are never cut
     is_extra: bool = False  # only with --wide
-    folds: bool = False  # it takes several lines rather than being cut
+    folds: bool = False  # it wraps instead of being cut
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How rows are shown: `now` is the database's clock, for ages; `wide` is None where a command has no --wide."""
+    """How rows are shown: `now` is the database's clock, for ages; `wide` is None if a command has no --wide."""
 
     now: datetime | None = None
     wide: bool | None = None
@@ -52,7 +52,7 @@ def data_table(
     now: datetime | None = None,
     wide: bool | None = None,
 ) -> None:
-    """Print rows: as a table on a terminal, with tabs between the values elsewhere; `styles` are of whole texts."""
+    """Print rows: as a table on a terminal, tab-separated elsewhere; `styles` maps whole texts to styles."""
     named = [
         Column(column, default=NEVER, least=12, folds=True) if isinstance(column, str) else column for column in columns
     ]
@@ -68,7 +68,7 @@ def data_table(
 
 
 def age_text(moment: datetime, now: datetime) -> str:
-    """Write a moment as people say it: "2 min ago", "in 3 h"."""
+    """Format a time for people: "2 min ago", "in 3 h"."""
     seconds = (now - moment).total_seconds()
     length = length_text(timedelta(seconds=abs(seconds)))
     if length == "0 s":
@@ -77,7 +77,7 @@ def age_text(moment: datetime, now: datetime) -> str:
 
 
 def length_text(length: timedelta) -> str:
-    """Write a length of time in its largest unit, in whole numbers."""
+    """Format a duration in its largest unit, as a whole number."""
     seconds = int(length.total_seconds())
     for unit, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit:
@@ -86,7 +86,7 @@ def length_text(length: timedelta) -> str:
 
 
 def told_columns(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[int]:
-    """Give the places of the columns that tell something: the first, and those whose values are not all the default."""
+    """Return the indexes of the useful columns: the first, and those whose values are not all the default."""
     return [
         place
         for place, column in enumerate(columns)
@@ -95,7 +95,7 @@ def told_columns(columns: Sequence[Column], rows: Sequence[Sequence[object]]) ->
 
 
 def fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> dict[int, int]:
-    """Give the width of each column that fits, by its place: texts give way, then the columns of the highest rank."""
+    """Return the widths of the columns that fit, by index: texts shrink first, then columns of the highest rank go."""
     left = dict(enumerate(widths))
     while True:
         over = sum(left.values()) + GAP * (len(left) - 1) - room
@@ -108,7 +108,7 @@ def fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> dict[int
 
 
 def _narrowed(widths: dict[int, int], least: Mapping[int, int], over: int) -> dict[int, int]:
-    """Take from the widest first, so that no text is cut much more than another."""
+    """Shrink the widest first, so that no text is cut much more than another."""
     narrowed = dict(widths)
     for _ in range(over):
         widest = max((place for place in least if narrowed[place] > least[place]), key=narrowed.__getitem__)
@@ -141,7 +141,7 @@ def _print(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[
     for row in cells:
         _row(console, [kept[at] for at in fitted], [row[at] for at in fitted], list(fitted.values()))
     if shown.wide is False and len(fitted) < len(kept):
-        say(f"{len(kept) - len(fitted)} more columns: --wide")
+        say(f"{len(kept) - len(fitted)} more columns with --wide")
 
 
 def _column_texts(columns: Sequence[Column], cells: Sequence[Sequence[Text]], at: int) -> Iterable[str]:
@@ -159,7 +159,7 @@ def _cell(value: object, shown: Shown) -> Text:
 
 
 def _row(console: Console, columns: Sequence[Column], cells: Sequence[Text], widths: Sequence[int]) -> None:
-    """Print a row; a cell that is folded takes as many lines as it needs."""
+    """Print a row; a cell that wraps takes as many lines as it needs."""
     folded = [
         list(cell.wrap(console, width)) if column.folds and cell_len(cell.plain) > width else [cell]
         for column, cell, width in zip(columns, cells, widths, strict=True)

@@ -1,4 +1,4 @@
-"""Following a run or a step until it is over: a live view on a terminal, lines elsewhere."""
+"""Follows a run or a step until it ends: a live view on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from holdfast.reads.follow import Glance, StepGlance
 Form = Literal["live", "lines", "jsonl", "json"]
 SUCCEEDED, FAILED, PARTIAL, INTERRUPTED = 0, 1, 3, 130
 BAR = 20  # characters
-FIRST_SHOWN = ("held", "later", "due")  # where not all steps have room: what is under way, then what failed
+FIRST_SHOWN = ("held", "later", "due")  # shown first if there is no room for all steps
 
 
 def form(*, jsonl: bool, as_json: bool) -> Form:
-    """Choose how changes are shown."""
+    """Choose the display of changes."""
     if jsonl or as_json:
         return "jsonl" if jsonl else "json"
     return "live" if Console().is_terminal else "lines"
 
 
 def watch(connection: DB, id: int | UUID, *, timeout: timedelta | None, form: Form) -> None:  # noqa: A002
-    """Show each change until it is over; ends with the exit code of how it ended."""
+    """Show each change until it ends; exit with the code of its outcome."""
     with _shower(form) as show:
         last = wait_for(connection, id, timeout, show, with_steps=form == "live")
     if form == "json":
@@ -43,7 +43,7 @@ def watch(connection: DB, id: int | UUID, *, timeout: timedelta | None, form: Fo
 
 
 def wait_beside(connection: DB, id: int | UUID, timeout: timedelta | None) -> Glance:  # noqa: A002
-    """Wait until it is over, and show the changes on stderr: live on a terminal, one line per change elsewhere."""
+    """Wait until it ends, and show the changes on stderr: live on a terminal, one line per change elsewhere."""
     console = Console(stderr=True, highlight=False)
     if is_quiet() or not console.is_terminal:
         return wait_for(connection, id, timeout, lambda seen: say(line(seen)))
@@ -59,33 +59,33 @@ def wait_for(
     *,
     with_steps: bool = False,
 ) -> Glance:
-    """Show each change until it is over, and give how it ended; Ctrl-C ends the watching and not what is watched."""
+    """Show each change until it ends, and return the last state; Ctrl-C ends only the watching."""
     last: Glance | None = None
     try:
         for last in follow.changes(connection, id, timeout, with_steps=with_steps):
             show(last)
     except KeyboardInterrupt:
         if last is not None:
-            say(f"\nno longer watching; {last.what} {last.id} goes on. To stop it: holdfast runs cancel {last.id}")
+            say(f"\nno longer watching; {last.what} {last.id} continues. To stop it: holdfast runs cancel {last.id}")
         raise typer.Exit(INTERRUPTED) from None
-    assert last is not None  # noqa: S101 - it gives at least how it stands
+    assert last is not None  # noqa: S101 - there is at least one state
     return last
 
 
 def exit_code(last: Glance) -> int:
-    """Say by a number how it ended."""
+    """Return the exit code of its outcome."""
     if last.outcome == "succeeded":
         return SUCCEEDED
     return PARTIAL if last.is_partial else FAILED
 
 
 def as_document(glance: Glance) -> dict[str, Any]:
-    """Give what a follower is told as a mapping that becomes JSON."""
+    """Return the state as a mapping for JSON output."""
     return {name: value for name, value in asdict(glance).items() if name != "steps"}
 
 
 def line(glance: Glance) -> str:
-    """Write how it stands in one line."""
+    """Format the state as one line."""
     return plain(f"{glance.what} {glance.id} {glance.name}: {_standing(glance)}")
 
 
@@ -101,20 +101,20 @@ def _standing(glance: Glance) -> str:
 
 
 def progress(done: float | None, total: float | None) -> list[str]:
-    """Write how far a handler says it is; nothing where it said nothing."""
+    """Format a handler's progress; nothing if it reported none."""
     if done is None:
         return []
     return [f"{done:g} done"] if not total else [f"{done:g} of {total:g} ({done / total:.0%})"]
 
 
 def bar(done: float, total: float) -> str:
-    """Draw a share."""
+    """Draw a bar for a share."""
     full = round(BAR * min(1.0, max(0.0, done / total))) if total else 0
     return "━" * full + "╌" * (BAR - full)
 
 
 def view(glance: Glance, height: int) -> Text:
-    """Draw how it stands: a line, a bar, and each step of a run as far as there is room."""
+    """Draw the state: a line, a bar, and the steps of a run that fit."""
     title = Text(plain(f"{glance.name}: {_standing(glance)}"), style=state_cell(glance).style)
     lines = [title.append(f"  {glance.what} {glance.id}", style="dim")]
     share = (glance.succeeded, glance.total) if glance.total is not None else (glance.done, glance.done_of)
@@ -129,7 +129,7 @@ def view(glance: Glance, height: int) -> Text:
 
 
 def chosen(steps: Sequence[StepGlance], most: int) -> list[StepGlance]:
-    """Choose the steps that have room, in the order of the plan: those under way and failed before the others."""
+    """Choose the steps that fit, in the order of the plan; running and failed steps take precedence."""
     if len(steps) <= most:
         return list(steps)
     order = {standing: place for place, standing in enumerate(FIRST_SHOWN)}

@@ -1,4 +1,4 @@
-"""`holdfast worker`: a process that works."""
+"""`holdfast worker`: runs a worker process."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from holdfast.kernel import migrate
 from holdfast.worker.options import Options, new_identity
 
 App = Annotated[str, typer.Option("--app", "-a", envvar="HOLDFAST_APP", help="The app, as module:name.")]
-Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve; may be given several times.")]
-Tenants = Annotated[list[str], typer.Option("--tenant", help="Serve this tenant only; may be given several times.")]
-Concurrency = Annotated[int, typer.Option("--concurrency", "-c", min=1, max=10_000, help="Handlers at the same time.")]
+Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve. May be repeated.")]
+Tenants = Annotated[list[str], typer.Option("--tenant", help="Serve only this tenant. May be repeated.")]
+Concurrency = Annotated[
+    int, typer.Option("--concurrency", "-c", min=1, max=10_000, help="Handlers that run at the same time.")
+]
 Processes = Annotated[int, typer.Option("--processes", "-p", min=1, max=256, help="Worker processes to keep alive.")]
 Burst = Annotated[bool, typer.Option("--burst", help="Work until nothing is due, then exit.")]
-Name = Annotated[str | None, typer.Option("--name", help="What to call it; host and process id by default.")]
+Name = Annotated[str | None, typer.Option("--name", help="The worker's name; by default host and process id.")]
 ProbePort = Annotated[
     int | None, typer.Option("--probe-port", min=0, max=65535, help="Serve /healthz, /readyz and /metrics there.")
 ]
@@ -33,7 +35,10 @@ ProbeHost = Annotated[str, typer.Option("--probe-host", help="The address for --
 Grace = Annotated[
     timedelta | None,
     typer.Option(
-        "--grace", parser=parse_duration, metavar="DURATION", help="For handlers to end after SIGTERM, as 25s or 2m."
+        "--grace",
+        parser=parse_duration,
+        metavar="DURATION",
+        help="Time for handlers to finish after SIGTERM, such as 25s or 2m.",
     ),
 ]
 Supervised = Annotated[bool, typer.Option("--supervised", hidden=True)]
@@ -59,8 +64,9 @@ def worker(
 ) -> None:
     """Claim steps, run their handlers and settle the outcomes.
 
-    Stops in order on SIGTERM or Ctrl-C: no new claims, running handlers get their grace, the rest is handed back
-    uncharged. A second signal does not wait. Exit codes: 0 in order, 7 the database could not be told, 130 told twice.
+    On SIGTERM or Ctrl-C it stops in an orderly way: it claims nothing more, lets running handlers finish within the
+    grace period, and releases the rest without a failure. A second signal does not wait. Exit codes: 0 orderly stop, 7
+    the database could not be reached, 130 interrupted by a second signal.
 
     Examples:
 
@@ -85,7 +91,7 @@ def worker(
         raise BadInput(
             f"{app} has no tasks",
             where=app,
-            next="decorate a function with @hf.task, and see that its module is imported",
+            next="decorate a function with @hf.task, and check that its module is imported",
         )
     options = options_of(config, queue, tenant, concurrency, burst=burst, name=name, group=group, grace=grace)
     probe = None if probe_port is None else Probe(probe_host, probe_port)
@@ -115,7 +121,7 @@ def options_of(
     group: str | None = None,
     grace: timedelta | None = None,
 ) -> Options:
-    """Put together what the command line and HOLDFAST_* say."""
+    """Return the options from the command line and HOLDFAST_*."""
     return Options(
         identity=new_identity(name, group=group),
         queues=tuple(dict.fromkeys(queues)),
@@ -135,7 +141,7 @@ def options_of(
 
 
 def _address(config: Config) -> str:
-    """Give the address. The embedded database is ours to migrate; another that is away is waited for by the worker."""
+    """Return the address. Migrate the embedded database; if another is unreachable, the worker waits for it."""
     address = embedded.address(config)
     if config.dsn is None:
         migrate.run(address)
@@ -144,14 +150,14 @@ def _address(config: Config) -> str:
         with connection_to(address) as connection:
             migrate.check(connection)
     except DatabaseError as error:
-        if error.exit_code != Unreachable.exit_code:  # what waiting does not mend
+        if error.exit_code != Unreachable.exit_code:  # waiting does not help
             raise
-        say(f"the database is away, and is waited for: {error}")
+        say(f"waiting for the database: {error}")
     return address
 
 
 def _commands(processes: int, probe_port: int | None) -> list[list[str]]:
-    """Give each child the same arguments, but for what there can be only one of: of an option the last one counts."""
+    """Return each child's arguments: the same, except for what must be unique; of a repeated option the last counts."""
     own = ["--processes", "1", "--supervised", "--group", uuid.uuid4().hex[:8]]
     commands = [[sys.executable, "-m", "holdfast", *sys.argv[1:], *own] for _ in range(processes)]
     if probe_port is not None:

@@ -104,7 +104,7 @@ class TransactionConnections:
         return connection
 
     def give(self, connection: Connection[Any]) -> None:
-        """Take back a connection whose transaction is over."""
+        """Take back a connection whose transaction has ended."""
         if connection.closed or len(self._sync) >= MOST:
             connection.close()
         else:

@@ -15,7 +15,7 @@ from holdfast.embedded.rights import Identity
 
 PORT = 5432
 SOCKET_PATH_LIMIT = 103  # macOS's; Linux has 107
-SHORT_FOLDERS = Path("/tmp")  # noqa: S108 - never TMPDIR: all processes of a home must come to the same answer
+SHORT_FOLDERS = Path("/tmp")  # noqa: S108 - not TMPDIR: all processes of a home must get the same path
 
 
 @dataclass(frozen=True)

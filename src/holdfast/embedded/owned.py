@@ -36,7 +36,7 @@ def reaped(home: Path, *, remove: Path | None = None) -> Iterator[int]:
     """
     command = [sys.executable, "-m", "holdfast.embedded.owned", str(home), *([str(remove)] if remove else [])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as reaper:
-        assert reaper.stdin is not None  # noqa: S101 - it was asked for
+        assert reaper.stdin is not None  # noqa: S101 - it was requested
         try:
             yield reaper.stdin.fileno()
         finally:

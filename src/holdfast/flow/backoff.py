@@ -98,7 +98,7 @@ class Backoff:
             return 0
         if not self.enabled:
             return float(min(Decimal(2) ** min(attempt_number, 100), FALLBACK_SECONDS))
-        drawn = random.random() if chance is None else chance  # noqa: S311 - it spreads waits, and guards nothing
+        drawn = random.random() if chance is None else chance  # noqa: S311 - it spreads delays and protects nothing
         wait = self.base_backoff_seconds(attempt_number)
         return float(_spread(wait, self.jitter, drawn) if self.jitter else wait)
 
@@ -149,9 +149,7 @@ class StepRetry:
     def __post_init__(self) -> None:
         if not _is_count(self.limit):
             raise BadDefinition(
-                f"retry must be a number of executions, got {self.limit!r}",
-                where="retry",
-                next="use 3 for three executions",
+                f"retry must be a number of executions, got {self.limit!r}", where="retry", next="use 3 for three"
             )
         backoff: Any = self.backoff
         if not isinstance(backoff, Backoff):
@@ -245,7 +243,7 @@ def _check(backoff: Backoff) -> None:
         raise BadDefinition(
             f"reenqueue_delays must be a ReenqueueDelays, got {backoff.reenqueue_delays!r}",
             where="reenqueue_delays",
-            next="take ReenqueueDelays(processing=5)",
+            next="use ReenqueueDelays(processing=5)",
         )
     for name in _SWITCHES:
         if not isinstance(getattr(backoff, name), bool):
@@ -281,9 +279,7 @@ def _check_number(name: str, value: Any, *, most: float = LONGEST_SECONDS) -> No
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= most:
         raise BadDefinition(
-            f"{name} must be a number from 0 to {most}, got {value!r}",
-            where=name,
-            next=f"use a number from 0 to {most}",
+            f"{name} must be a number from 0 to {most}, got {value!r}", where=name, next="use a number in that range"
         )
 
 

@@ -1,4 +1,4 @@
-"""A flow as users define it: its steps, the steps that each waits for, and its start."""
+"""A flow as users define it: its steps, what each step waits for, and its start."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 class Flow:
-    """Steps that wait for steps. Each start makes a run of them, which workers carry out."""
+    """Steps that wait for steps. Each start creates a run, which workers execute."""
 
     def __init__(
         self, title: Title, executor: FlowExecutor, context: Any = None, backoff: Backoff | None = None
@@ -79,8 +79,8 @@ class Flow:
 
         A parameter with the name of a step in `after` receives its result, a parameter annotated `Ctx` the attempt,
         and every other one a field of the context. `each` plans one step per item of that step's list, received as
-        `item`. `when` is a condition over the same names: the step is skipped where it does not hold. `retry` is the
-        number of executions. A StepRetry or a RetryPolicy also sets the waits between them, else the flow's backoff.
+        `item`. `when` is a condition over the same names: the step is skipped if it is false. `retry` is the
+        number of executions. A StepRetry or a RetryPolicy also sets the delays between them, else the flow's backoff.
         """
         for function in functions:
             return self._add(function)
@@ -124,8 +124,8 @@ class Flow:
         """Set options for a start.
 
         `key`: starting again with the same key and context returns the existing run. `skip`: names of skippable
-        steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after that much time by the
-        database's clock, or at that moment. `tags`, `initiator`, `source_system` and `reason` are kept for readers.
+        steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after a delay by the database's
+        clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are stored for people.
         """
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
         return Starter(
@@ -150,7 +150,7 @@ class Flow:
 
     @functools.cached_property
     def plan(self) -> list[dict[str, Any]]:
-        """The steps, each after those that it waits for."""
+        """The steps, each after those it waits for."""
         waits = self.waits()
         return [self.nodes[name].planned() for name in graph.order(self.title.name, waits)]
 
@@ -164,7 +164,7 @@ class Flow:
         return {node.name: node.after for node in self.nodes.values()}
 
     def pinned(self) -> dict[str, Any]:
-        """Return what a run of an outer flow keeps of this one from its start."""
+        """Return what a run of an outer flow stores about this one at its start."""
         return {"plan": self.plan, "version": self.title.version}
 
     def definition(self) -> Call[None]:
@@ -202,7 +202,7 @@ class Flow:
         check_step_name(self.title.name, name)
         if name in self.nodes:
             raise BadDefinition(
-                f"flow {self.title.name} has a step {name} already", where=name, next="give one of them another name"
+                f"flow {self.title.name} already has a step {name}", where=name, next="give one of them another name"
             )
         checked = read_options(name, options)
         source = None if each is None else name_of(each)
@@ -216,7 +216,7 @@ class Flow:
                 where=name,
                 next="add all steps first",
             )
-        signature = Signature(function)  # before anything is kept: it rejects what cannot be a step
+        signature = Signature(function)  # first, because it rejects what cannot be a step
         handlers = self._maker.handlers(node, function)
         for handler in handlers:
             self._executor.registry.add(handler)
@@ -280,13 +280,13 @@ class Starter:
         )
 
     def _traced(self) -> dict[str, Any]:
-        """Pass the trace on to the handlers; not under a key, whose input must be the same each time."""
+        """Pass the trace to the handlers, except with a key, whose input must be the same each time."""
         carrier = None if self._key else tracing.carrier()
         return {} if carrier is None else {"trace": carrier}
 
     @property
     def _needs_time(self) -> bool:
-        """Whether the database's time is needed: for a delay, or because the key may belong to an older run."""
+        """Return whether the database's time is needed: for a delay, or because the key may belong to an older run."""
         return self._later.delay is not None or (self._key is not None and self._executor.subscribers.are_there)
 
     def _run(self, run_id: UUID, asked_at: list[datetime]) -> FlowRun:
@@ -295,5 +295,5 @@ class Starter:
         return FlowRun(run_id, self._executor, self._flow.read_result)
 
     def _is_committed(self) -> bool:
-        """Whether the start is stored already: a caller's open transaction may still be rolled back."""
+        """Return whether the start is already committed; a caller's open transaction may still be rolled back."""
         return self._conn is None or is_committed(self._conn)

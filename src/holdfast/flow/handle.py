@@ -153,7 +153,9 @@ class FlowRun(Handle[dict[str, Any]]):
         rows: list[StepOutcome] = yield calls.step_outcomes(self.id, [name])
         if not rows:
             raise NotFound(
-                f"run {self.id} has no step {name}", where=name, next=f"its steps: holdfast flow show {self.id}"
+                f"run {self.id} has no step {name}",
+                where=name,
+                next=f"list its steps with `holdfast flow show {self.id}`",
             )
         return rows[0]
 
@@ -165,10 +167,10 @@ class FlowRun(Handle[dict[str, Any]]):
         return _causes(steps)
 
     def _next(self, status: Status) -> str:
-        """Return the next step for the user: a cancelled step is final, and is repeated in a new run."""
+        """Return what the user can do next: a cancelled step is final, and can only be repeated in a new run."""
         if status.outcome != "failed" or status.failed or status.step is None:
             return super()._next(status)
-        return f"do it again in a new run: holdfast flow retry {self.id} --from {shlex.quote(status.step)}"
+        return f"repeat it in a new run: holdfast flow retry {self.id} --from {shlex.quote(status.step)}"
 
 
 def _name(step: Any) -> str:
@@ -189,7 +191,7 @@ def by_id(executor: FlowExecutor, run_id: str) -> FlowRun:
 
 
 def read_run_id(given: Any) -> UUID:
-    """Read the id of a run."""
+    """Parse the id of a run."""
     try:
         return UUID(str(given))
     except ValueError:

@@ -1,1 +1,1 @@
-"""What a handler is, and what it receives."""
+"""Handlers: their registry, and what they receive."""

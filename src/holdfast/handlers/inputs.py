@@ -1,4 +1,4 @@
-"""What a handler receives beside its step's own input: one call per face and batch, made before the hand-out."""
+"""What a handler receives besides its step's input: one call per face and batch, before the handlers run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """An argument, and where it comes from: under which name, out of what. The source is a word of the face's own."""
+    """An argument and its origin: a name within a source. The source is a word of the face's own."""
 
     argument: str
     source: str
@@ -25,7 +25,7 @@ class Want:
 
 
 class Wish(NamedTuple):
-    """A want of one step."""
+    """A request of one step."""
 
     step_id: int
     argument: str
@@ -40,7 +40,7 @@ Versions = tuple["Handler", ...]
 def queries(
     steps: Sequence[ClaimedStep], versions: Callable[[str], Versions], *, is_traced: bool = False
 ) -> list[Call[CompletedInput]]:
-    """Ask each face once for what the handlers of its own steps want, and for their trace."""
+    """Ask each face once for what the handlers of its steps need, and for their trace."""
     by_face: dict[str, tuple[Completes, list[int], list[Wish]]] = {}
     for step in steps:
         handlers = versions(step.kind)
@@ -58,7 +58,7 @@ def queries(
 
 
 def complete(step: ClaimedStep, answer: CompletedInput, handlers: Versions) -> tuple[ClaimedStep, Handler]:
-    """Put what came into a step's input, and choose its handler: that of the version, else the one added last."""
+    """Add the answers to a step's input, and choose its handler: that of the version, else the one added last."""
     if len(handlers) == 1:
         return step._replace(input=answer.input), handlers[0]
     place = next((n for n, h in enumerate(handlers) if h.version == answer.version), len(handlers) - 1)
@@ -66,8 +66,8 @@ def complete(step: ClaimedStep, answer: CompletedInput, handlers: Versions) -> t
 
 
 def with_constants(step: ClaimedStep, constants: str) -> ClaimedStep:
-    """Put arguments that are the same for each step into its input."""
-    rest = step.input[1:]  # as text: it may be nested deeper than Python reads
+    """Add the arguments that are the same for each step to its input."""
+    rest = step.input[1:]  # as text, because it may be nested deeper than Python can parse
     return step._replace(input=f"{constants[:-1]}{'' if rest == '}' else ', '}{rest}")
 
 
@@ -75,10 +75,10 @@ def _own(given: Any, prefix: str) -> Any:
     try:
         read = json.loads(given)
     except (RecursionError, ValueError):
-        return given  # its own handler refuses it, by the names; others of the batch go on
+        return given  # its own handler rejects it, by name; the others of the batch continue
     return json.dumps({n.removeprefix(prefix): value for n, value in read.items() if n.startswith(prefix)})
 
 
 def _prefix(place: int) -> str:
-    """Keep apart what handlers of several versions call by one name."""
+    """Distinguish what handlers of several versions call by the same name."""
     return f"{place}:"

@@ -1,4 +1,4 @@
-"""The limits that a handler's steps are under, and what they take from them."""
+"""The limits of a handler's steps, and what the steps take from them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ IMPLICIT = ("queue:", "kind:", "tenant:")
 
 @dataclass(frozen=True, slots=True)
 class KindLimits:
-    """What a kind's steps get unless their starter says otherwise; `{field}` stands for a field of the input."""
+    """The default limits of a kind's steps; `{field}` is replaced by a field of the input."""
 
     limits: tuple[str, ...] | None = None
     weight: str | None = None
     call_weight: float | None = None
 
     def of(self, written: str) -> tuple[list[str] | None, float | None]:
-        """Fill in the fields of an input, as SQL does: no worker may have told the database of this kind yet."""
+        """Fill in the fields of an input, as SQL does: the database may not know this kind yet."""
         if self.limits is None and self.weight is None:
             return None, None
         fields = json.loads(written)
@@ -46,7 +46,7 @@ def _filled(template: str, fields: Any) -> str:
             raise BadInput(
                 f"the input has no {match[1]}, which {template} needs",
                 where=match[1],
-                next="give it as a text or a number, or name the limits with .options(limits=…)",
+                next="pass it as text or a number, or name the limits with .options(limits=…)",
             )
         return str(found)
 
@@ -64,7 +64,7 @@ def _number(text: str) -> float:
 def read_limits(
     limits: Sequence[str] | None, weight: float | str | None, call_weight: float | None = None
 ) -> KindLimits:
-    """Check what `@hf.task` was given about limits."""
+    """Check the limits of `@hf.task`."""
     if isinstance(weight, str):
         if "{" not in weight:
             raise BadDefinition(
@@ -82,7 +82,7 @@ def read_limits(
 
 
 def check_limits(limits: Any, error: type[HoldfastError]) -> tuple[str, ...]:
-    """Refuse what a step cannot name as its limits."""
+    """Raise for limits that a step cannot name."""
     if isinstance(limits, str) or not all(isinstance(name, str) for name in limits):
         raise error(f"limits must be a list of names, got {limits!r}", where="limits", next='use ["shop:acme"]')
     names = tuple(limits)
@@ -98,13 +98,13 @@ def check_limits(limits: Any, error: type[HoldfastError]) -> tuple[str, ...]:
             raise error(
                 reason or f"limit {name} cannot be named by a step",
                 where="limits",
-                next="name each limit once, by its value: shop:acme; queue:, kind: and tenant: apply by themselves",
+                next="name each limit once, by its value: shop:acme; queue:, kind: and tenant: always apply",
             )
     return names
 
 
 def check_weight(what: str, given: Any, error: type[HoldfastError] = BadDefinition) -> None:
-    """Refuse a weight that nothing can be charged by."""
+    """Raise for a weight that cannot be charged."""
     is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
     if given is not None and not (is_number and 0 <= given < math.inf):
         raise error(f"{what} must be a number from 0, got {given!r}", where=what, next="leave it out for the default")
@@ -122,7 +122,7 @@ def limit_definition(
     breaker_counts: Sequence[str] | None,
     tenant: str | None,
 ) -> Call[None]:
-    """Check a rule and return the call that defines it; the database would refuse it each time a worker connects."""
+    """Check a rule here, before the database rejects it each time a worker connects, and return its call."""
     if reason := problem("limit", name):
         raise BadDefinition(reason, where="name", next="use a name such as shop:acme or shop:*")
     numbers = {"concurrency": concurrency, "rate": rate, "burst": burst, "breaker_after": breaker_after}

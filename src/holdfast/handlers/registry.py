@@ -1,4 +1,4 @@
-"""Which handler serves which kind, and with what options."""
+"""The handlers of an app by kind, with their options."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class RetryLaw(Protocol):
         """Return the call that stores it under a name."""
 
     def without_waits(self) -> RetryLaw:
-        """Return the same law, by which a failure is retried at once: for tests."""
+        """Return the same policy without delays, for tests."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class RetryPolicy:
-    """How failures are retried: at most `limit` executions, waiting `base`, then `growth` times as long, …
+    """How failures are retried: at most `limit` executions, with a delay of `base`, then `growth` times as long, …
 
-    No wait is longer than `longest`, and each varies by the share `jitter`. `waits` lists the first ones instead.
+    No delay is longer than `longest`, and each varies by the share `jitter`. `waits` lists the first delays instead.
     """
 
     limit: int
@@ -47,7 +47,7 @@ class RetryPolicy:
     longest: timedelta
     jitter: float
     waits: tuple[timedelta, ...]
-    retryable: bool  # False: the first failure is final, whatever the limit
+    retryable: bool  # if False, the first failure is final, whatever the limit
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RetryPolicy:
             "retryable": retryable,
         }
         for field, value in fields.items():
-            object.__setattr__(self, field, value)  # it is frozen once it is made
+            object.__setattr__(self, field, value)  # frozen after this
         _check_policy(self)
 
     def definition(self, policy: str) -> Call[None]:
@@ -87,16 +87,16 @@ class RetryPolicy:
         )
 
     def without_waits(self) -> RetryPolicy:
-        """Return the same policy, by which a failure is retried at once."""
+        """Return the same policy without delays."""
         return replace(self, base=timedelta(0), waits=(), jitter=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A function that serves a kind. Without a policy its exceptions are final; a lost worker is forgiven anyway.
+    """A function that serves a kind. Without a policy its exceptions are final, but a lost worker is not.
 
-    What it wants beside the step's own input is asked for with `completes`, once for all steps of a claim. Where a kind
-    has handlers of several versions, the version that the answer names chooses.
+    What it needs besides the step's input is read with `completes`, once for all steps of a claim. If a kind has
+    handlers of several versions, the version in the answer decides.
     """
 
     kind: str
@@ -116,7 +116,7 @@ class Handler:
     limited: KindLimits = NONE
 
     def definitions(self) -> Iterator[Call[None]]:
-        """Say to the database what steps of this kind get."""
+        """Return the call that registers the defaults of this kind."""
         policy = None
         if self.retry is not None:
             policy = f"{self.face}:{self.kind}"
@@ -134,14 +134,14 @@ class Handler:
 
 
 class Registry:
-    """Handlers by kind, the version that was added last before the others; and other definitions that workers send."""
+    """Handlers by kind, the version that was added last first, and other definitions that workers send."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, dict[str | None, Handler]] = {}
         self._definitions: list[Callable[[], Call[None]]] = []
 
     def add(self, handler: Handler) -> None:
-        """Register a handler; a kind has one for each version."""
+        """Register a handler; a kind has one per version."""
         _check(handler)
         versions = self._handlers.setdefault(handler.kind, {})
         other = versions.pop(handler.version, None)
@@ -155,7 +155,7 @@ class Registry:
         versions[handler.version] = handler
 
     def changed(self, change: Callable[[Handler], Handler]) -> Registry:
-        """Give a registry of the same handlers, each with something about it changed."""
+        """Return a registry of the same handlers, each with some fields changed."""
         registry = Registry()
         registry._definitions = list(self._definitions)
         for versions in self._handlers.values():
@@ -164,21 +164,21 @@ class Registry:
         return registry
 
     def add_definition(self, definition: Callable[[], Call[None]]) -> None:
-        """Let each worker that connects send one more definition."""
+        """Add a definition that each worker sends when it connects."""
         self._definitions.append(definition)
 
     def definitions(self) -> Iterator[Call[None]]:
-        """Return all that a worker sends to the database when it connects."""
+        """Return all definitions that a worker sends when it connects."""
         yield from chain.from_iterable(handler.definitions() for handler in self)
         yield from (say() for say in self._definitions)
 
     def find(self, kind: str) -> Handler | None:
-        """Give the handler of a kind."""
+        """Return the handler of a kind."""
         versions = self.versions(kind)
         return versions[-1] if versions else None
 
     def versions(self, kind: str) -> tuple[Handler, ...]:
-        """Give all handlers of a kind, the last that was added last."""
+        """Return all handlers of a kind, in the order they were added."""
         return tuple(self._handlers.get(kind, {}).values())
 
     def kinds(self) -> list[str]:
@@ -192,18 +192,20 @@ class Registry:
 def _check(handler: Handler) -> None:
     name = handler.kind
     if not name or not name.isprintable():
-        raise BadDefinition(f"{name!r} cannot name a task", where="name", next="take letters, digits, dots and dashes")
+        raise BadDefinition(
+            f"{name!r} is not a valid name of a task", where="name", next="use letters, digits, dots and dashes"
+        )
     check_name("name", name)
     check_name("queue", handler.queue, of=name)
     if handler.uses_cpu and handler.is_async:
         raise BadDefinition(
             f"{name}: an async handler cannot run in a process",
             where="cpu",
-            next="make it a plain def, or leave cpu=True out",
+            next="make it a plain def, or remove cpu=True",
         )
     if handler.uses_cpu and "<locals>" in handler.function.__qualname__:
         raise BadDefinition(
-            f"{name}: another process finds a cpu=True handler by its name",
+            f"{name}: a cpu=True handler must be importable by its name",
             where="cpu",
             next="define it at the top of a module",
         )
@@ -214,12 +216,12 @@ def _check(handler: Handler) -> None:
             raise BadDefinition(
                 f"{name}: a {option} must be at most {LONGEST_LEASE.days} days, got {given}",
                 where=option,
-                next="take minutes",
+                next="use minutes",
             )
 
 
 def check_name(what: str, name: Any, *, of: str | None = None) -> None:
-    """Refuse a name that the database would refuse each time a worker connects."""
+    """Raise for a name that the database would reject each time a worker connects."""
     if reason := problem(what, name):
         raise BadDefinition(
             reason if of is None else f"{of}: {reason}",
@@ -229,7 +231,7 @@ def check_name(what: str, name: Any, *, of: str | None = None) -> None:
 
 
 def read_retry(given: Any) -> RetryPolicy | None:
-    """Read how a handler retries: a number of executions in all, a policy, or None and False for not at all."""
+    """Parse `retry`: a total number of executions, a policy, or None or False for no retry."""
     if given is None or given is False or isinstance(given, RetryPolicy):
         return given or None
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MOST_TRIES:
@@ -240,7 +242,7 @@ def read_retry(given: Any) -> RetryPolicy | None:
 
 
 def read_duration(option: str, given: Duration | None) -> timedelta | None:
-    """Read the lease or the timeout of a handler."""
+    """Parse the lease or the timeout of a handler."""
     return None if given is None else duration(given, option, error=BadDefinition)
 
 
@@ -255,7 +257,7 @@ def _durations(field: str, given: Any) -> tuple[timedelta, ...]:
 
 
 def _check_policy(policy: RetryPolicy) -> None:
-    """Refuse here what the database would refuse each time a worker connects."""
+    """Raise here for values that the database would reject each time a worker connects."""
     limit: Any = policy.limit
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_TRIES:
         raise BadDefinition(

@@ -1,4 +1,4 @@
-"""What a handler takes and gives, read from its annotations once: JSON to arguments, a result to JSON, both checked."""
+"""Converts JSON to a handler's arguments and its result to JSON, both checked by its annotations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from holdfast.models import Json
 NULL = Json("null")
 _SEQUENCES = {list, set, frozenset, tuple, Iterable, Sequence, MutableSequence, AbstractSet}
 _MAPPINGS = {dict, Mapping, MutableMapping}
-TRACE = "$trace"  # where a trace context travels in an input, beside the arguments
+TRACE = "$trace"  # the key of the trace context in an input, next to the arguments
 _REFUSED_KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "is positional only",
     inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments",
     inspect.Parameter.VAR_KEYWORD: "takes any names",
 }
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # escaped as JSON has it; PostgreSQL keeps no NUL
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # escaped as in JSON; PostgreSQL cannot store NUL
 
 
 class ResultRefused(Exception):
@@ -51,78 +51,78 @@ class Signature:
         self._result = (
             None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
         )
-        self.read = self._arguments.validator.validate_json  # not by the adapter: it wraps each call in Python
+        self.read = self._arguments.validator.validate_json  # not through the adapter, which wraps each call in Python
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Check arguments as a caller gives them."""
+        """Check the arguments of a caller."""
         if len(args) > len(self._placed):
-            raise InputRefused(f"{self._name} was given {len(args)} arguments", next=self.usage())
+            raise InputRefused(f"{self._name} got {len(args)} positional arguments", next=self.usage())
         arguments = dict(zip(self._placed, args, strict=False))
         if twice := arguments.keys() & kwargs.keys():
             raise InputRefused(
                 f"{self._name} got {', '.join(sorted(twice))} twice",
                 where=", ".join(sorted(twice)),
-                next="name it or place it, not both",
+                next="pass it by name or by position, not both",
             )
         try:
             checked: dict[str, Any] = self._given.validator.validate_python({**arguments, **kwargs})
         except ValidationError as error:
             raise InputRefused(
-                f"{self._name} cannot be started with that: {validation_text(error)}",
+                f"the arguments do not fit {self._name}: {validation_text(error)}",
                 where=first_place(error),
                 next=self.usage(),
             ) from None
         return checked
 
     def read_given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Check arguments that come as JSON, in which a date is text, and return them as Python's own."""
+        """Check arguments in JSON form, where a date is text, and return them as Python values."""
         try:
             return cast("dict[str, Any]", self.read(json.dumps(dict(arguments))))
         except ValidationError as error:
             raise InputRefused(
-                f"{self._name} cannot be started with that: {validation_text(error)}", next=self.usage()
+                f"the arguments do not fit {self._name}: {validation_text(error)}", next=self.usage()
             ) from None
 
     def names(self, *, by_place: bool = False) -> list[str]:
-        """List the arguments; with `by_place` those that need not be named."""
+        """List the arguments; with `by_place` only those that can be positional."""
         parameters = self._signature.parameters.items()
         return [n for n, p in parameters if n != self.ctx_name and not (by_place and p.kind is p.KEYWORD_ONLY)]
 
     def write(self, checked: Mapping[str, Any]) -> Json:
-        """Write checked arguments as JSON."""
+        """Return checked arguments as JSON."""
         try:
             text = self._arguments.serializer.to_json(checked).decode()
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
-            raise InputRefused(f"{self._name}: the arguments are no JSON: {error}", next=self.usage()) from None
+            raise InputRefused(
+                f"the arguments of {self._name} cannot be written as JSON: {error}", next=self.usage()
+            ) from None
         if said := finite.complaint(self._arguments, checked, text, "input"):
-            raise BadInput(
-                f"{self._name} cannot be started: {said}", next="JSON has no such number, pass None or text instead"
-            )
+            raise BadInput(f"{self._name} cannot be started: {said}", next="JSON cannot hold it, so pass None or text")
         return Json(text)
 
     def write_result(self, result: Any) -> Json:
-        """Write a handler's result as JSON, checked against its return type."""
+        """Return a handler's result as JSON, checked against its return type."""
         if result is None and self._result is None:
             return NULL
         if self._result is None:
-            raise ResultRefused(f"{self._name} says that it gives None, and gave {type(result).__name__}")
+            raise ResultRefused(f"{self._name} is annotated to return None, but returned {type(result).__name__}")
         try:
             checked = self._result.validate_python(result)
             text = self._result.dump_json(checked).decode()
         except ValidationError as error:
             raise ResultRefused(
-                f"{self._name} gave what its annotation does not say: {validation_text(error)}"
+                f"the result of {self._name} does not fit its return type: {validation_text(error)}"
             ) from None
         except (PydanticSerializationError, UnicodeEncodeError, ValueError, RecursionError) as error:
-            raise ResultRefused(f"{self._name} gave what is no JSON: {error}") from None
+            raise ResultRefused(f"the result of {self._name} cannot be written as JSON: {error}") from None
         if checked is not None and (said := finite.complaint(self._result, checked, text, "the result")):
-            raise ResultRefused(f"{self._name}: {said}; JSON has no such number, return None or text instead")
+            raise ResultRefused(f"{self._name}: {said}; JSON cannot hold it, so return None or text")
         if "\\u0000" in text and _NUL.search(text):
-            raise ResultRefused(f"{self._name} gave a text with a NUL character, which PostgreSQL cannot keep")
+            raise ResultRefused(f"the result of {self._name} has a NUL character, which PostgreSQL cannot store")
         return Json(text)
 
     def read_result(self, stored: Any, place: str) -> Any:
-        """Give a stored result the declared type; `place` says in an error whose it is."""
+        """Convert a stored result to the declared type; `place` names its owner in an error."""
         if self._result is None:
             return None
         try:
@@ -130,16 +130,16 @@ class Signature:
         except ValidationError:
             pass
         try:
-            return self._result.validate_json(json.dumps(stored))  # a strict type takes dates as text from JSON only
+            return self._result.validate_json(json.dumps(stored))  # a strict type accepts dates as text only from JSON
         except ValidationError as error:
             raise ResultMismatch(
                 f"the stored result of {place} does not fit the return type of {self._name}: {validation_text(error)}",
                 where=place,
-                next="other code or a person stored it: mend the annotation, or resolve the step with one that fits",
+                next="other code or a person stored it: correct the annotation, or resolve the step with one that fits",
             ) from error
 
     def usage(self) -> str:
-        """Say what may be given, for messages."""
+        """Return the parameters, for messages."""
         parameters = [p for n, p in self._signature.parameters.items() if n != self.ctx_name]
         return f"it takes ({', '.join(map(str, parameters))})"
 
@@ -161,7 +161,7 @@ class Signature:
         return named[0] if named else None
 
     def _refuse_late_ctx(self, name: str) -> None:
-        """Type checkers can remove a parameter from the signature of `start` only if it comes first."""
+        """Raise unless `ctx` comes first: only then can type checkers remove it from the signature of `start`."""
         parameters = self._signature.parameters
         others = inspect.Signature([p.replace(annotation=p.empty) for n, p in parameters.items() if n != name])
         raise BadDefinition(
@@ -179,7 +179,7 @@ class Signature:
                 raise BadDefinition(
                     f"{self._name}: the parameter {name} {_REFUSED_KINDS[parameter.kind]}",
                     where=name,
-                    next="inputs are JSON objects, so give each argument a name of its own",
+                    next="inputs are JSON objects, so give each argument its own name",
                 )
             hint = hints.get(name, Any)
             fields[name] = hint if parameter.default is parameter.empty else NotRequired[hint]
@@ -192,28 +192,30 @@ class Signature:
             return TypeAdapter(hint)
         except PydanticSchemaGenerationError as error:
             raise BadDefinition(
-                f"{self._name} has a type that cannot travel as JSON: {str(error).splitlines()[0]}",
-                next="take a pydantic model, a dataclass or plain JSON types",
+                f"{self._name} has a type that cannot be stored as JSON: {str(error).splitlines()[0]}",
+                next="use a pydantic model, a dataclass or plain JSON types",
             ) from error
 
 
 def _check(function: Callable[..., Any]) -> None:
-    """Refuse what cannot be a handler, whatever its annotations say."""
+    """Raise for anything that cannot be a handler, whatever its annotations."""
     if not inspect.isroutine(function) or not hasattr(function, "__qualname__"):
-        raise BadDefinition(f"{function!r} is no function", next="write @hf.task, or @hf.task(name=…), above a def")
+        raise BadDefinition(
+            f"a handler must be a function, got {function!r}", next="write @hf.task, or @hf.task(name=…), above a def"
+        )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise BadDefinition(
-            f"{function.__qualname__} is a generator",
+            f"a handler must not be a generator, got {function.__qualname__}",
             where=function.__qualname__,
             next="return a value instead of yielding several",
         )
 
 
 def strict_scalars(hint: Any) -> Any:
-    """Return the type with numbers and booleans strict: "2" is refused for an int, and 1 for a bool.
+    """Return the type with strict numbers and booleans: "2" is rejected for an int, and 1 for a bool.
 
-    Everything else converts as pydantic does, so that dates, enums and models may be given in their JSON form. Types
-    with fields of their own (models, dataclasses) keep their own rules.
+    Everything else converts as pydantic does, so that dates, enums and models may be passed in their JSON form. Types
+    with fields (models, dataclasses) keep their own rules.
     """
     if hint is int or hint is float or hint is bool:
         return Annotated[hint, Strict()]
@@ -221,7 +223,7 @@ def strict_scalars(hint: Any) -> Any:
     if origin is Annotated:
         return Annotated[strict_scalars(inner[0]), *inner[1:]]
     if origin in {Union, UnionType}:
-        return Union[tuple(map(strict_scalars, inner))]  # noqa: UP007 - its members are known at run time only
+        return Union[tuple(map(strict_scalars, inner))]  # noqa: UP007 - its members are known only at run time
     if origin in _SEQUENCES:
         return origin[tuple(each if each is ... else strict_scalars(each) for each in inner)]
     if origin in _MAPPINGS:
@@ -230,12 +232,12 @@ def strict_scalars(hint: Any) -> Any:
 
 
 def first_place(error: ValidationError) -> str | None:
-    """Name the first argument that does not fit."""
+    """Return the first argument that does not fit."""
     places = (each["loc"] for each in error.errors(include_url=False, include_context=False, include_input=False))
     return next((str(place[0]) for place in places if place), None)
 
 
 def validation_text(error: ValidationError) -> str:
-    """Name what does not fit, without the values: they may be secrets."""
+    """Return what does not fit, without the values, which may be secrets."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'input'}: {e['msg']}" for e in errors[:5]).replace("; ", ", ")

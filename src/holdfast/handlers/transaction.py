@@ -25,14 +25,14 @@ class NotOpened(HoldfastError):
 
 
 class ResultTooLarge(TooLarge):
-    """What the handler gave cannot be kept, so nothing of its transaction is; another try would give the same."""
+    """The handler's result cannot be stored, so its transaction is rolled back; a retry would fail again."""
 
 
 class Transaction:
-    """Used by `with` in a plain handler and by `async with` in an async one. Leaving the block keeps it open."""
+    """Used with `with` in a plain handler and `async with` in an async one. Leaving the block keeps it open."""
 
     def __init__(self, connections: TransactionConnections) -> None:
-        self.is_broken = False  # its connection was gone before it was given up
+        self.is_broken = False  # its connection was lost before it was abandoned
         self._connections = connections
         self._sync: Connection[Any] | None = None
         self._async: AsyncConnection[Any] | None = None
@@ -60,7 +60,7 @@ class Transaction:
             await self.aabandon()
 
     def settle(self, settlement: Settlement) -> SettledStep:
-        """Settle the step in the same transaction, and commit; a lost lease undoes it all."""
+        """Settle the step in the same transaction, and commit; a lost lease rolls everything back."""
         if self._sync is None:
             raise NotOpened("ctx.transaction() was not entered", next="write `with ctx.transaction() as tx:`")
         try:
@@ -94,16 +94,16 @@ class Transaction:
         return settled[0]
 
     def _settle(self, settlement: Settlement) -> Call[SettledStep]:
-        # It is locked until the commit: a server that hears no more of us must not keep it from those who recover it.
+        # The step is locked until the commit: if we fall silent, the server must not keep it from those who recover it.
         return replace(calls.settle_steps([settlement]), then_within=self._connections.deadline)
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to commit."""
+        """Return whether there is something to commit."""
         return self._sync is not None or self._async is not None
 
     def abandon(self) -> None:
-        """Close the connection; what was not committed is undone."""
+        """Close the connection, which rolls back."""
         if self._sync is not None:
             self.is_broken = self._sync.closed
             self._sync.close()
@@ -117,35 +117,37 @@ class Transaction:
             self._async = None
 
     def cut(self) -> None:
-        """Close an async connection whose loop is gone, without a word; what was not committed is undone."""
+        """Close an async connection whose loop is gone, which rolls back."""
         if self._async is not None:
             self._async.pgconn.finish()
 
 
 @contextmanager
 def _answered(connection: Connection[Any] | AsyncConnection[Any], deadline: timedelta) -> Iterator[None]:
-    """Tell a connection that broke from a database that refused: the one is no fault of the handler's."""
+    """Distinguish a broken connection, which is not the handler's fault, from a database that rejected."""
     try:
         with within(connection, deadline):
             yield
     except db.BREAKS as error:
         if not db.is_lost(connection, error):
             raise
-        raise db.unknown(error, "the commit of ctx.transaction()", "the step's lease tells whether it was") from error
+        raise db.unknown(
+            error, "the commit of ctx.transaction()", "the step's lease decides whether it is repeated"
+        ) from error
 
 
 def _check(settlement: Settlement, settled: list[SettledStep]) -> None:
-    """Refuse to commit unless the step goes on by it."""
+    """Raise unless the settle moved the step, so that nothing is committed."""
     if not settled:
         raise LeaseLost(
             (
-                f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}: "
-                "nothing of its transaction was committed"
+                f"step {settlement.step_id} is no longer held under lease {settlement.lease_id}, "
+                "so its transaction was rolled back"
             ),
             where=str(settlement.step_id),
             next="stop working on it",
         )
     if settled[0].event not in {"succeeded", "continued"}:
         raise ResultTooLarge(
-            "the result or cursor has more than 1048576 bytes", next="keep it elsewhere and give where it is"
+            "the result or cursor has more than 1048576 bytes", next="store it elsewhere and return its location"
         )

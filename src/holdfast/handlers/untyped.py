@@ -1,4 +1,4 @@
-"""A type for overloads that decorators need: it tells `Any` apart from types that say something."""
+"""A type for the overloads of decorators: it distinguishes `Any` from real types."""
 
 from __future__ import annotations
 

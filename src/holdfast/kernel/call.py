@@ -129,7 +129,7 @@ def check_tenant(given: Any) -> None:
     """Raise BadInput unless the value names one tenant."""
     check_names([("tenant", "" if given is None else given)])
     if given == "*":
-        raise BadInput("tenant must be one tenant, got *, which stands for all", where="tenant", next="name the tenant")
+        raise BadInput("tenant must be one tenant, got *, which means all", where="tenant", next="name the tenant")
 
 
 def check_priority(given: Any) -> None:

@@ -1,4 +1,4 @@
-"""The SQL functions of limits as Python values, beside those of `calls`."""
+"""The SQL functions of limits as Python values, like those of `calls`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def define_limit(
     tenant: str | None = None,
     actor: str | None = None,
 ) -> Call[None]:
-    """Make or replace the rule of a limit or family; `actor` is whom the login acts for, here and below."""
+    """Create or replace the rule of a limit or family; `actor` is the person the login acts for, here and below."""
     bucket = {"rate": numeric(rate), "per": per, "burst": numeric(burst)}
     counts = None if breaker_counts is None else list(breaker_counts)
     breaker = {"breaker_after": breaker_after, "breaker_for": breaker_for, "breaker_counts": counts}
@@ -53,16 +53,16 @@ def resume_limit(
 def forget_limit(
     name: str, *, reason: str | None = None, tenant: str | None = None, actor: str | None = None
 ) -> Call[bool]:
-    """Remove the rule of a limit or family; false where there was none."""
+    """Remove the rule of a limit or family; return false if there was none."""
     return Call("forget_limit", bool, {"name": name, "reason": reason, "tenant": tenant, "actor": actor})
 
 
 def charge_limit(step_id: int, lease_id: int, name: str, weight: float | Decimal = 1) -> Call[timedelta | None]:
-    """Take tokens for a request of a held step, or learn how long to wait before asking again."""
+    """Take tokens for a request of a held step, or return how long to wait before the next try."""
     arguments = {"step_id": step_id, "lease_id": lease_id, "name": name, "weight": numeric(weight)}
     return Call("charge_limit", timedelta, arguments)
 
 
 def numeric(number: float | Decimal | None) -> Decimal | None:
-    """Write a number as SQL's numeric, digit by digit."""
+    """Format a number as SQL's numeric, digit by digit."""
     return None if number is None else Decimal(str(number))

@@ -1,4 +1,4 @@
-"""Limits as people look at them: rules, what each has now, and how it was changed."""
+"""Limits for people: their rules, current state and changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.kernel.query import Query
 
 @dataclass(frozen=True, slots=True)
 class LimitDetail:
-    """A rule, or a limit that was met and the rule that it goes by."""
+    """A rule, or a limit in use with its rule."""
 
     name: str
     tenant: str
@@ -45,7 +45,7 @@ class LimitChange:
     event: str
     actor: str
     reason: str | None
-    payload: str  # what the rule or the pause was, as JSON
+    payload: str  # the rule or the pause, as JSON
 
 
 LIMITS: LiteralString = """
@@ -68,10 +68,10 @@ select c.at, c.tenant, c.event, c.actor, c.reason, c.payload::text
 
 
 def limits(name: str | None = None, *, most: int = 200) -> Query[LimitDetail]:
-    """Ask for the limits, or for one and, of a family, its values."""
+    """Return the query for all limits, or for one limit and the values of a family."""
     return Query(LIMITS, LimitDetail, {"name": name, "most": most})
 
 
 def changes(name: str, *, most: int = 20) -> Query[LimitChange]:
-    """Ask how a limit was changed, the last first."""
+    """Return the query for the changes of a limit, the latest first."""
     return Query(CHANGES, LimitChange, {"name": name, "most": most})

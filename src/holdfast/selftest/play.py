@@ -93,7 +93,7 @@ def staged(dsn: str, name: str, sizes: Sizes, seed: int) -> Iterator[Stage]:
     with connect(dsn) as connection, worker_group(terms) as group:
         for _ in range(sizes.workers):
             group.start(QUEUE)
-        yield Stage(dsn, connection, group, folder, random.Random(seed))  # noqa: S311 - so that it can be repeated
+        yield Stage(dsn, connection, group, folder, random.Random(seed))  # noqa: S311 - seeded, so that it can be repeated
 
 
 def _rows(stage: Stage, sizes: Sizes, show: Show) -> Iterator[Row]:

@@ -1,1 +1,1 @@
-"""Single tasks: what users write down, and what they hold of what they started."""
+"""Single tasks: their definition, and the handles of started ones."""

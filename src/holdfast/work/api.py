@@ -59,5 +59,5 @@ class Tasks:
         return Task(handler, self._engine)
 
     def __iter__(self) -> Iterator[Task[..., Any]]:
-        """Go through the tasks of the app; the steps of its flows are not among them."""
+        """Iterate over the tasks of the app, without the steps of its flows."""
         return (Task(handler, self._engine) for handler in self._engine.registry if handler.face == "work")

@@ -1,7 +1,7 @@
-"""What `hf.task(...)` returns, for type checkers: the parameters of `start`, and the result, of every kind of function.
+"""The types of `hf.task(...)`, for type checkers: the parameters of `start` and the result of every kind of function.
 
 A type checker takes the first overload that fits, so their order matters: `Callable[P, R]` fits all and comes
-last. Where a function takes `ctx` and its annotations mention `Any`, two overloads fit for mypy, and it infers
+last. If a function takes `ctx` and its annotations mention `Any`, two overloads fit for mypy, and it infers
 `Task[Any, Any, Any]`.
 """
 

@@ -1,4 +1,4 @@
-"""A task as users write it down: a function, and the ways to start it."""
+"""A task as users define it: a function, and the ways to start it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Function_co = TypeVar("Function_co", bound=Callable[..., Any], default=Callable[
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """Options of a start beside the arguments."""
+    """Options of a start besides the arguments."""
 
     key: str | None = None
     unique_key: str | None = None
@@ -68,7 +68,7 @@ class StartOptions:
 
 
 class Task(Generic[P, R, Function_co]):
-    """A function that is started to be run by a worker. Calling it runs it here and now, as any function.
+    """A function that workers run after a start. Calling it runs it directly, like any function.
 
     A `Task[P, R]` is started with the parameters `P`, the function's own without `ctx`, and its result is an `R`. The
     third parameter is the function as it was written; an annotation may leave it out.
@@ -81,11 +81,13 @@ class Task(Generic[P, R, Function_co]):
         functools.update_wrapper(self, handler.function)
 
     if TYPE_CHECKING:
-        __call__: Function_co  # an attribute: it is the function itself, with its own parameters and return type
+        __call__: (
+            Function_co  # an attribute, because it is the function itself, with its own parameters and return type
+        )
     else:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            """Run it here, without the database."""
+            """Run its function directly, without the database."""
             return self.handler.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -93,7 +95,7 @@ class Task(Generic[P, R, Function_co]):
 
     @property
     def name(self) -> str:
-        """The name that it is started and claimed by."""
+        """The task's name."""
         return self.handler.kind
 
     @checks_options(BadInput)
@@ -111,11 +113,11 @@ class Task(Generic[P, R, Function_co]):
         limits: Sequence[str] | None = None,
         weight: float | None = None,
     ) -> Self:
-        """Give the same task with options for its start.
+        """Return the same task with options for its start.
 
-        `key`: the same key with the same arguments starts it once, for good. `unique_key`: once while it is not over.
-        `delay`: not before that much time has passed, by the database's clock. `due_at`: not before that moment.
-        `conn`: inside the transaction of your own connection. `priority`: 0 to 9, higher goes first.
+        `key`: reusing the key with the same arguments returns the existing task, always. `unique_key`: the same, but
+        only until the task ends. `delay`: run it after that time, by the database's clock. `due_at`: run it no earlier
+        than that. `conn`: start it inside your own connection's transaction. `priority`: 0 to 9, higher runs first.
         `limits` and `weight` replace those of the task: up to three limits, and what it takes from their buckets.
         """
         waits = None if delay is None else duration(delay, "delay")
@@ -123,11 +125,11 @@ class Task(Generic[P, R, Function_co]):
         names = None if limits is None else check_limits(limits, BadInput)
         options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits, names, weight)
         task: Self = type(self).__new__(type(self))
-        task.__dict__.update(self.__dict__, _options=options)  # copied: to wrap the function anew takes longer
+        task.__dict__.update(self.__dict__, _options=options)  # a copy: wrapping the function again takes longer
         return task
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
-        """Start it, with arguments as the function types them."""
+        """Start it with the function's arguments, without `ctx`."""
         options = self._options
         now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
         (step_id,) = self._executor.make(self._start(args, kwargs, options.due(now)), options.conn)
@@ -141,7 +143,7 @@ class Task(Generic[P, R, Function_co]):
         return self._handle(step_id)
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
-        """Start one task for each set of named arguments, by COPY, all or none, and return their number."""
+        """Start one task per mapping of arguments, by COPY, all or none, and return their number."""
         options = self._options
         now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
         rows = self._starts(arguments, options.due(now))
@@ -157,30 +159,32 @@ class Task(Generic[P, R, Function_co]):
             return await astart_tasks(connection, rows, tenant=options.tenant)
 
     def _starts(self, arguments: Iterable[Mapping[str, Any]], due_at: datetime | None) -> Iterator[bulk.Start]:
-        """Refuse options that many cannot have, and write each row when it is sent."""
+        """Raise for options that a bulk start cannot have, and yield the rows as they are sent."""
         signature, options = self.handler.signature, self._options
         for option in ("key", "unique_key"):
             if getattr(options, option) is not None:
                 raise BadInput(
-                    f"start_many takes no {option}", where=option, next="leave it out, or start the tasks one by one"
+                    f"start_many does not support {option}",
+                    where=option,
+                    next="remove it, or start the tasks one by one",
                 )
         queue = options.queue or self.handler.queue
         written = (signature.write(self._named(place, each)) for place, each in enumerate(arguments))
         return (bulk.Start(self.name, text, queue, options.priority, due_at, *self._limits(text)) for text in written)
 
     def _named(self, place: int, arguments: Any) -> dict[str, Any]:
-        """Check the arguments of one of many."""
+        """Check the arguments of one task."""
         if not isinstance(arguments, Mapping):
             names = ", ".join(f'"{name}": …' for name in self.handler.signature.names())
             raise InputRefused(
-                f"start_many takes one mapping per task, got {type(arguments).__name__} at {place}",
+                f"start_many needs one mapping per task, got {type(arguments).__name__} at {place}",
                 where=f"arguments[{place}]",
                 next=f"use {{{names}}}",
             )
         return self.handler.signature.check((), arguments)
 
     def _traced(self, checked: dict[str, Any]) -> dict[str, Any]:
-        """Let the trace go on in the handler; not under a key, whose input has to be the same each time."""
+        """Pass the trace to the handler, except with a key, whose input must be the same each time."""
         carrier = None if self._options.key else tracing.carrier()
         return checked if carrier is None else {**checked, TRACE: carrier}
 

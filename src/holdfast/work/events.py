@@ -1,7 +1,7 @@
-"""The events of single tasks: their catalogue, and who publishes them.
+"""The events of single tasks: their catalogue, and their publishers.
 
-Workers publish what they settled, the process that asked what a person did. docs/reference/events.md is written from
-the catalogue.
+Workers publish outcomes; manual actions are published in the process where they happen. docs/reference/events.md is
+generated from the catalogue.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ CATALOGUE: dict[str, Entry] = {
     "work.task.succeeded": Entry("Its handler returned, and the result is stored.", _ATTEMPT),
     "work.task.retried": Entry("An attempt failed, and another follows.", _FAILURE),
     "work.task.failed": Entry("It failed for good.", _FAILURE),
-    "work.task.snoozed": Entry("Its handler asked to come back later.", _ATTEMPT),
+    "work.task.snoozed": Entry("Its handler asked to run again later.", _ATTEMPT),
     "work.task.continued": Entry("Its handler finished a page, and continues from its cursor.", _ATTEMPT),
-    "work.task.released": Entry("A worker that stops handed it back without running it.", _ATTEMPT),
+    "work.task.released": Entry("A stopping worker released it without running it.", _ATTEMPT),
     "work.task.cancelled": Entry("A person cancelled it.", _WHY),
     "work.task.reopened": Entry("A person retried it after it failed.", _WHY),
     "work.task.resolved": Entry("A person marked it as resolved.", _WHY),
@@ -32,14 +32,14 @@ CATALOGUE: dict[str, Entry] = {
 
 
 class WorkExecutor(Executor, Protocol):
-    """The inside of an app, as its tasks see it: it runs their calls, serves them and delivers their events."""
+    """The internals of an app, as its tasks see them: it runs their calls, serves them and delivers their events."""
 
     registry: Registry
     subscribers: Subscribers
 
 
 class TaskWatcher:
-    """Publishes what workers settled. It asks the database nothing."""
+    """Publishes what workers settled, without a query."""
 
     face = "work"
 
@@ -47,14 +47,14 @@ class TaskWatcher:
         self._subscribers = subscribers
 
     def query(self, _worker: str, _step_ids: list[int]) -> Call[Any] | None:
-        """Ask nothing: the endings say all."""
+        """Return no query, because the outcomes say everything."""
         return None
 
     def claimed(self, _worker: str, _steps: list[ClaimedStep], _count: Count) -> None:
-        """Take no note of claims."""
+        """Ignore claims."""
 
     def begun(self, _step: ClaimedStep, _count: Count) -> None:
-        """Take no note of handlers that are about to be called."""
+        """Ignore handlers that are about to be called."""
 
     def ended(self, _worker: str, endings: list[Ending], _answers: list[Any] | None, count: Count) -> None:
         """Publish the outcomes of tasks."""
@@ -66,12 +66,12 @@ class TaskWatcher:
                 self._subscribers.publish(event, count)
 
     def flush(self, seconds: float) -> None:
-        """Wait until all is delivered, at most that long."""
+        """Wait until all events are delivered, up to the timeout."""
         self._subscribers.flush(seconds)
 
 
 def publish_manual(executor: WorkExecutor, event: str, task_id: int, reason: str | None) -> None:
-    """Publish what a person did to a task."""
+    """Publish a manual action on a task."""
     executor.subscribers.publish_now(f"work.task.{event}", None, task_id, reason=reason)
 
 

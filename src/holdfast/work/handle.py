@@ -1,4 +1,4 @@
-"""The handle of a task that was started."""
+"""The handle of a started task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class TaskHandle(Handle[R_co], Generic[R_co]):
-    """A task that was started; its id is a number."""
+    """A started task; its id is a number."""
 
     _label = "task"
 

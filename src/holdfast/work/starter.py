@@ -1,4 +1,4 @@
-"""Starts a task by its name: by what workers have defined in the database, or by an app's own types."""
+"""Starts a task by its name, with the definition in the database or with an app's own types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def names_of(app: Any) -> list[str]:
 
 
 def call(order: Order) -> Call[int]:
-    """Return the call that starts it; the queue is that of its kind unless one is given."""
+    """Return the call that starts it, by default in its kind's queue."""
     return calls.start_task(
         order.name,
         dict(order.input),
@@ -46,7 +46,7 @@ def call(order: Order) -> Call[int]:
 
 
 def by_app(app: Any, order: Order) -> str:
-    """Start it by the types of its function."""
+    """Start it, with its arguments checked by its function's types."""
     task: Task[..., Any] = next(task for task in app.work if task.name == order.name)
     arguments = task.handler.signature.read_given(order.input)
     options = task.options(

@@ -68,7 +68,7 @@ def run_handler(attempt: Attempt) -> Outcome | None:
             transaction.abandon()
             return outcome
         attempt.settled = transaction.settle(attempt.settlement(outcome))
-    except BaseException as error:  # noqa: BLE001 - handlers may raise anything; only here is all of it caught
+    except BaseException as error:  # noqa: BLE001 - handlers may raise anything; this is the one catch-all
         if attempt.ctx.transaction_open is not None:
             attempt.ctx.transaction_open.abandon()
         return outcome_of(attempt, error)
@@ -222,7 +222,7 @@ def _told_when(error: RateLimited | Unavailable) -> Outcome:
 
 
 def _limit(pause: str | None) -> str | None:
-    """Refuse a limit that the database would refuse, with all outcomes of its batch."""
+    """Raise for a limit that the database would reject together with its whole batch."""
     if pause is not None and (problem("pause", pause) or "*" in pause):
         raise ValueError(f"pause must name one limit, got {pause!r}")
     return pause
@@ -265,7 +265,7 @@ def described(error: BaseException) -> dict[str, Any]:
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as other:  # noqa: BLE001 - an exception of a handler's own may have no words
+    except Exception as other:  # noqa: BLE001 - a handler's exception may fail to format
         return f"its text cannot be read: {type(other).__name__}"
 
 

@@ -39,7 +39,7 @@ _thread = threading.local()
 @contextmanager
 def guarded() -> Iterator[None]:
     """Make every fork during the block drop the worker's resources."""
-    global _workers  # noqa: PLW0603 - a fork is the whole process's, and so is this count
+    global _workers  # noqa: PLW0603 - a fork copies the whole process, so the count is global
     _hook()
     _workers += 1
     try:

@@ -62,7 +62,7 @@ class Leases:
         while not self._closing.is_set():
             try:
                 await self._round()
-            except Exception as error:  # noqa: BLE001 - whatever it was, the next round may do better
+            except Exception as error:  # noqa: BLE001 - the next round may succeed
                 self._log.warning("lease.round_failed", error=str(error))
             await self._wait()
         await watching

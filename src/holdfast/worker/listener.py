@@ -48,7 +48,7 @@ class Listener:
                     await self._listen_on(connection)
                 finally:
                     connection.pgconn.finish()
-            except Exception as error:  # noqa: BLE001 - a listener that gives up would slow all that follows
+            except Exception as error:  # noqa: BLE001 - a listener that stops would slow all later starts
                 failures = 1 if self.hears else failures + 1
                 if failures == 1:
                     self._log.warning("listener.lost", error=str(error))

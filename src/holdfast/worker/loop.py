@@ -107,7 +107,7 @@ class Worker:
                 refusal = refused.error
                 self.log.error("worker.refused", error=str(refusal), kind=type(refusal).__name__)
                 break
-            except Exception as error:  # noqa: BLE001 - the loop ends only when it is told to
+            except Exception as error:  # noqa: BLE001 - only a stop ends the loop
                 await self._error_wait(error)
         code = await drain(self)
         if refusal is not None:
@@ -229,7 +229,7 @@ class Worker:
                 self.claimer.ended(await self.settler.settle_taken())
             except asyncio.CancelledError:
                 raise
-            except Exception as error:  # noqa: BLE001 - it is raised again in the loop
+            except Exception as error:  # noqa: BLE001 - the loop raises it again
                 self._trouble = error  # not closed here, because the loop may be waiting on that connection
                 self._wake.set()
                 await asyncio.sleep(self.options.error_wait.total_seconds())

@@ -48,7 +48,7 @@ class Probe:
     def start(self, worker: Worker) -> None:
         """Answer for a worker."""
         worker.is_probed = True
-        setattr(self._answers, "worker", worker)  # noqa: B010 - the class was made just now
+        setattr(self._answers, "worker", worker)  # noqa: B010 - the class was just created
 
     def stop(self) -> None:
         """Stop answering."""

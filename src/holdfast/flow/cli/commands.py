@@ -23,7 +23,7 @@ from holdfast.kernel.query import clock, moment_ago
 from holdfast.reads.run_detail import parse_id
 from holdfast.reads.run_list import LOOK_AT
 
-app = typer.Typer(help="Flows: steps that wait for steps, and the runs of them.", no_args_is_help=True)
+app = typer.Typer(help="Flows (steps that wait for steps) and their runs.", no_args_is_help=True)
 app.command(epilog=graph.EXAMPLES)(output_options(graph.graph))
 app.command(epilog='Example: holdfast flow retry RUN --reason "the shop is back"')(output_options(manual.retry))
 app.command(epilog=manual.RESOLVE_EXAMPLE)(output_options(manual.resolve))
@@ -71,7 +71,7 @@ def list_(
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the flows that workers have defined, with what is open and failed among the newest runs."""
+    """List the flows that workers have defined, with the open and failed runs among the newest."""
     with opened() as connection:
         found, now = run_list.definitions(connection, name=name, namespace=namespace), clock(connection)
     if as_json:
@@ -97,10 +97,12 @@ def runs_(
     name: NameOption = None,
     namespace: NamespaceOption = None,
     tenant: TenantOption = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only what failed, or has failed steps.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed or have failed steps.")] = False,
     since: SinceOption = None,
     limit: LimitOption = 50,
-    before: Annotated[str | None, typer.Option("--before", help="Begin below this id, as the last page says.")] = None,
+    before: Annotated[
+        str | None, typer.Option("--before", help="Begin below this id, which the last page printed.")
+    ] = None,
     wide: WideOption = False,
     as_json: AsJson = False,
 ) -> None:
@@ -134,24 +136,24 @@ def start(
         str | None, typer.Option("--version", help="Its version; by default the one defined last.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", help="Starting again with the same key and context starts nothing new.")
+        str | None, typer.Option("--key", help="Reusing a key with the same context returns the existing run.")
     ] = None,
-    skip: Annotated[
-        list[str] | None, typer.Option("--skip", help="A skippable step to leave out. May be repeated.")
-    ] = None,
+    skip: Annotated[list[str] | None, typer.Option("--skip", help="A skippable step to skip. May be repeated.")] = None,
     tenant: Annotated[str, typer.Option("--tenant", help="For this tenant.")] = "default",
     tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag. May be repeated.")] = None,
-    initiator: Annotated[str | None, typer.Option("--initiator", help="On whose behalf.")] = None,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; it is kept with the run.")] = None,
+    initiator: Annotated[str | None, typer.Option("--initiator", help="Who requested it.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; stored with the run.")] = None,
     app_name: Annotated[
-        str | None, typer.Option("--app", help="Check the context by the types of this app: module:name.")
+        str | None, typer.Option("--app", help="Check the context with the types of this app: module:name.")
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it is over: 0 complete, 1 failed or cancelled.")
+        bool, typer.Option("--wait", help="Wait until it ends: exit code 0 complete, 1 failed or cancelled.")
     ] = False,
     timeout: Annotated[
         timedelta | None,
-        typer.Option("--timeout", parser=parse_duration, metavar="DURATION", help="Give up after 30s, 10m, …: 8."),
+        typer.Option(
+            "--timeout", parser=parse_duration, metavar="DURATION", help="Stop waiting after 30s, 10m, …: exit code 8."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -171,15 +173,15 @@ def show(
     run: RunArgument,
     *,
     step: Annotated[
-        str | None, typer.Option("--step", help="One step, by its name: input, result, error and story.")
+        str | None, typer.Option("--step", help="One step, by its name: input, result, error and history.")
     ] = None,
-    history: Annotated[bool, typer.Option("--history", help="All that happened to the run and its steps.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="The history of the run and its steps.")] = False,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, max=10_000, help="How much of the history, from its end.")
+        int, typer.Option("--limit", min=1, max=10_000, help="How many of the latest entries of the history.")
     ] = 200,
     as_json: AsJson = False,
 ) -> None:
-    """Show the state of a run, what failed and what you can do about it, and its steps in the order of the plan."""
+    """Show the state of a run, its failures, the possible actions, and its steps in the order of the plan."""
     with opened() as connection:
         if step is not None:
             page.show_step(task_page.read_step(connection, parse_id(run), step), as_json=as_json)
@@ -203,12 +205,8 @@ def _cells(run: ListedTask) -> tuple[object, ...]:
 def _say_how_to_go_on(found: TaskPage, wanted: TasksWanted) -> None:
     if not found.rows and found.next is None:
         everything = wanted == TasksWanted()
-        say(
-            "no run was started yet: holdfast flow start NAME"
-            if everything
-            else "no run matches; without filters you see all"
-        )
+        say("no run has been started yet: holdfast flow start NAME" if everything else "no run matches these filters")
     if found.looked_until is not None:
-        say(f"looked at the newest {LOOK_AT:,} runs only, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
+        say(f"searched only the newest {LOOK_AT:,} runs, back to {found.looked_until:%Y-%m-%d %H:%M:%S}Z")
     if found.next is not None:
         say(f"next page: add --before {found.next}")

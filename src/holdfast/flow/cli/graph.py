@@ -38,12 +38,14 @@ def graph(
     version: Annotated[
         str | None, typer.Option("--version", help="Its version; by default the one defined last.")
     ] = None,
-    to: Annotated[str | None, typer.Option("--svg", metavar="FILE", help="Write it as SVG; - is stdout.")] = None,
+    to: Annotated[
+        str | None, typer.Option("--svg", metavar="FILE", help="Write it as SVG to this file; - is stdout.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a flow, or a run with the states of its steps; large fan-outs are drawn as one box."""
     if as_json and to == "-":
-        raise BadInput("--json and --svg - both want stdout", where="--svg", next="name a file for the drawing")
+        raise BadInput("--json and --svg - both write to stdout", where="--svg", next="name a file for the drawing")
     with opened() as connection:
         if _is_id(target):
             picture = drawing.of_task(connection, parse_id(target))
@@ -58,7 +60,7 @@ def graph(
 
 
 def lines(boxes: Sequence[Box]) -> list[tuple[str, Box | None, str, str]]:
-    """Lay the boxes out as lines: what is left of a sign, the box, what is right of it, what is said."""
+    """Lay out the boxes as lines: the text left of a sign, the box, the text right of it, and its label."""
     by_name = {box.name: box for box in boxes}
     rows = rails.draw({box.name: box.after for box in boxes})
     wide = max(len(row.left) + len(row.right) for row in rows) + 1
@@ -97,12 +99,12 @@ def _print(drawing: Drawing) -> None:
 
 
 def _print_levels(console: Console, drawing: Drawing) -> None:
-    """Print a large drawing as a list: a level after the other, what is not complete first."""
+    """Print a large drawing as a list, level by level, with incomplete steps first."""
     levels = drawing.levels()
     by_level: dict[int, list[Box]] = defaultdict(list)
     for box in drawing.boxes:
         by_level[levels[box.name]].append(box)
-    say(f"{len(drawing.boxes)} boxes: by level; --svg FILE draws them with their edges")
+    say(f"{len(drawing.boxes)} boxes, listed by level; --svg FILE draws them with their edges")
     for level in sorted(by_level):
         boxes = sorted(by_level[level], key=lambda box: list(STYLES).index(box.mood) if box.mood != "failed" else -1)
         counts = ", ".join(

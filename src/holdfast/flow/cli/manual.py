@@ -1,4 +1,4 @@
-"""`holdfast flow retry`, `resolve` and `cancel`: what people do by hand, journaled with who and why."""
+"""`holdfast flow retry`, `resolve` and `cancel`: manual actions, journaled with who and why."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def retry(
     step: StepName = None,
     *,
     begin: Annotated[
-        str | None, typer.Option("--from", help="Run this step and all that wait for it again, in a new run.")
+        str | None, typer.Option("--from", help="Repeat this step and all that wait for it, in a new run.")
     ] = None,
     reason: Reason = None,
     as_json: AsJson = False,
@@ -41,7 +41,9 @@ def retry(
         _act(target, step, lambda subject: calls.retry(subject, reason), as_json=as_json)
         return
     if step is not None:
-        raise BadInput(f"{step} and --from {begin} name two steps", where="--from", next="give the one or the other")
+        raise BadInput(
+            f"both a step, {step}, and --from {begin} are given", where="--from", next="pass only one of them"
+        )
     with opened() as connection:
         from_id = _step_of(connection, parse_id(target), begin)
         (task_id,) = db.run(connection, flow.retry_from(from_id, reason))
@@ -49,7 +51,7 @@ def retry(
         data_json({"task": task_id, "retried_from": str(from_id)})
     else:
         data(str(task_id))
-    say(f"a new run does {begin} again and keeps the other results; to look at it: holdfast flow show {task_id}")
+    say(f"a new run repeats {begin} and keeps the other results; to see it: holdfast flow show {task_id}")
 
 
 def resolve(
@@ -62,7 +64,7 @@ def resolve(
     reason: Reason = None,
     as_json: AsJson = False,
 ) -> None:
-    """Mark a step (or a run) as resolved by hand: what waits for it continues, with the result given here."""
+    """Mark a step or a run as resolved by hand: the steps that wait for it continue, with the result given here."""
     value = None if result is None else read_json(result, "--result")
     _act(target, step, lambda subject: calls.resolve(subject, reason, value), as_json=as_json)
 
@@ -91,6 +93,8 @@ def _of_flow(connection: DB, task_or_step: int | UUID) -> int | UUID:
 def _step_of(connection: DB, task: int | UUID, step: str) -> int:
     if isinstance(task, int):
         raise BadInput(
-            f"{task} is a step already", where=str(task), next=f"name a step as RUN {step}, or by its number alone"
+            f"{task} is a step, so it has no step {step}",
+            where=str(task),
+            next=f"write RUN {step}, or only the step's number",
         )
     return reads.step_of(connection, reads.task_of(connection, task), step)

@@ -1,4 +1,4 @@
-"""Prints the page of one run: what failed and what to do about it stand above the steps."""
+"""Prints the page of one run: failures and possible actions come before the steps."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def show_step(page: RunPage, *, as_json: bool) -> None:
 
 
 def command(action: Action) -> str:
-    """Write an action as a command line."""
+    """Format an action as a command line."""
     (line,) = run_page.commands([action], COMMANDS if action.step is None else COMMANDS_OF_A_STEP)
     return line
 
 
 def draw(page: TaskPage, possible: Mapping[str, str]) -> None:
-    """Print the page for people: the answer to what happened and what to do stands above the steps."""
+    """Print the page for people: what happened and what to do come before the steps."""
     failed = task_page.failed(page.steps)
     data_pairs(_facts(page))
     if failed:
@@ -133,7 +133,7 @@ def _cells(group: Sequence[TaskStep], task: TaskDetail, names: Mapping[int, str]
 
 
 def _after(step: TaskStep, names: Mapping[int, str]) -> str:
-    """Name what a step waits for, but for what it planned itself."""
+    """Return the steps that a step waits for, except those that it planned."""
     awaited = [names.get(parent, f"step {parent}") for parent in step.parents]
     outer = [name for name in awaited if not name.startswith((f"{step.name}[", f"{step.name}."))]
     return ", ".join(outer) if len(outer) <= FEW else f"{', '.join(outer[:2])} and {len(outer) - 2:,} more"
@@ -145,7 +145,7 @@ def _sign(group: Sequence[TaskStep]) -> str:
 
 
 def _tries(step: TaskStep) -> str:
-    """Write how many tries it took; how many it may have is said only while it has more."""
+    """Format how many tries it took, with the limit only while a try is left."""
     tries = tries_of(step)
     return f"{tries}" if step.tries is None or step.finished_at is not None else f"{tries} of {step.tries}"
 

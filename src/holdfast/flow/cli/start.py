@@ -1,4 +1,4 @@
-"""Starting a run of a flow from the command line: by its definition in the database, or checked by an app's types."""
+"""Starts a run of a flow from the command line, with its definition in the database or with an app's types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.kernel import db
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be started."""
+    """A request to start a run."""
 
     name: str
     context: Any
@@ -36,9 +36,9 @@ class Order:
 
 
 def read_context(fields: Sequence[str], whole: str | None) -> Any:
-    """Read a context: the whole of it as JSON, or its fields as key=value."""
+    """Parse a context: the whole as JSON, or its fields as key=value."""
     if whole is not None and fields:
-        raise BadInput("--context and key=value name two contexts", where="--context", next="give the one or the other")
+        raise BadInput("both --context and key=value are given", where="--context", next="pass only one of them")
     if whole is not None:
         return read_json(sys.stdin.read() if whole == "-" else whole, "--context")
     found: dict[str, Any] = {}
@@ -51,13 +51,13 @@ def read_context(fields: Sequence[str], whole: str | None) -> Any:
                 next="write key=value, as in order_id=123",
             )
         if name in found:
-            raise BadInput(f"{name} is given twice", where=name, next="give it once")
+            raise BadInput(f"{name} is given twice", where=name, next="pass it once")
         found[name] = value_of(text)
     return found
 
 
 def read_json(text: str, what: str) -> Any:
-    """Read JSON that was typed."""
+    """Parse JSON from the command line."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -67,7 +67,7 @@ def read_json(text: str, what: str) -> Any:
 
 
 def value_of(text: str) -> Any:
-    """Take a value as JSON where it is, else as the text that it is."""
+    """Parse a value as JSON if possible, else take it as text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -75,7 +75,7 @@ def value_of(text: str) -> Any:
 
 
 def about(tags: Sequence[str] | None, initiator: str | None, reason: str | None) -> dict[str, Any]:
-    """Put together what is kept with a run for those who read."""
+    """Return what is stored with a run for people."""
     options = {"tags": list(tags or ()), "initiator": initiator, "reason": reason}
     return {name: value for name, value in options.items() if value}
 
@@ -97,7 +97,7 @@ def by_definition(connection: DB, order: Order) -> UUID:
 
 
 def by_app(named: str, order: Order) -> UUID:
-    """Start it by an app, whose types check the context."""
+    """Start it through an app, whose types check the context."""
     hf = load_app(named)
     try:
         flow = hf.flows.find(order.name, namespace=order.namespace, version=order.version)
@@ -108,14 +108,14 @@ def by_app(named: str, order: Order) -> UUID:
 
 
 def report(connection: DB, task_id: UUID, *, wait: bool, timeout: timedelta | None, as_json: bool) -> None:
-    """Print the id at once; where it is waited for, tell its progress and end by how it ended."""
+    """Print the id at once; with --wait, show the progress and exit with the code of its outcome."""
     if not as_json:
         data(str(task_id))
         sys.stdout.flush()
     if not wait:
         if as_json:
             data_json({"task": task_id})
-        say(f"started; to look at it: holdfast flow show {task_id}")
+        say(f"started; to see it: holdfast flow show {task_id}")
         return
     last = watch.wait_beside(connection, task_id, timeout)
     if as_json:

@@ -100,7 +100,7 @@ class Loading:
     def _function(self, place: int, step: StepPart) -> Callable[..., Any]:
         if step.cpu and (step.when or step.flow):
             raise BadDefinition(
-                f"steps[{place}].cpu cannot be combined with when or flow, as another process finds only the function",
+                f"steps[{place}].cpu: it cannot be combined with when or flow, as another process runs only a function",
                 where=f"steps[{place}].cpu",
                 next="remove cpu, or move the condition into the function",
             )
@@ -120,7 +120,7 @@ class Loading:
             raise BadDefinition(f"{place}: {named} cannot be imported: {error}", where=place) from error
         if not callable(target):
             raise BadDefinition(
-                f"{place} must be a function, but {named} is a {type(target).__name__}",
+                f"{place}: {named} must be a function, got a {type(target).__name__}",
                 where=place,
                 next="name a function",
             )

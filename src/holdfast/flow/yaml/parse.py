@@ -19,7 +19,7 @@ _KNOWN_TAGS = {f"{_TAG}{name}" for name in ("map", "seq", "str", "int", "float",
 class _Loader(yaml.SafeLoader):
     """Reads true, false, null and numbers as JSON and YAML 1.2 do; `no`, `on`, 12:30 and dates are text."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as PyYAML has it
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as in PyYAML
 
 
 for _name, _pattern, _first in (

@@ -70,7 +70,7 @@ class Loop:
             error: BaseException | None = None
             try:
                 loop.run_forever()
-            except BaseException as raised:  # noqa: BLE001 - whichever way it ends, somebody has to notice
+            except BaseException as raised:  # noqa: BLE001 - however the loop ends, it must be noticed
                 error = raised
             if self._is_closing:
                 return
