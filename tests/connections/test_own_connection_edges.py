@@ -193,6 +193,19 @@ def test_codecs_of_the_apps_own_change_nothing_of_what_is_stored(dsn: str, db: D
     assert db.execute(due).fetchall() == [(3,), (4,), (5,)]
 
 
+def test_limits_reach_the_steps_of_a_bulk_start_over_asyncpg(dsn: str, db: DB, send: Any) -> None:
+    names = ["shop:acme", 'a "quoted", b', "back\\slash"]
+
+    async def start() -> None:
+        conn = await asyncpg.connect(**where(dsn))
+        await send.options(conn=conn, limits=names, weight=2.5).astart_many([{"number": 1}])
+        await conn.close()
+
+    asyncio.run(start())
+
+    assert db.execute("select limits, weight::float from holdfast.steps").fetchall() == [(names, 2.5)]
+
+
 def test_a_closed_asyncpg_connection_started_nothing(dsn: str, db: DB, send: Any) -> None:
     async def start() -> None:
         conn = await asyncpg.connect(**where(dsn))

@@ -76,7 +76,8 @@ def test_an_ordinary_user_is_told_that_a_home_is_roots(public):
         _, err = starter.communicate()
 
     assert starter.returncode == 1
-    assert "belongs to root (uid 0), and you are daemon" in err
+    assert "root (uid 0)" in err
+    assert "daemon (uid 1)" in err
     assert "run this as root (uid 0), or set HOLDFAST_HOME" in err
 
 

@@ -36,7 +36,7 @@ def is_reached(name: str) -> bool:
 def test_an_action_that_there_is_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failpoints, "_ARMED", armed("here:explode"))
 
-    with pytest.raises(FailpointReached, match=r"explode .*kill9"):
+    with pytest.raises(FailpointReached, match=r"kill9.*explode"):
         failpoint("here")
 
 

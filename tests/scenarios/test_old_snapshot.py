@@ -62,5 +62,5 @@ def test_doctor_names_who_holds_the_oldest_snapshot(
         found = schema_checks.snapshots(connection)
 
     assert found.verdict == "warn"
-    assert found.detail.startswith(f"pid {held.info.backend_pid} (report) holds one")
+    assert found.detail.startswith(f"pid {held.info.backend_pid} (report) ")
     assert "pg_terminate_backend" in found.next

@@ -18,8 +18,8 @@ OF_FLOWS = [
     "Backoff", "Coordinator", "Decision", "Flow", "FlowRun", "ReenqueueDelays", "Step", "StepRetry", "Strategy",
 ]  # fmt: skip
 OF_AN_APP = [
-    "aclose", "backoff", "close", "coordinator", "dsn", "face", "flow", "flow_from", "flows", "handle", "off",
-    "on", "task", "use", "work",
+    "aclose", "backoff", "close", "coordinator", "dsn", "face", "flow", "flow_from", "flows", "handle", "limit",
+    "off", "on", "task", "use", "work",
 ]  # fmt: skip
 LOADED = """
 import sys

@@ -90,7 +90,7 @@ CASES = {
         lambda hf: forgetful(hf).options(delay=5, key="k"), BadInput, "delay", "k", "use due_at"
     ),
     "a flow's delay without its first step": Case(
-        lambda hf: forgetful(hf).options(delay=5, skip=["reserve"]), BadInput, "skip", "reserve", "leave"
+        lambda hf: forgetful(hf).options(delay=5, skip=["reserve"]), BadInput, "skip", "reserve", "delay and due_at"
     ),
     "an empty queue of a task": Case(lambda hf: task(hf, queue=""), BadDefinition, "queue", "''", "mail"),
     "an empty queue of a step": Case(lambda hf: step(hf, queue=""), BadDefinition, "queue", "''", "mail"),

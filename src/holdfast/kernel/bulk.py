@@ -17,7 +17,7 @@ from holdfast.kernel import calls, db
 
 PATIENCE = timedelta(minutes=10)  # for one answer: a million rows take a minute
 STAGED = "pg_temp.staged_steps"
-COLUMNS = ("kind", "input", "queue", "priority", "due_at")
+COLUMNS = ("kind", "input", "queue", "priority", "due_at", "limits", "weight")  # the fields of Start
 _COPY = "copy pg_temp.staged_steps (kind, input, queue, priority, due_at, limits, weight) from stdin"
 
 

@@ -90,11 +90,19 @@ async def _pieces(tasks: Iterable[Start]) -> AsyncIterator[bytes]:
     """Format rows in COPY's text format, many at once."""
     piece = bytearray()
     for task in tasks:
-        piece += "\t".join("\\N" if value is None else _escaped(str(value)) for value in task).encode() + b"\n"
+        piece += "\t".join("\\N" if value is None else _escaped(_text(value)) for value in task).encode() + b"\n"
         if len(piece) >= _PIECE:
             yield bytes(piece)
             piece.clear()
     yield bytes(piece)
+
+
+def _text(value: Any) -> str:
+    """Write a value as PostgreSQL reads it; a list is an array of text."""
+    if not isinstance(value, list):
+        return str(value)
+    quoted = (str(each).replace("\\", "\\\\").replace('"', '\\"') for each in value)
+    return "{" + ",".join(f'"{each}"' for each in quoted) + "}"
 
 
 def _escaped(text: str) -> str:
