@@ -54,12 +54,13 @@ class OrderPlay:
 
 def judged(facts: OrderFacts, state: str) -> list[Finding]:
     """Judge each figure."""
-    waited, is_kept = round(facts.waited, 2), facts.waited >= orders.PAUSE
+    waited = round(facts.waited, 2)  # the journal's time is a little later than the clock that set the due time
+    is_kept = waited >= orders.PAUSE
     return [
         Finding("order: parcels", facts.parcels, "one step per item, then joined", facts.parcels == len(GOODS)),
         Finding("order: card retried", facts.retried, "declined once", facts.retried == 1),
-        Finding("order: Retry-After kept", is_kept, f"waited {waited} s", waited >= orders.PAUSE),
+        Finding("order: Retry-After kept", int(is_kept), f"waited {waited} s", is_kept),
         Finding("order: resolved by hand", facts.resolved, f"customs: {REASON}", facts.resolved == 1),
         Finding("order: done twice", facts.twice, "no step", facts.twice == 0),
-        Finding("order: complete", int(state == "complete"), f"its task is {state}", state == "complete"),
+        Finding("order: complete", int(state == "complete"), f"its run is {state}", state == "complete"),
     ]
