@@ -1,20 +1,18 @@
-"""Limits: how many steps are held at once and how fast they are claimed, in one session."""
+"""Limits: slots and buckets, what a step holds and charges, and how both come back."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg.types.json import Jsonb
 
 from holdfast import errors
 from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.db import run
-from holdfast.models import Continue, Done, Fail, Release, Retry, Snooze
+from holdfast.models import Continue, Fail, Release, Retry
 from holdfast.testing import Clock
+from kernel.limits import LIMITED, held, ids, limit, settled
 from kernel.steps import (
     DB,
     add_machine,
@@ -33,34 +31,11 @@ from kernel.steps import (
 )
 
 pytestmark = pytest.mark.one_server
-LIMITED = {"type": "RateLimited", "message": "429"}
 
 
 @pytest.fixture(autouse=True)
 def frozen(clock: Clock) -> None:
     clock.freeze()
-
-
-def limit(db: DB, name: str, **rule: Any) -> None:
-    run(db, limit_calls.define_limit(name, **rule))
-
-
-def ids(steps: list[Any]) -> list[int]:
-    return [step.step_id for step in steps]
-
-
-def held(db: DB, name: str, tenant: str = "*") -> tuple[int, int]:
-    """Read how many steps hold a limit and how many are parked on it."""
-    row = db.execute("select held, parked from holdfast.limit_list where name = %s and tenant = %s", [name, tenant])
-    counts: tuple[int, int] = row.fetchone() or (0, 0)
-    return counts
-
-
-def settled(db: DB, step: Any, outcome: str, **parts: Any) -> list[str]:
-    """Settle a step by JSON, as a worker in another language does."""
-    head = {"step_id": step.step_id, "lease_id": step.lease_id, "outcome": outcome}
-    rows = db.execute("select event from holdfast.settle_steps(%s)", [Jsonb([{**head, **parts}])])
-    return [event for (event,) in rows]
 
 
 def test_a_limit_of_two_is_held_by_two_and_the_third_comes_after_one_of_them(db: DB) -> None:
@@ -298,107 +273,6 @@ def test_a_charge_above_the_burst_is_refused_or_waits_for_a_full_bucket(db: DB, 
     assert len(claim(db)) == 1  # ten were taken from five: six come first
 
 
-def test_an_outcome_pauses_a_limit_for_all_and_never_shortens_a_pause(db: DB, clock: Clock) -> None:
-    for _ in range(3):
-        start(db, limits=["shop:acme"])
-    one, two = claim(db, batch=2)
-
-    settled(db, one, "retry", error=LIMITED, retry_after="7 s", pause="shop:acme")
-    settled(db, two, "snooze", retry_after="3 s", pause="shop:acme")
-
-    assert claim(db, "b") == []
-    clock.advance(seconds(6.9))
-    assert claim(db, "b", batch=5) == []
-    clock.advance(seconds(0.1))
-    assert len(claim(db, "b", batch=5)) == 3
-
-
-def test_rate_limited_pauses_those_limits_that_have_a_rate_or_a_breaker(db: DB, clock: Clock) -> None:
-    """A-55"""
-    limit(db, "shop:*", rate=100, per=seconds(1))
-    limit(db, "slots", concurrency=9)
-    start(db, limits=["shop:acme", "slots"])
-    step = claim_one(db)
-
-    settle(db, step, Retry(LIMITED, seconds(7)))
-
-    rows = db.execute("select name from holdfast.limit_list where paused_by is not null").fetchall()
-    assert rows == [("shop:acme",)]
-    start(db, limits=["shop:acme"])
-    free = start(db, limits=["slots"])
-    assert ids(claim(db, batch=9)) == [free]
-
-
-def test_a_pause_asked_for_is_capped_by_the_policy(db: DB, clock: Clock) -> None:
-    run(db, calls.define_policy("short", longest_retry_after=seconds(5)))
-    run(db, calls.define_kind("mail", policy="short"))
-    start(db, limits=["api"])
-    settled(db, claim_one(db), "retry", retry_after="1 day", pause="api")
-    start(db, limits=["api"])
-
-    clock.advance(seconds(5))
-
-    assert len(claim(db, batch=5)) == 2
-
-
-def fail_limited(db: DB, times: int) -> None:
-    for _ in range(times):
-        start(db, limits=["api"])
-        settle(db, claim_one(db), Fail(LIMITED))
-
-
-def test_the_breaker_opens_after_failures_in_a_row_and_a_success_begins_anew(db: DB) -> None:
-    """A-59, A-60"""
-    limit(db, "api", breaker_after=6, breaker_for=seconds(60))
-    fail_limited(db, 5)
-    start(db, limits=["api"])
-    settle(db, claim_one(db), Done())
-    fail_limited(db, 5)
-    start(db, limits=["api"])
-    settle(db, claim_one(db), Fail({"type": "ValueError", "message": "a bug"}))
-    assert value(db, "select breaker from holdfast.limit_list where name = 'api'") == "closed"
-
-    fail_limited(db, 1)
-
-    assert value(db, "select breaker from holdfast.limit_list where name = 'api'") == "open"
-    start(db, limits=["api"])
-    assert claim(db, "b") == []
-
-
-@pytest.mark.parametrize(
-    ("outcome", "state", "again"),
-    [(Done(), "closed", 0), (Fail("x"), "open", 120), (Snooze(seconds(1)), "half-open", 0), (None, "open", 120)],
-)
-def test_one_probe_decides_what_becomes_of_an_open_breaker(
-    db: DB, clock: Clock, outcome: Any, state: str, again: int
-) -> None:
-    """A-60: after the pause one probe first"""
-    limit(db, "api", breaker_after=1, breaker_for=seconds(60))
-    fail_limited(db, 1)
-    for _ in range(3):
-        start(db, limits=["api"])
-    clock.advance(seconds(59.9))
-    assert claim(db, batch=3) == []
-    clock.advance(seconds(0.1))
-
-    (probe,) = claim(db, batch=3)
-    assert claim(db, "b", batch=3) == []
-    if outcome is None:
-        clock.advance(seconds(31))
-        rescue(db)
-    else:
-        settle(db, probe, outcome)
-
-    assert value(db, "select breaker from holdfast.limit_list where name = 'api'") == state
-    if again:
-        clock.advance(seconds(again - 0.1))
-        assert claim(db, batch=3) == []
-        clock.advance(seconds(0.1))
-        assert len(claim(db, batch=3)) == 1
-    else:
-        assert len(claim(db, batch=3)) == (1 if state == "half-open" else 2)
-
-
 def test_a_handler_charges_extra_requests(db: DB, clock: Clock) -> None:
     limit(db, "api", rate=1, per=seconds(1), burst=3)
     start(db, limits=["api"])
@@ -411,31 +285,6 @@ def test_a_handler_charges_extra_requests(db: DB, clock: Clock) -> None:
     finish(db, [step])
     with pytest.raises(errors.LeaseLost):
         run(db, limit_calls.charge_limit(step.step_id, step.lease_id, "api", 2))
-
-
-def test_people_pause_and_resume_limits_and_each_change_is_kept(db: DB, clock: Clock) -> None:
-    limit(db, "shop:*", concurrency=5)
-    limit(db, "shop:*", concurrency=5)
-    start(db, limits=["shop:acme"])
-    run(db, limit_calls.pause_limit("shop:*", reason="sale"))
-    assert claim(db) == []
-    run(db, limit_calls.resume_limit("shop:*"))
-    run(db, limit_calls.pause_limit("shop:acme", until=clock.now() + seconds(5)))
-    assert claim(db) == []
-    clock.advance(seconds(5))
-    assert len(claim(db)) == 1
-    run(db, limit_calls.forget_limit("shop:*"))
-
-    rows = db.execute("select event, name, reason from holdfast.limit_changes order by id").fetchall()
-    assert rows == [
-        ("defined", "shop:*", None),
-        ("paused", "shop:*", "sale"),
-        ("resumed", "shop:*", None),
-        ("paused", "shop:acme", None),
-        ("forgotten", "shop:*", None),
-    ]
-    with pytest.raises(Exception, match="append-only"):
-        db.execute("delete from holdfast.limit_changes")
 
 
 def test_idle_states_are_forgotten_and_others_are_kept(db: DB, clock: Clock) -> None:
@@ -494,95 +343,6 @@ def test_a_kind_that_the_worker_does_not_serve_keeps_no_slot_from_another(db: DB
     finish(db, first)
 
     assert ids(claim(db, "v", kinds=["y"], batch=5)) == [mine]
-
-
-@pytest.mark.parametrize(
-    ("rule", "where"),
-    [
-        ({"name": ""}, "limit"),
-        ({"name": "a*"}, "limit"),
-        ({"concurrency": -1}, "concurrency"),
-        ({"rate": 1}, "per"),
-        ({"rate": 0, "per": seconds(1)}, "rate"),
-        ({"rate": Decimal("nan"), "per": seconds(1)}, "rate"),
-        ({"burst": 1}, "rate"),
-        ({"rate": 1, "per": seconds(1), "burst": -1}, "burst"),
-        ({"rate": 1, "per": seconds(-1)}, "per"),
-        ({"breaker_after": 1}, "breaker_after"),
-        ({"breaker_after": 0, "breaker_for": seconds(1)}, "breaker_after"),
-        ({"breaker_counts": ["X"]}, "breaker_counts"),
-    ],
-)
-def test_a_rule_that_makes_no_sense_is_refused(db: DB, rule: dict[str, Any], where: str) -> None:
-    with pytest.raises(errors.BadInput) as refused:
-        limit(db, **{"name": "api", **rule})
-
-    assert refused.value.where == where
-    assert refused.value.next
-    assert value(db, "select count(*) from holdfast.limits") == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "where"),
-    [
-        ({"limits": ["a", "b", "c", "d"]}, "limits"),
-        ({"limits": ["a", "a"]}, "limits"),
-        ({"limits": ["queue:x"]}, "limits"),
-        ({"limits": ["shop:*"]}, "limit"),
-        ({"limits": [""]}, "limit"),
-        ({"weight": -1}, "weight"),
-        ({"weight": 0}, "weight"),
-        ({"weight": Decimal("nan")}, "weight"),
-    ],
-)
-def test_a_start_with_limits_that_make_no_sense_is_refused(db: DB, options: dict[str, Any], where: str) -> None:
-    with pytest.raises(errors.BadInput) as refused:
-        start(db, **options)
-    assert refused.value.where == where
-    assert refused.value.next
-
-    with pytest.raises(errors.BadInput) as refused:
-        start_flow(
-            db,
-            node("a"),
-            node("b", **{k: float(v) if k == "weight" else v for k, v in options.items()})
-            if options.get("weight") != Decimal("nan")
-            else node("b", weight="NaN"),
-        )
-    assert value(db, "select count(*) from holdfast.steps") == 0
-
-
-def test_an_input_that_lacks_a_field_of_the_kinds_template_is_refused(db: DB) -> None:
-    run(db, calls.define_kind("mail", limits=["shop:{shop}"], weight="{n}"))
-
-    for given in ({"n": 1}, {"shop": "a"}, {"shop": None, "n": 1}, {"shop": "a", "n": "many"}, []):
-        with pytest.raises(errors.BadInput):
-            start(db, "mail", given)
-    assert value(db, "select count(*) from holdfast.steps") == 0
-    assert start(db, "mail", {"n": 1}, limits=[])
-
-
-@pytest.mark.parametrize("call_weight", [-1, Decimal("nan")])
-def test_a_call_weight_that_makes_no_sense_is_refused(db: DB, call_weight: Any) -> None:
-    with pytest.raises(errors.BadInput) as refused:
-        run(db, calls.define_kind("mail", call_weight=call_weight))
-    assert refused.value.where == "call_weight"
-
-
-def test_pausing_a_family_without_a_rule_is_refused(db: DB) -> None:
-    with pytest.raises(errors.NotFound) as refused:
-        run(db, limit_calls.pause_limit("shop:*"))
-    assert refused.value.next
-
-
-def test_an_outcome_that_pauses_a_family_is_refused_whole(db: DB) -> None:
-    start(db)
-    step = claim_one(db)
-    for outcome, pause in (("retry", "shop:*"), ("retry", ""), ("snooze", 7), ("done", "shop:a")):
-        with pytest.raises(psycopg.Error) as refused:
-            settled(db, step, outcome, pause=pause)
-        assert refused.value.sqlstate == "RN005"
-    assert column(db, step.step_id, "lease_id") == step.lease_id
 
 
 def test_a_step_of_a_cancelled_run_takes_nothing_from_a_limit(db: DB) -> None:
