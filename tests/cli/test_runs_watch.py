@@ -135,7 +135,7 @@ def test_a_database_that_goes_away_meanwhile_is_7(watching, db):
 
 
 def test_what_a_handler_says_of_its_progress_is_shown(cli, found, db):
-    """ctx.progress of this attempt; what another attempt said, or what is no number, is not."""
+    """Only the progress of this attempt counts, and only if it is a number."""
     step_id = start(db)
     step = claim_one(db)
     for payload in ({"done": 40, "total": 100}, {"done": "many"}):

@@ -15,7 +15,7 @@ import pytest
 from connectors.stub import Stub
 from holdfast import Holdfast, RetryPolicy
 from holdfast.connectors import http
-from holdfast.errors import OutsideError, RateLimited, Rejected, Unavailable
+from holdfast.errors import BadInput, OutsideError, RateLimited, Rejected, Unavailable
 from holdfast.flow.backoff import Backoff
 from holdfast.testing import Clock, events
 from kernel.steps import DB, column, value
@@ -139,7 +139,7 @@ def test_a_server_that_is_not_there_is_unavailable(stub: Stub) -> None:
             asyncio.run(http.acall("GET", url))
 
 
-@pytest.mark.parametrize("timeout", [0.05, timedelta(seconds=0.05)])
+@pytest.mark.parametrize("timeout", [0.05, timedelta(seconds=0.05), "50ms"])
 def test_a_server_that_says_nothing_is_unavailable(timeout: Any) -> None:
     """T-146: a timeout is tried again"""
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(Unavailable, match="ReadTimeout"):
@@ -275,3 +275,9 @@ def test_a_wait_of_a_handlers_own_that_makes_no_sense_breaks_no_other_step(hf: H
 
     found = error_of(db, step_id)["type"]
     assert found == ("RateLimited" if after == -5 else "OutcomeRefused")
+
+
+def test_a_timeout_that_cannot_be_read_is_refused_by_its_name() -> None:
+    with pytest.raises(BadInput) as refused:
+        http.call("GET", "http://127.0.0.1:9", timeout="soon")
+    assert (refused.value.where, "'soon'" in refused.value.what) == ("timeout", True)

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from holdfast.connectors.retry_after import http_date, retry_after
+from holdfast.durations import Duration, duration
 from holdfast.errors import RateLimited, Rejected, Unavailable
 
 try:
@@ -53,7 +54,7 @@ def call(
     *,
     json: Any = None,
     headers: Mapping[str, str] | None = None,
-    timeout: timedelta | float = TIMEOUT,
+    timeout: Duration = TIMEOUT,
     key: str | None = None,
 ) -> Response:
     """Make a request, and return the answer if it is a success.
@@ -78,7 +79,7 @@ async def acall(
     *,
     json: Any = None,
     headers: Mapping[str, str] | None = None,
-    timeout: timedelta | float = TIMEOUT,
+    timeout: Duration = TIMEOUT,
     key: str | None = None,
 ) -> Response:
     """Make a request, as `call` does."""
@@ -103,8 +104,8 @@ def _options(json: Any, headers: Mapping[str, str] | None, key: str | None) -> d
     return {"headers": sent} if json is None else {"headers": sent, "json": json}
 
 
-def _seconds(timeout: timedelta | float) -> float:
-    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+def _seconds(timeout: Duration) -> float:
+    return duration(timeout, "timeout").total_seconds()
 
 
 def _judged(place: str, answer: httpx2.Response) -> Response:

@@ -81,9 +81,7 @@ class Task(Generic[P, R, Function_co]):
         functools.update_wrapper(self, handler.function)
 
     if TYPE_CHECKING:
-        __call__: (
-            Function_co  # an attribute, because it is the function itself, with its own parameters and return type
-        )
+        __call__: Function_co  # the function itself, with its own parameters and return type
     else:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -73,9 +73,8 @@ class Claimer:
         self._handlers = {h.kind: h for h in registry}
         self._versions = {kind: registry.versions(kind) for kind in registry.kinds()}
         served = [h for versions in self._versions.values() for h in versions]
-        self._served = {
-            id(h): (self._lease(h), self.lanes.of(h)) for h in served
-        }  # by identity: hashing a handler is slow
+        # By identity, because hashing a handler is slow.
+        self._served = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = Texts(registry.kinds())
         self.awaits_children = False  # nothing else is due, and the last claim's steps will soon free their children
