@@ -26,7 +26,7 @@ check: setup ## check lint, formatting, types, import contracts and SQL lint
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/python tests/type_findings.py
 	$(BIN)/lint-imports --no-logo
-	$(if $(SQL),$(BIN)/squawk --config .squawk.toml $(SQL))
+	@$(if $(SQL),$(BIN)/squawk --config .squawk.toml $(SQL))
 
 bench: setup ## measure Holdfast, its peers and bare SQL (ONLY=drain, QUICK=1, ROUNDS=5, ENGINES=holdfast,pgqueuer)
 	$(BIN)/python bench/run.py $(foreach section,$(ONLY),--only $(section)) $(if $(QUICK),--quick) \

@@ -10,6 +10,7 @@ import pytest
 
 import engines
 import home
+import pairs
 from processes import COUNTER, Count, Probes
 from readings import Reading, Section, percentile
 from sections.steady import judge
@@ -34,6 +35,12 @@ def test_a_load_is_held_by_what_began_while_it_lasted() -> None:
     held = judge([(at, at + 0.5) for at in sent])
 
     assert (held.sent, held.begun, held.p50, held.p99) == (1.25, 1.0, 0.5, 0.5)
+
+
+def test_pairs_are_summed_up_by_the_median_of_their_ratios() -> None:
+    (line,) = pairs.summary("drain", "abc1234", {"1 process": [0.9, 1.3, 1.0]})
+
+    assert "1 process: median 1.000 of abc1234 (0.900 to 1.300)" in line
 
 
 def test_an_engine_says_what_it_lacks() -> None:
