@@ -84,8 +84,8 @@ class Passage:
             if self._proxy.is_worth_it(self._kinds):
                 self.reset()
                 return
-            await self._client.write(b"".join(self._held))
-            self._held = None
+            answer, self._held = b"".join(self._held), None  # before the write, which the next request may overtake
+            await self._client.write(answer)
 
     def _fault(self, message: bytes) -> Fault | None:
         """Say what is to happen to a request, when the statement that it runs is one that was named."""
