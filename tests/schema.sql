@@ -8373,7 +8373,7 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
         CASE
             WHEN (s.finished_at IS NOT NULL) THEN 'over'::text
             WHEN (s.parked_for = 'handler'::text) THEN 'no handler'::text
-            WHEN (s.parked_for = 'move'::text) THEN 'set aside'::text
+            WHEN (s.parked_for = 'move'::text) THEN 'no move'::text
             WHEN ((s.parked_for = 'limit'::text) AND (l.open_until IS NOT NULL)) THEN 'breaker open'::text
             WHEN ((s.parked_for = 'limit'::text) AND l.is_paused) THEN 'upstream paused'::text
             WHEN (s.parked_for = 'limit'::text) THEN 'limited'::text
@@ -8382,7 +8382,7 @@ CREATE VIEW holdfast.step_list WITH (security_invoker='true') AS
             WHEN (s.waits > 0) THEN 'waiting'::text
             WHEN (s.due_at > holdfast.clock()) THEN 'later'::text
             WHEN (s.due_at IS NOT NULL) THEN 'due'::text
-            ELSE 'not let in'::text
+            ELSE 'not admitted'::text
         END AS standing,
     COALESCE(s.due_at, s.parked_due_at) AS due_at,
     s.waits,

@@ -188,7 +188,7 @@ def test_a_step_whose_machine_cannot_claim_it_is_set_aside_alone(db: DB) -> None
     assert level == "error"
     assert all(word in message.split() for word in ("test.stuck", "claimed"))
     assert violations(db) == [("machine_has_the_move", f"step {odd}")]
-    assert value(db, "select standing from holdfast.step_list where id = %s", odd) == "set aside"
+    assert value(db, "select standing from holdfast.step_list where id = %s", odd) == "no move"
     assert claim(db, batch=10) == []
     assert len(notes(db, odd)) == 1
 

@@ -28,7 +28,7 @@ STYLES: dict[tuple[str | None, str | None], tuple[str, str]] = {
     ("over", "cancelled"): ("dim", "⊘"),
     ("over", "undone"): ("magenta", "↶"),
 }
-STANDINGS = {"no handler": "yellow", "set aside": "yellow", "parked": "yellow"}
+STANDINGS = {"no handler": "yellow", "no move": "yellow", "parked": "yellow"}
 EVENTS = {"succeeded": "green", "retried": "yellow", "expired": "yellow", "failed": "bold red", "cancelled": "dim"}
 COMMANDS = {
     "cancel": "holdfast runs cancel {target}",

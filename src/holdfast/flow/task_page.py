@@ -23,7 +23,7 @@ DB = Connection[Any]
 STEP_STORY = 50
 TaskPage = Page[TaskDetail, TaskStep]
 # Steps that nobody serves come first, because time does not move them.
-_BLOCKERS = ("no handler", "set aside", "parked", "due", "held", "later")
+_BLOCKERS = ("no handler", "no move", "parked", "due", "held", "later")
 
 
 def read(connection: DB, id: int | UUID, *, history: int) -> TaskPage:  # noqa: A002 - the word is the same in SQL

@@ -25,8 +25,8 @@ FEW = 10_000  # up to this many held or parked steps are found by their own inde
 LAST_STEP = 2**63 - 1
 LAST_RUN = UUID(int=2**128 - 1)
 STANDINGS = (
-    "over", "no handler", "set aside", "limited", "upstream paused", "breaker open", "parked",
-    "held", "waiting", "later", "due", "not let in",
+    "over", "no handler", "no move", "limited", "upstream paused", "breaker open", "parked",
+    "held", "waiting", "later", "due", "not admitted",
     "under way", "being cancelled", "being reopened",
 )  # fmt: skip
 
@@ -142,7 +142,7 @@ select s.id, s.created_at as at from holdfast.steps s
  where s.parked_for is not null and s.id < %(below)s
  order by s.queue, s.parked_for, s.kind, s.tenant limit %(size)s
 """
-BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "set aside": PARKED_IDS, "parked": PARKED_IDS}
+BY_STANDING = {"held": HELD_IDS, "no handler": PARKED_IDS, "no move": PARKED_IDS, "parked": PARKED_IDS}
 TASKS: LiteralString = """
 select s.id::text, s.label as what, s.kind as name, s.state, s.phase, s.outcome, s.standing, s.queue, s.tenant,
        s.attempt, null::int as total, null::int as succeeded, null::int as failed, s.created_at, s.finished_at,
@@ -161,7 +161,7 @@ select r.id::text, r.label as what, r.name, r.state, r.phase, r.outcome, p.stand
        null::int as attempt, r.total, r.succeeded, r.failed, r.created_at, r.finished_at, null::text as error
   from holdfast.run_list r,
   lateral (select case when r.moving is not null then 'being ' || r.moving
-                       when r.finished_at is not null then 'over' when r.phase = 'shut' then 'not let in'
+                       when r.finished_at is not null then 'over' when r.phase = 'shut' then 'not admitted'
                        when r.live = 0 then 'waiting' else 'under way' end as standing) p
  where r.id = any (%(ids)s) and %(queue)s::text is null
    and (%(states)s::text[] is null or r.state = any (%(states)s) or p.standing = any (%(states)s))

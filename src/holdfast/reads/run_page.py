@@ -129,7 +129,7 @@ def why(step: StepDetail, waits_for: Sequence[Parent], ended_by: StoryEntry | No
         case "waiting":
             names = ", ".join(f"{p.name or p.kind} ({p.id}, {p.state})" for p in waits_for)
             return f"waits for {step.waits} other {'step' if step.waits == 1 else 'steps'}: {names}"
-        case "no handler" | "set aside" | "parked" | "limited" | "upstream paused" | "breaker open":
+        case "no handler" | "no move" | "parked" | "limited" | "upstream paused" | "breaker open":
             return _why_parked(step)
         case _ if step.finished_at is not None:
             return _why_over(step, ended_by)

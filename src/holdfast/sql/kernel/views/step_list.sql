@@ -5,7 +5,7 @@ create or replace view holdfast.step_list with (security_invoker = true) as
 select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority, s.attempt, s.failures,
        case when s.finished_at is not null then 'over'
             when s.parked_for = 'handler' then 'no handler'
-            when s.parked_for = 'move' then 'set aside'
+            when s.parked_for = 'move' then 'no move'
             when s.parked_for = 'limit' and l.open_until is not null then 'breaker open'
             when s.parked_for = 'limit' and l.is_paused then 'upstream paused'
             when s.parked_for = 'limit' then 'limited'
@@ -14,7 +14,7 @@ select s.id, s.kind, s.queue, s.state, s.tenant, s.machine, s.run_id, s.priority
             when s.waits > 0 then 'waiting'
             when s.due_at > holdfast.clock() then 'later'
             when s.due_at is not null then 'due'
-            else 'not let in' end as standing,
+            else 'not admitted' end as standing,
        coalesce(s.due_at, s.parked_due_at) as due_at, s.waits, s.lease_owner, s.lease_until, s.created_at,
        s.claimed_at, s.finished_at, s.input, s.cursor, s.result, s.error,
        case when s.finished_at is not null then 'over' when t.phase = 'open_or_over' then 'open'
