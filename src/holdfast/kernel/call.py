@@ -19,6 +19,7 @@ from holdfast.errors import BadInput, WaitTimedOut
 Row = TypeVar("Row")
 LONGEST_NAME = 200  # characters of a queue, worker, tenant or handler
 LONGEST_KEY = 400
+ALL = "*"  # no name: it stands for all tenants, or all members of a family
 _EXAMPLES = {"key": "order:42", "unique_key": "sync:42", "tenant": "acme"}
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 FIRST_LOOK = 0.01  # seconds until the second check; the pauses grow
@@ -128,8 +129,6 @@ def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -
 def check_tenant(given: Any) -> None:
     """Raise BadInput unless the value names one tenant."""
     check_names([("tenant", "" if given is None else given)])
-    if given == "*":
-        raise BadInput("tenant must be one tenant, got *, which means all", where="tenant", next="name the tenant")
 
 
 def check_priority(given: Any) -> None:
