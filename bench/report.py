@@ -9,6 +9,7 @@ import argparse
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,7 @@ from figures import Measured, load
 from methods import HOW
 
 HERE = Path(__file__).resolve().parent
+WIDTH = 100  # columns of the page's prose
 REASON = 160  # characters of why an engine is left out
 
 
@@ -44,15 +46,26 @@ def page(sections: Mapping[str, Measured], peers: Mapping[str, Peer], plots: fro
             lines += ["", f"![{measured.title}](plots/{measured.section}.svg)"]
     if newest is not None:
         lines += ["", "## Where the figures come from", "", *_origin(order, newest, peers)]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{part}\n" for line in lines for part in _wrapped(line))
+
+
+def _wrapped(line: str) -> list[str]:
+    """Break a long line of prose or of a list; tables and pictures are lines as they are."""
+    if len(line) <= WIDTH or line.startswith(("|", "![", "#")):
+        return [line]
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _opening(order: list[Measured]) -> Iterator[str]:
-    yield "Written by `make bench` from the readings in `results/`; how they are taken is told in [README.md](README.md)."
-    yield "A figure is the median of the rounds, with the least and the most of them in brackets; more is better where nothing else"
-    yield "is said. Engines take turns inside a round, on one PostgreSQL, and a ratio is the median of the ratios inside the rounds;"
-    yield "it is inside the noise where their spread includes 1. The engines do not promise the same, so what each promises stands"
-    yield "beside its figures. Another machine gives other figures; the ratios change less."
+    yield (
+        "Written by `make bench` from the readings in `results/`; how they are taken is told in [README.md](README.md). "
+        "A figure is the median of the rounds, with the least and the most of them in brackets; more is better where "
+        "nothing else is said. Engines take turns inside a round, on one PostgreSQL, and a ratio is the median of the "
+        "ratios inside the rounds; it is inside the noise where their spread includes 1. The engines do not promise the "
+        "same, so what each promises stands beside its figures. Another machine gives other figures; the ratios change "
+        "less."
+    )
     if len({(measured.commit, measured.dirty) for measured in order}) > 1:
         yield ""
         yield "**The sections were measured at different commits**: each says at which."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -16,10 +17,11 @@ PLACE = SQL / "kernel" / "README.md"
 OPENING = """\
 # The SQL functions
 
-Each function is a file of its own. The kernel's are in `kernel/functions/`, one folder per story; those of a face
-are in `<face>/functions/`. Each section lists public functions and triggers in bold, then helpers, each with the
-functions that it calls, in alphabetical order. A function in *italics* has its own entry with what it calls.
-`guards/refuse`, which raises every error of ours, is left out.
+Each function is a file of its own. The kernel's are in `kernel/functions/`, one folder per story;
+those of a face are in `<face>/functions/`. Each section lists public functions and triggers in
+bold, then helpers, each with the functions that it calls, in alphabetical order. A function in
+*italics* has its own entry with what it calls. `guards/refuse`, which raises every error of ours,
+is left out.
 """
 STORIES = {
     "start": "make tasks, runs and their steps",
@@ -79,7 +81,7 @@ def _section(title: str, here: set[str], entries: set[str], calls: dict[str, lis
             continue  # a helper without calls of its own is found below those that call it
         shown = ", ".join(f"*{_short(each)}*" if calls[each] else _short(each) for each in calls[name])
         head = f"**{_short(name)}**" if name in entries else _short(name)
-        lines.append(f"- {head}: {shown or 'nothing of ours'}\n")
+        lines.append(textwrap.fill(f"- {head}: {shown or 'nothing of ours'}", 100, subsequent_indent="  ") + "\n")
     return "".join(lines)
 
 

@@ -2395,11 +2395,19 @@ CREATE FUNCTION holdfast.check_name(what text, name text, longest integer DEFAUL
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
+  if check_name.name = '*' then
+    perform holdfast.refuse('RN005', format('%s must be one name, got *, which stands for all', check_name.what),
+                            format('use 1 to %s characters other than a single *', check_name.longest),
+                            check_name.what);
+  end if;
   if not holdfast.is_name(check_name.name, check_name.longest) then
     perform holdfast.refuse(
       'RN005', format('%s must have 1 to %s characters and no control characters, got %s characters: %s',
                       check_name.what, check_name.longest, length(check_name.name), to_json(left(check_name.name, 50))),
-      'use a shorter name, or a digest of it', check_name.what);
+      case when length(check_name.name) > check_name.longest
+           then format('use %s characters or fewer, such as a digest of it', check_name.longest)
+           when check_name.name = '' then format('use 1 to %s characters', check_name.longest)
+           else 'leave out line breaks, tabs and other control characters' end, check_name.what);
   end if;
 end
 $$;
@@ -2911,9 +2919,8 @@ CREATE FUNCTION holdfast.check_tenant(tenant text) RETURNS void
 declare
   allowed constant text[] := holdfast.allowed_tenants();
 begin
-  if not holdfast.is_name(check_tenant.tenant) or check_tenant.tenant = '*' then
+  if not holdfast.is_name(check_tenant.tenant) then  -- checked here too: a call costs more
     perform holdfast.check_name('tenant', check_tenant.tenant);
-    perform holdfast.refuse('RN005', 'tenant must be one tenant, got *, which stands for all', 'name the tenant');
   end if;
   if not holdfast.matches_any(allowed, check_tenant.tenant) then  -- guard: tenant
     perform holdfast.refuse('RN009', format('%s may not act for tenant %s', session_user, check_tenant.tenant),
@@ -3854,7 +3861,7 @@ END;
 CREATE FUNCTION holdfast.is_name(name text, longest integer DEFAULT 200) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
- SELECT ((name <> ''::text) AND (length(name) <= longest) AND (name !~ '[\u0001-\u001f\u007f-\u009f]'::text));
+ SELECT ((name <> ''::text) AND (name <> '*'::text) AND (length(name) <= longest) AND (name !~ '[\u0001-\u001f\u007f-\u009f]'::text));
 END;
 
 
@@ -4966,7 +4973,7 @@ begin
     named := array[null];
   end;
   if array_ndims(named) > 1
-     or exists (select from unnest(named) n (name) where holdfast.is_name(n.name) is not true or n.name = '*') then
+     or exists (select from unnest(named) n (name) where holdfast.is_name(n.name) is not true) then
     perform holdfast.refuse(
       'RN005', format('holdfast.tenants must be an array of tenants, got %s',
                       to_json(left(narrow_to_setting.setting, 50))),

@@ -6,8 +6,8 @@ settle of a worker and each handler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 try:
@@ -40,8 +40,24 @@ def span(
     """Make a span around a block, as a child of the input's context or of the current span."""
     if not is_on():
         return NOTHING
-    parent = propagate.extract(came_with) if came_with else None
-    return trace.get_tracer("holdfast").start_as_current_span(name, context=parent, attributes=fields)
+    return _recording(name, propagate.extract(came_with) if came_with else None, fields)
+
+
+@contextmanager
+def _recording(name: str, parent: Any, fields: Mapping[str, str | int] | None) -> Iterator[Any]:
+    """Make a span that records exceptions itself: OpenTelemetry would raise for one that fails to format."""
+    with trace.get_tracer("holdfast").start_as_current_span(
+        name, context=parent, attributes=fields, record_exception=False, set_status_on_exception=False
+    ) as made:
+        try:
+            yield made
+        except Exception as error:
+            description = type(error).__name__
+            with suppress(Exception):
+                made.record_exception(error)
+                description = f"{description}: {error}"
+            made.set_status(trace.StatusCode.ERROR, description)
+            raise
 
 
 def trace_id(came_with: Mapping[str, str] | None) -> str | None:

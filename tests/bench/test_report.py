@@ -179,7 +179,8 @@ def test_sections_of_different_commits_and_quick_ones_are_marked():
     text = page(older, changed(measured("bulk", holdfast=[1.0]), quick=True))
 
     assert "**The sections were measured at different commits**" in text
-    assert "at commit aaaaaaaaaa with changes not committed, 3 rounds; **not the commit of the newest section" in text
+    said = " ".join(text.split())  # the page is wrapped
+    assert "at commit aaaaaaaaaa with changes not committed, 3 rounds; **not the commit of the newest section" in said
     assert "not to be compared with a full run:** Section bulk." in text
 
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast import config
 from holdfast.cli.app_loader import load_app
 from holdfast.cli.worker import _commands, options_of
-from holdfast.errors import AppNotFound, BadSetting
+from holdfast.errors import AppNotFound, BadInput, BadSetting
 
 GOOD = """
 from holdfast import Holdfast
@@ -149,6 +149,17 @@ def test_a_span_that_makes_no_sense_is_refused(written: str) -> None:
         config.Config(error_wait=written)
 
     assert (refused.value.where, repr(written) in refused.value.what) == ("HOLDFAST_ERROR_WAIT", True)
+
+
+@pytest.mark.parametrize("odd", ["", "*", "a\nb", "x" * 201], ids=["empty", "star", "control character", "too long"])
+@pytest.mark.parametrize("option", ["name", "queue", "tenant"])
+def test_a_name_that_none_can_be_is_refused_before_the_worker_connects(option: str, odd: str) -> None:
+    given = {"name": None, "queue": "default", "tenant": "acme"} | {option: odd}
+
+    with pytest.raises(BadInput) as caught:
+        options_of(config.load(), [str(given["queue"])], [str(given["tenant"])], 5, name=given["name"])
+
+    assert caught.value.where == option
 
 
 def test_settings_and_arguments_become_a_workers_options(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,11 @@ def test_a_name_of_the_full_length_is_taken(db: DB) -> None:
     assert len(run(db, calls.claim_steps(name, name, [name], tenants=[name]))) == 1
 
 
+def take_for_tenant(db: DB, tenant: str) -> None:
+    run(db, calls.stage_steps())
+    run(db, calls.take_staged("work.task", tenant=tenant))
+
+
 def stage_one(db: DB, **row: Any) -> None:
     """Stage one step with these columns, and take it over."""
     with db.transaction():
@@ -125,16 +130,38 @@ def test_a_staged_name_out_of_bounds_is_refused_with_the_limit(db: DB, field: st
     assert fingerprint(db) == before
 
 
-def test_a_star_is_no_tenant(db: DB) -> None:
-    """It stands for all of them."""
-    (*said,) = refused(
-        db,
-        errors.BadInput,
-        *(NAMED[way]("*") for way in ("tenant of a task", "tenant of tasks", "tenant of a run", "tenant of a flow")),
-        calls.take_staged("work.task", tenant="*"),
-    )
+def test_a_star_is_no_name_by_any_way(db: DB) -> None:
+    """It stands for all: `queue:*` is a family of limits, and tenant `*` is every tenant."""
+    start(db)
+    before = fingerprint(db)
+    ways = [way for each in (NAMED, KEYED) for way in each.values()]
 
-    assert all("*" in each for each in said[:4])
+    for call in [way("*") for way in ways]:
+        with pytest.raises(errors.BadInput) as caught:
+            run(db, call)
+        assert "*" in caught.value.what, call
+        assert "*" in str(caught.value.next), call
+
+    with pytest.raises(errors.BadInput, match=r"\*"), db.transaction():
+        take_for_tenant(db, "*")
+    for field in STAGED:
+        with pytest.raises(errors.BadInput, match=r"\*"):
+            stage_one(db, **{"kind": "a", field: "*"})
+    assert fingerprint(db) == before
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    ("odd", "shown"),
+    [("", "1 to 200"), ("a\nb", "line breaks"), ("x" * 201, "200 characters or fewer"), ("*", "*")],
+    ids=["empty", "control character", "too long", "star"],
+)
+def test_a_refused_name_says_what_to_do_about_it(db: DB, odd: str, shown: str) -> None:
+    with pytest.raises(errors.BadInput) as caught:
+        run(db, calls.start_task("a", queue=odd))
+
+    assert caught.value.where == "queue"
+    assert shown in str(caught.value.next)
 
 
 STAGE = "select holdfast.stage_steps(); insert into pg_temp.staged_steps"
@@ -209,8 +236,7 @@ def test_a_function_that_is_missing_is_a_missing_migration(db: DB) -> None:
 
 
 OPTIONS: list[tuple[str, Any]] = [
-    *((name, odd) for name in ("queue", "tenant", "key", "unique_key") for odd in ("", "a\nb", "x" * 401, 42)),
-    ("tenant", "*"),
+    *((name, odd) for name in ("queue", "tenant", "key", "unique_key") for odd in ("", "*", "a\nb", "x" * 401, 42)),
     ("tenant", None),
     *(("priority", odd) for odd in (1.5, -1, 10, True, None, "1")),
     ("due_at", seconds(5)),
@@ -234,7 +260,15 @@ def test_a_start_refuses_an_option_where_it_is_given(name: str, odd: Any) -> Non
             order.options(**{name: odd})
 
 
-@pytest.mark.parametrize("queue", ["", "a\nb", "x" * 201, 5])
+@pytest.mark.parametrize("name", ["", "*", "a\nb", "x" * 201])
+def test_a_task_refuses_a_name_that_none_can_be(name: str) -> None:
+    def mail() -> None: ...
+
+    with pytest.raises(errors.BadDefinition, match="name"):
+        Holdfast("host=nowhere").task(name=name)(mail)
+
+
+@pytest.mark.parametrize("queue", ["", "*", "a\nb", "x" * 201, 5])
 def test_a_task_refuses_a_queue_that_none_can_be(queue: Any) -> None:
     def mail() -> None: ...
 

@@ -117,6 +117,17 @@ class Database:
         return dict(self.rows(held))
 
 
+def until_done(database: Database, count: int) -> None:
+    """Wait for as many successes while the journal grows: a busy machine is slow, but it does not stand still."""
+    moves, before = 0, -1
+    while moves != before:
+        if locks.until(lambda: database.count("succeeded") >= count, within=LONG):
+            return
+        before, moves = moves, database.value("select count(*) from holdfast.journal")
+    done = database.count("succeeded")
+    raise AssertionError(f"in {LONG.seconds} s nothing moved, and {done} of {count} were done")
+
+
 def waiting_for_a_lock(database: Database) -> int:
     """Count connections that wait for one in this database."""
     wanted = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

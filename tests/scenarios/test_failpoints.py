@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from scenarios.cells import APART, DRAINING, IDLE, MANY, STARTING, SUPERVISING, WORKING, Cell
-from scenarios.crew import HERE, LONG, Crew, Database, Member, until
+from scenarios.crew import HERE, LONG, Crew, Database, Member, until, until_done
 from scenarios.history import lines
 from scenarios.proof import Proof
 
@@ -38,7 +38,7 @@ def finish(crew: Crew, database: Database, cells: list[Cell], *, started: int) -
     """Let one that does not die do what is left in all queues."""
     queues = [option for cell in cells for option in ("--queue", cell.name)]
     crew.hire("--name", "finisher", *queues)
-    until(lambda: database.count("succeeded") >= started, "all was done")
+    until_done(database, started)
 
 
 def ends(members: list[Member]) -> dict[str, int]:
@@ -100,15 +100,16 @@ def test_a_worker_killed_while_it_stops_loses_nothing(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300)  # about 15 processes are started, each of which loads the app
 def test_a_process_of_cpu_tasks_killed_at_any_place_costs_its_worker_nothing(
     crew: Crew, database: Database, folder: Path, proof: Proof
 ) -> None:
     """R2: each does one task and dies in its second; its worker tries again with the next."""
     started = start(database, APART)
 
-    armed = [hire_armed(crew, cell, "-c", "1") for cell in APART]
+    armed = [hire_armed(crew, cell, "-c", "1", lease="30s") for cell in APART]  # no lease has to run out here
 
-    until(lambda: database.count("succeeded") >= started, "all was done")
+    until_done(database, started)
     assert [member.name for member in armed if member.has_ended] == []
     used = {cell.name: pids(folder, cell.name) for cell in APART}
     assert {name: len(found) > 1 for name, found in used.items()} == {cell.name: True for cell in APART}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
+import psycopg
 import pytest
 
 from holdfast import Ctx, Holdfast, RetryPolicy, RunCancelled, RunFailed, WaitTimedOut
@@ -94,6 +95,22 @@ def test_a_delay_counts_inside_a_transaction_of_ones_own(hf: Holdfast, add: Any,
     with db.transaction():
         add.options(delay="10m", conn=db).start(2, 3)
 
+    assert due(db) == [clock.now() + timedelta(minutes=10)]
+
+
+def test_a_delayed_start_is_one_statement(hf: Holdfast, add: Any, clock: Clock, db: DB, dsn: str) -> None:
+    """The database adds the delay to its own clock; no trip reads it first."""
+    sent: list[Any] = []
+
+    class Counting(psycopg.Cursor[Any]):
+        def execute(self, query: Any, *arguments: Any, **options: Any) -> Self:
+            sent.append(query)
+            return super().execute(query, *arguments, **options)
+
+    with psycopg.connect(dsn, autocommit=True, cursor_factory=Counting) as connection:
+        add.options(delay="10m", conn=connection).start(2, 3)
+
+    assert len(sent) == 1
     assert due(db) == [clock.now() + timedelta(minutes=10)]
 
 

@@ -14,7 +14,7 @@ from holdfast import Ctx, Event, Holdfast
 from holdfast.errors import KeyConflict
 from kernel.steps import DB
 from worker import cpu
-from worker.running import burst
+from worker.running import burst, error_of
 
 SPANS = InMemorySpanExporter()
 
@@ -72,6 +72,34 @@ def test_the_traces_id_is_in_the_workers_lines_and_beside_the_result(
     assert (len(failed), set(failed)) == (2, {of_trace, None})
     assert {event.payload["trace_id"] for event in told} == {of_trace, None}
     assert [row for (row,) in db.execute("select trace_id from work.tasks order by id")] == [of_trace, None]
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+@pytest.mark.parametrize("error", [ValueError("no user 17"), Unspeakable()], ids=["words", "no words"])
+def test_an_exception_is_in_the_span_and_is_the_steps_own_error(
+    hf: Holdfast, db: DB, error: Exception, is_async: bool
+) -> None:
+    """W-24: also one that fails to format, which OpenTelemetry itself would replace by another."""
+
+    def odd() -> None:
+        raise error
+
+    async def aodd() -> None:
+        raise error
+
+    bad = hf.task(name="odd")(aodd if is_async else odd).start()
+    burst(hf)
+
+    (span,) = (each for each in SPANS.get_finished_spans() if each.name == "process odd")
+    assert error_of(db, bad.id)["type"] == type(error).__name__
+    assert span.status.status_code is trace.StatusCode.ERROR
+    assert (span.status.description or "").startswith(type(error).__name__)
+    assert len(span.events) == isinstance(error, ValueError)
 
 
 def test_all_steps_of_a_flow_are_of_the_trace_that_started_it(hf: Holdfast) -> None:

@@ -17,6 +17,7 @@ from holdfast.config import Config
 from holdfast.connections.deadline import connection_to
 from holdfast.errors import BadInput, DatabaseError, Unreachable
 from holdfast.kernel import migrate
+from holdfast.kernel.call import check_names
 from holdfast.worker.options import Options, new_identity
 
 App = Annotated[str, typer.Option("--app", "-a", envvar="HOLDFAST_APP", help="The app, as module:name.")]
@@ -122,6 +123,7 @@ def options_of(
     grace: timedelta | None = None,
 ) -> Options:
     """Return the options from the command line and HOLDFAST_*."""
+    check_names([("name", name), *(("queue", queue) for queue in queues), *(("tenant", tenant) for tenant in tenants)])
     return Options(
         identity=new_identity(name, group=group),
         queues=tuple(dict.fromkeys(queues)),

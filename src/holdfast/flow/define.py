@@ -198,7 +198,7 @@ class Flow:
         inner: Flow | None = None,
         **options: Any,
     ) -> Step[Any]:
-        name = name or str(getattr(function, "__name__", ""))
+        name = str(getattr(function, "__name__", "")) if name is None else name
         check_step_name(self.title.name, name)
         if name in self.nodes:
             raise BadDefinition(

@@ -19,6 +19,7 @@ from holdfast.errors import BadInput, WaitTimedOut
 Row = TypeVar("Row")
 LONGEST_NAME = 200  # characters of a queue, worker, tenant or handler
 LONGEST_KEY = 400
+ALL = "*"  # no name: it stands for all tenants, or all members of a family
 _EXAMPLES = {"key": "order:42", "unique_key": "sync:42", "tenant": "acme"}
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 FIRST_LOOK = 0.01  # seconds until the second check; the pauses grow
@@ -53,11 +54,12 @@ class Call(Generic[Row]):
     then_within: timedelta | None = None  # the server rolls back if no commit follows within this time
     schema: LiteralString = "holdfast"  # or a face's own
     is_read: bool = False  # it changes nothing, so a lost answer does no harm
+    is_delayed: bool = False  # due_at is a timedelta, which the database adds to its clock
 
     def misfit(self) -> tuple[str, str] | None:
         """Return the first argument of a wrong type, with a message; the database only reports a missing function."""
         for name, given in self.arguments.items():
-            if given is None:
+            if given is None or (name == "due_at" and self.is_delayed):
                 continue
             words, expected = _EXPECTED.get(name, ("", object))
             if not _is(given, expected):
@@ -107,6 +109,8 @@ def problem(what: str, given: Any, longest: int = LONGEST_NAME) -> str | None:
     """Return why a value is not a valid name, or None."""
     if not isinstance(given, str):
         return f"{what} must be text, got {given!r}"
+    if given == ALL:
+        return f"{what} must be one name, got {given}, which stands for all"
     if not 1 <= len(given) <= longest or _CONTROL.search(given):
         shown = repr(given if len(given) <= 50 else given[:50] + "…")
         return f"{what} must have 1 to {longest} characters and no control characters, got {len(given)}: {shown}"
@@ -128,8 +132,6 @@ def check_names(names: Iterable[tuple[str, Any]], longest: int = LONGEST_NAME) -
 def check_tenant(given: Any) -> None:
     """Raise BadInput unless the value names one tenant."""
     check_names([("tenant", "" if given is None else given)])
-    if given == "*":
-        raise BadInput("tenant must be one tenant, got *, which means all", where="tenant", next="name the tenant")
 
 
 def check_priority(given: Any) -> None:

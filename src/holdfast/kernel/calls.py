@@ -43,13 +43,15 @@ def start_task(
     key: str | None = None,
     unique_key: str | None = None,
     due_at: datetime | None = None,
+    delay: timedelta | None = None,
     priority: int = 0,
     tenant: str = "default",
     limits: Sequence[str] | None = None,
     weight: float | Decimal | None = None,
 ) -> Call[int]:
-    """Start one task."""
-    arguments = {"queue": queue, "key": key, "unique_key": unique_key, "due_at": due_at, **_limited(limits, weight)}
+    """Start one task; a `delay` takes the place of `due_at`, and the database adds it to its clock."""
+    due = due_at if delay is None else delay
+    arguments = {"queue": queue, "key": key, "unique_key": unique_key, "due_at": due, **_limited(limits, weight)}
     return Call(
         "start_task",
         int,
@@ -60,6 +62,7 @@ def start_task(
             "tenant": tenant,
             **arguments,
         },
+        is_delayed=delay is not None,
     )
 
 

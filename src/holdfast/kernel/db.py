@@ -34,6 +34,7 @@ BREAKS = (psycopg.OperationalError, psycopg.InterfaceError, errors.Unreachable) 
 # The server closes the connection with these; the driver may notice that only at the next use.
 _ENDINGS = frozenset({"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04"})
 _CONNECTION = "08"  # a class of SQLSTATEs, which poolers use for everything that they reject
+FROM_NOW = "holdfast.clock() + "
 _BULK_STARTS = frozenset({"start_tasks", "take_staged"})
 
 
@@ -143,14 +144,17 @@ def _line(error: BaseException) -> str:
 
 
 def _statement(call: Call[Any]) -> bytes:
-    statement = _compose(call.schema, call.function, tuple(call.arguments))
+    statement = _compose(call.schema, call.function, tuple(call.arguments), call.is_delayed)
     return statement if call.then_within is None else statement + _then_within(call.then_within)
 
 
 @cache
-def _compose(schema: LiteralString, function: LiteralString, names: tuple[str, ...]) -> bytes:
+def _compose(schema: LiteralString, function: LiteralString, names: tuple[str, ...], is_delayed: bool) -> bytes:
     arguments = sql.SQL(", ").join(
-        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in names
+        sql.SQL("{} => {}{}").format(
+            sql.Identifier(name), sql.SQL(FROM_NOW if is_delayed and name == "due_at" else ""), sql.Placeholder(name)
+        )
+        for name in names
     )
     place = sql.SQL(schema + "." + function)  # our own names, unquoted: a self-test finds them by the schema's name
     return sql.SQL("select f.* from {}({}) as f").format(place, arguments).as_bytes(None)

@@ -44,7 +44,7 @@ class Tasks:
         """Register a function as a task."""
         signature = Signature(function)
         handler = Handler(
-            kind=name or function.__name__,
+            kind=function.__name__ if name is None else name,
             function=function,
             signature=signature,
             is_async=inspect.iscoroutinefunction(function),

@@ -63,7 +63,7 @@ class StartOptions:
         check_conn(self.conn)
 
     def due(self, now: Sequence[datetime]) -> datetime | None:
-        """Return when the task is due; `now` is the time of the database, which is read only for a delay."""
+        """Return when tasks of a bulk start are due; `now` is the time of the database, which is read for a delay."""
         return self.due_at if self.delay is None else now[0] + self.delay
 
 
@@ -128,16 +128,12 @@ class Task(Generic[P, R, Function_co]):
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it with the function's arguments, without `ctx`."""
-        options = self._options
-        now = [] if options.delay is None else self._executor.make(calls.clock(), options.conn)
-        (step_id,) = self._executor.make(self._start(args, kwargs, options.due(now)), options.conn)
+        (step_id,) = self._executor.make(self._start(args, kwargs), self._options.conn)
         return self._handle(step_id)
 
     async def astart(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Start it, as `start` does."""
-        options = self._options
-        now = [] if options.delay is None else await self._executor.amake(calls.clock(), options.conn)
-        (step_id,) = await self._executor.amake(self._start(args, kwargs, options.due(now)), options.conn)
+        (step_id,) = await self._executor.amake(self._start(args, kwargs), self._options.conn)
         return self._handle(step_id)
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
@@ -189,7 +185,7 @@ class Task(Generic[P, R, Function_co]):
     def _handle(self, step_id: int) -> TaskHandle[R]:
         return TaskHandle(step_id, self.handler.signature.read_result, self._executor)
 
-    def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], due_at: datetime | None) -> Call[int]:
+    def _start(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call[int]:
         signature, options = self.handler.signature, self._options
         written = signature.write(self._traced(signature.check(args, kwargs)))
         limits, weight = self._limits(written)
@@ -199,7 +195,8 @@ class Task(Generic[P, R, Function_co]):
             queue=options.queue or self.handler.queue,
             key=options.key,
             unique_key=options.unique_key,
-            due_at=due_at,
+            due_at=options.due_at,
+            delay=options.delay,
             priority=options.priority,
             tenant=options.tenant,
             limits=limits,

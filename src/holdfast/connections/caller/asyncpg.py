@@ -35,7 +35,7 @@ async def run(connection: AsyncpgDriver, call: Call[Row]) -> list[Row]:
     is_alone, was_closed = not connection.is_in_transaction(), connection.is_closed()
     arguments = list(call.arguments.values())
     places = tuple(place for place, value in enumerate(arguments) if isinstance(value, (Json, Jsonb)))
-    statement = _compose(call.schema, call.function, tuple(call.arguments), places)
+    statement = _compose(call.schema, call.function, tuple(call.arguments), places, call.is_delayed)
     for place in places:
         arguments[place] = _written(arguments[place])
     for last in range(1 - db.TRIES, 1):
@@ -110,10 +110,13 @@ def _escaped(text: str) -> str:
 
 
 @cache
-def _compose(schema: LiteralString, function: LiteralString, names: tuple[str, ...], json_at: tuple[int, ...]) -> str:
+def _compose(
+    schema: LiteralString, function: LiteralString, names: tuple[str, ...], json_at: tuple[int, ...], is_delayed: bool
+) -> str:
+    starts = [db.FROM_NOW if is_delayed and name == "due_at" else "" for name in names]
     casts = ["::text::jsonb" if place in json_at else "" for place in range(len(names))]
-    places = enumerate(zip(names, casts, strict=True), start=1)
-    written = ", ".join(f'"{name}" => ${place}{cast}' for place, (name, cast) in places)
+    places = enumerate(zip(names, starts, casts, strict=True), start=1)
+    written = ", ".join(f'"{name}" => {start}${place}{cast}' for place, (name, start, cast) in places)
     return f"select {schema}.{function}({written})"
 
 

@@ -14,7 +14,7 @@ begin
     named := array[null];
   end;
   if array_ndims(named) > 1
-     or exists (select from unnest(named) n (name) where holdfast.is_name(n.name) is not true or n.name = '*') then
+     or exists (select from unnest(named) n (name) where holdfast.is_name(n.name) is not true) then
     perform holdfast.refuse(
       'RN005', format('holdfast.tenants must be an array of tenants, got %s',
                       to_json(left(narrow_to_setting.setting, 50))),
