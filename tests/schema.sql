@@ -381,6 +381,23 @@ $$;
 
 
 --
+-- Name: check_limits(jsonb); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.check_limits(steps jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_limit_names(coalesce(holdfast.planned_limits(p.step), '{}')),
+          holdfast.weight_for(null, case when p.step ->> 'weight' !~ '\{' then p.step ->> 'weight' end, 1, '{}')
+     from jsonb_array_elements(check_limits.steps) p (step)
+    where p.step ?| array['limits', 'weight'];
+end
+$$;
+
+
+--
 -- Name: check_skip(jsonb, text[]); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -467,6 +484,7 @@ begin
   perform holdfast.check_name('namespace', define_flow.namespace);
   perform holdfast.check_name('version', define_flow.version);
   perform holdfast.check_plan(null, define_flow.steps);
+  perform flow.check_limits(define_flow.steps);
   if define_flow.steps = '[]' then
     perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'add at least one step');
   end if;
@@ -484,6 +502,33 @@ begin
           is distinct from (excluded.description, excluded.steps, excluded.context_schema);
 end
 $$;
+
+
+--
+-- Name: fill_limits(jsonb, jsonb); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.fill_limits(steps jsonb, context jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+begin
+  if not coalesce(fill_limits.steps @? '$[*] ? (exists (@.limits) || exists (@.weight))', false) then
+    return fill_limits.steps;
+  end if;
+  return (
+    select jsonb_agg((p.step - 'limits' - 'weight') || jsonb_strip_nulls(jsonb_build_object(
+             'limits', case when p.step ? 'limits' then to_jsonb(array(
+               select holdfast.fill_template(t.name, fill_limits.context, 'context')
+                 from unnest(holdfast.planned_limits(p.step)) with ordinality t (name, no)
+                order by t.no)) end,
+             -- A weight of 0 is for kinds whose calls have a weight, which add_steps knows.
+             'weight', case when p.step ? 'weight' then holdfast.weight_for(
+               null, holdfast.fill_template(p.step ->> 'weight', fill_limits.context, 'context'), 1, '{}') end))
+           order by p.no)
+      from jsonb_array_elements(fill_limits.steps) with ordinality p (step, no));
+end
+$_$;
 
 
 --
@@ -743,7 +788,7 @@ begin
   perform holdfast.check_name('version', initialize_task.version);
   perform flow.check_skip(initialize_task.steps, initialize_task.skip);
   task_id := holdfast.start_run(
-    'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
+    'flow.task', initialize_task.name, 'flow.step', flow.fill_limits(initialize_task.steps, checked_context),
     checked_about || skipped || jsonb_build_object(
       'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);
@@ -856,7 +901,7 @@ CREATE FUNCTION flow.plan_of_run(run_id uuid, afresh bigint[]) RETURNS jsonb
                     FROM holdfast.run_steps f
                    WHERE ((f.run_id = n.run_id) AND (f.step_id = ANY (plan_of_run.afresh)) AND (starts_with(n.name, (f.name || '['::text)) OR starts_with(n.name, (f.name || '.'::text))))))))
          )
-  SELECT jsonb_agg((jsonb_strip_nulls(jsonb_build_object('name', k.name, 'kind', s.kind, 'queue', s.queue, 'priority', s.priority, 'policy', s.policy, 'after', ( SELECT jsonb_agg(p.name ORDER BY p.step_id) AS jsonb_agg
+  SELECT jsonb_agg((jsonb_strip_nulls(jsonb_build_object('name', k.name, 'kind', s.kind, 'queue', s.queue, 'priority', s.priority, 'policy', s.policy, 'limits', s.limits, 'weight', s.weight, 'after', ( SELECT jsonb_agg(p.name ORDER BY p.step_id) AS jsonb_agg
             FROM (holdfast.edges e
               JOIN kept p ON ((p.step_id = e.step_id)))
            WHERE (e.next_id = s.id)))) || jsonb_build_object('input', s.input)) ORDER BY s.id) AS jsonb_agg
@@ -3347,10 +3392,10 @@ $$;
 
 
 --
--- Name: define_limit(text, integer, numeric, interval, numeric, integer, interval, text[], text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: define_limit(text, integer, numeric, interval, numeric, integer, interval, text[], text, text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.define_limit(name text, concurrency integer DEFAULT NULL::integer, rate numeric DEFAULT NULL::numeric, per interval DEFAULT NULL::interval, burst numeric DEFAULT NULL::numeric, breaker_after integer DEFAULT NULL::integer, breaker_for interval DEFAULT NULL::interval, breaker_counts text[] DEFAULT NULL::text[], tenant text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+CREATE FUNCTION holdfast.define_limit(name text, concurrency integer DEFAULT NULL::integer, rate numeric DEFAULT NULL::numeric, per interval DEFAULT NULL::interval, burst numeric DEFAULT NULL::numeric, breaker_after integer DEFAULT NULL::integer, breaker_for interval DEFAULT NULL::interval, breaker_counts text[] DEFAULT NULL::text[], tenant text DEFAULT NULL::text, actor text DEFAULT NULL::text, of_app boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET lock_timeout TO '10s'
@@ -3360,6 +3405,8 @@ declare
   owner text;
   wanted holdfast.limits;
   present holdfast.limits;
+  rule jsonb;  -- as limit_changes keeps it
+  is_new boolean;
 begin
   perform holdfast.check_name('actor', define_limit.actor);
   foreach owner in array tenants loop
@@ -3375,13 +3422,22 @@ begin
     wanted.paused_by := present.paused_by;
     wanted.pause_reason := present.pause_reason;
     present.defined_at := wanted.defined_at;
-    continue when present = wanted;  -- each worker defines it at its start; only what is new is written
-    perform holdfast.change_rule(define_limit.name, owner, wanted);
+    rule := jsonb_strip_nulls(to_jsonb(wanted)
+                              - array['name', 'tenant', 'paused_until', 'paused_by', 'pause_reason', 'defined_at']);
+    is_new := (present = wanted) is not true;
+    if define_limit.of_app then
+      continue when holdfast.is_overruled(define_limit.name, owner, rule);  -- guard: person
+      continue when not is_new and holdfast.is_rule_of_app(define_limit.name, owner, rule);
+    else
+      continue when not is_new;
+    end if;
+    if is_new then
+      perform holdfast.change_rule(define_limit.name, owner, wanted);
+    end if;
     insert into holdfast.limit_changes (at, tenant, name, event, actor_kind, actor, login, payload)
-    values (wanted.defined_at, owner, define_limit.name, 'defined', 'user', coalesce(define_limit.actor, session_user),
-            case when define_limit.actor <> session_user then session_user end,
-            jsonb_strip_nulls(to_jsonb(wanted)
-                              - array['name', 'tenant', 'paused_until', 'paused_by', 'pause_reason', 'defined_at']));
+    values (wanted.defined_at, owner, define_limit.name, 'defined',
+            case when define_limit.of_app then 'worker' else 'user' end, coalesce(define_limit.actor, session_user),
+            case when define_limit.actor <> session_user then session_user end, rule);
   end loop;
 end
 $$;
@@ -3613,24 +3669,26 @@ $$;
 
 
 --
--- Name: fill_template(text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: fill_template(text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.fill_template(template text, input jsonb) RETURNS text
+CREATE FUNCTION holdfast.fill_template(template text, input jsonb, source text DEFAULT 'input'::text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
   filled text := fill_template.template;
   field text;
+  content jsonb;
 begin
   for field in select distinct m[1] from regexp_matches(fill_template.template, '\{([^{}]+)\}', 'g') m loop
-    if coalesce(jsonb_typeof(fill_template.input -> field), 'null') not in ('string', 'number') then
+    content := coalesce(fill_template.input -> field, fill_template.input #> string_to_array(field, '.'));
+    if coalesce(jsonb_typeof(content), 'null') not in ('string', 'number') then
       perform holdfast.refuse(
-        'RN005', format('the input has no %s, which %s needs', field, fill_template.template),
-        'give the field as a text or a number, or name the limits at the start', 'input');
+        'RN005', format('the %s has no %s, which %s needs', fill_template.source, field, fill_template.template),
+        'pass it as text or a number', fill_template.source);
     end if;
-    filled := replace(filled, '{' || field || '}', fill_template.input ->> field);
+    filled := replace(filled, '{' || field || '}', content #>> '{}');
   end loop;
   return filled;
 end
@@ -3866,6 +3924,54 @@ END;
 
 
 --
+-- Name: stream_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+CREATE SEQUENCE holdfast.stream_ids
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+
+--
+-- Name: limit_changes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.limit_changes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    event text NOT NULL,
+    actor_kind text NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_limit_event CHECK ((event = ANY (ARRAY['defined'::text, 'forgotten'::text, 'paused'::text, 'resumed'::text, 'opened'::text, 'closed'::text])))
+);
+
+ALTER TABLE ONLY holdfast.limit_changes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: is_overruled(text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_overruled(name text, tenant text, rule jsonb) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (EXISTS ( SELECT
+            FROM holdfast.limit_changes a
+           WHERE ((a.name = is_overruled.name) AND (a.tenant = is_overruled.tenant) AND (a.event = 'defined'::text) AND (a.actor_kind = 'worker'::text) AND (a.payload = is_overruled.rule) AND (a.id < ( SELECT max(p.id) AS max
+                    FROM holdfast.limit_changes p
+                   WHERE ((p.name = is_overruled.name) AND (p.tenant = is_overruled.tenant) AND (p.event = ANY (ARRAY['defined'::text, 'forgotten'::text])) AND (p.actor_kind = 'user'::text))))))) AS "exists";
+END;
+
+
+--
 -- Name: is_own_worker(text[], text[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3935,6 +4041,21 @@ CREATE FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time
                 FROM holdfast.limit_states))) THEN holdfast.would_admit(step, clock)
              ELSE holdfast.is_due(step, clock)
          END AS is_due;
+END;
+
+
+--
+-- Name: is_rule_of_app(text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_rule_of_app(name text, tenant text, rule jsonb) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT COALESCE(( SELECT (c.payload = is_rule_of_app.rule)
+            FROM holdfast.limit_changes c
+           WHERE ((c.name = is_rule_of_app.name) AND (c.tenant = is_rule_of_app.tenant) AND (c.event = 'defined'::text) AND (c.actor_kind = 'worker'::text))
+           ORDER BY c.id DESC
+          LIMIT 1), false) AS "coalesce";
 END;
 
 
@@ -6296,6 +6417,43 @@ $$;
 
 
 --
+-- Name: reset_limit(text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.reset_limit(name text, tenant text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  tenants constant text[] := holdfast.limit_tenants(reset_limit.tenant, format('limit %s', reset_limit.name));
+  owner text;
+  rule jsonb;
+  is_known boolean := false;
+begin
+  perform holdfast.check_limit_name(reset_limit.name);
+  foreach owner in array tenants loop
+    select c.payload into rule
+      from holdfast.limit_changes c
+     where c.name = reset_limit.name and c.tenant = owner and c.event = 'defined' and c.actor_kind = 'worker'
+     order by c.id desc
+     limit 1;
+    continue when not found;
+    is_known := true;
+    perform holdfast.define_limit(
+      reset_limit.name, (rule ->> 'concurrency')::int, (rule ->> 'rate')::numeric, (rule ->> 'per')::interval,
+      (rule ->> 'burst')::numeric, (rule ->> 'breaker_after')::int, (rule ->> 'breaker_for')::interval,
+      case when rule ? 'breaker_counts' then array(select jsonb_array_elements_text(rule -> 'breaker_counts')) end,
+      owner, reset_limit.actor);
+  end loop;
+  if not is_known then
+    perform holdfast.refuse('RN004', format('no app has defined limit %s', reset_limit.name),
+                            'define_limit sets its rule, forget_limit removes it');
+  end if;
+end
+$$;
+
+
+--
 -- Name: resolve(text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7600,18 +7758,6 @@ END;
 
 
 --
--- Name: stream_ids; Type: SEQUENCE; Schema: holdfast; Owner: -
---
-
-CREATE SEQUENCE holdfast.stream_ids
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
-
---
 -- Name: journal; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -8070,27 +8216,6 @@ CREATE SEQUENCE holdfast.lease_ids
     NO MINVALUE
     NO MAXVALUE
     CACHE 1;
-
-
---
--- Name: limit_changes; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.limit_changes (
-    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
-    at timestamp with time zone NOT NULL,
-    tenant text NOT NULL,
-    name text NOT NULL COLLATE pg_catalog."C",
-    event text NOT NULL,
-    actor_kind text NOT NULL,
-    actor text NOT NULL,
-    login text,
-    reason text,
-    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT known_limit_event CHECK ((event = ANY (ARRAY['defined'::text, 'forgotten'::text, 'paused'::text, 'resumed'::text, 'opened'::text, 'closed'::text])))
-);
-
-ALTER TABLE ONLY holdfast.limit_changes FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -9431,6 +9556,13 @@ REVOKE ALL ON FUNCTION flow.check_adjustment(step holdfast.steps, retry_limit in
 
 
 --
+-- Name: FUNCTION check_limits(steps jsonb); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.check_limits(steps jsonb) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_skip(steps jsonb, skip text[]); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -9462,6 +9594,13 @@ GRANT ALL ON FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) TO hf_op
 REVOKE ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION fill_limits(steps jsonb, context jsonb); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.fill_limits(steps jsonb, context jsonb) FROM PUBLIC;
 
 
 --
@@ -10169,12 +10308,12 @@ GRANT ALL ON FUNCTION holdfast.define_kind(kind text, queue text, policy text, l
 
 
 --
--- Name: FUNCTION define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text, of_app boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text, of_app boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text, of_app boolean) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_limit(name text, concurrency integer, rate numeric, per interval, burst numeric, breaker_after integer, breaker_for interval, breaker_counts text[], tenant text, actor text, of_app boolean) TO hf_operator;
 
 
 --
@@ -10234,10 +10373,10 @@ REVOKE ALL ON FUNCTION holdfast.face_violations() FROM PUBLIC;
 
 
 --
--- Name: FUNCTION fill_template(template text, input jsonb); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION fill_template(template text, input jsonb, source text); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.fill_template(template text, input jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.fill_template(template text, input jsonb, source text) FROM PUBLIC;
 
 
 --
@@ -10337,6 +10476,23 @@ REVOKE ALL ON FUNCTION holdfast.is_name(name text, longest integer) FROM PUBLIC;
 
 
 --
+-- Name: TABLE limit_changes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.limit_changes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.limit_changes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.limit_changes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.limit_changes TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_overruled(name text, tenant text, rule jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_overruled(name text, tenant text, rule jsonb) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION is_own_worker(tenants text[], allowed text[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10378,6 +10534,13 @@ GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp wit
 GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.is_ready(step holdfast.steps, clock timestamp with time zone) TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_rule_of_app(name text, tenant text, rule jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_rule_of_app(name text, tenant text, rule jsonb) FROM PUBLIC;
 
 
 --
@@ -10939,6 +11102,14 @@ GRANT ALL ON FUNCTION holdfast.reserve_step_ids(amount integer) TO hf_operator;
 
 
 --
+-- Name: FUNCTION reset_limit(name text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.reset_limit(name text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.reset_limit(name text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION resolve(id text, reason text, result jsonb, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11415,16 +11586,6 @@ GRANT SELECT ON TABLE holdfast.installed TO hf_producer;
 GRANT SELECT ON TABLE holdfast.installed TO hf_worker;
 GRANT SELECT ON TABLE holdfast.installed TO hf_reader;
 GRANT SELECT ON TABLE holdfast.installed TO hf_operator;
-
-
---
--- Name: TABLE limit_changes; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.limit_changes TO hf_producer;
-GRANT SELECT ON TABLE holdfast.limit_changes TO hf_worker;
-GRANT SELECT ON TABLE holdfast.limit_changes TO hf_reader;
-GRANT SELECT ON TABLE holdfast.limit_changes TO hf_operator;
 
 
 --

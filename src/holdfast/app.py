@@ -105,10 +105,10 @@ class Holdfast:
     ) -> None:
         """Limit steps that name it, shared by all workers: `hf.limit("shop:*", concurrency=2, rate=40, per=1)`.
 
-        A worker defines it when it connects. `shop:*` is a family, of which each value is counted by itself; `queue:…`,
-        `kind:…` and `tenant:…` apply without being named. `burst` is what a bucket holds, by default what comes in one
-        `per`. The breaker opens for `breaker_for` after so many failures in a row of the error types `breaker_counts`,
-        by default RateLimited and Unavailable.
+        A worker defines it when it connects; what an operator sets later stays until the rule here changes. `shop:*`
+        is a family, of which each value is counted by itself; `queue:…`, `kind:…` and `tenant:…` apply without being
+        named. `burst` is what a bucket holds, by default what comes in one `per`. The breaker opens for `breaker_for`
+        after so many failures in a row of the error types `breaker_counts`, by default RateLimited and Unavailable.
         """
         definition = limit_definition(
             name,

@@ -80,6 +80,11 @@ def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast,
         1,
     )
     assert (order["done_twice"], order["complete"]) == (0, 1)
+    shops = found["shops"]
+    assert (shops["prices_updated"], shops["claims_while_closed"]) == (36, 0)
+    assert 1 <= shops["calls_at_once"] <= shops["claims_at_once"] <= 2
+    assert shops["429_with_Retry-After"] >= 1
+    assert shops["others_meanwhile"] >= 1
     assert "killed with -9: worker-" in ran.stderr
     assert "taken over: " in ran.stderr
     assert "PostgreSQL is stopped" in ran.stderr
@@ -97,7 +102,7 @@ def test_make_demo_has_a_home_of_its_own_and_each_command_works_as_printed(own_h
     ran = subprocess.run(["make", "-s", "demo", f"DEMO_HOME={own_home}", "ARGS=--tasks 60 --workers 2"], **typed)
 
     assert ran.returncode == 0, ran.stderr
-    assert len(commands(ran.stdout)) == 7
+    assert len(commands(ran.stdout)) == 8
     for command in commands(ran.stdout):
         done = subprocess.run(["bash", "-c", command], **typed)
         assert done.returncode == 0, done.stderr
@@ -111,7 +116,7 @@ def test_a_server_that_was_running_is_left_running(holdfast, home):
     assert "keeps running" in ran.stderr
     assert embedded.status(home).running
     assert "\nlost\t0\t✓\t" in ran.stdout
-    assert len(commands(ran.stdout)) == 7
+    assert len(commands(ran.stdout)) == 8
 
 
 def test_a_demo_that_is_interrupted_stops_its_workers_and_says_what_stays(home):
@@ -130,7 +135,7 @@ def test_a_demo_that_is_interrupted_stops_its_workers_and_says_what_stays(home):
     assert demo.returncode == 130, said
     assert "stay queued" in said
     assert f"to run them: HOLDFAST_HOME={home} " in said
-    assert "worker --app holdfast.demo.orders:hf --queue demo-" in said
+    assert "worker --app holdfast.demo.app:hf --queue demo-" in said
     assert workers_of(home) == []
 
 

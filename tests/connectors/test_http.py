@@ -96,6 +96,14 @@ def test_a_wait_in_seconds_is_taken_as_it_came(stub: Stub, status: int, header: 
     assert error.retry_after == (None if wait is None else seconds(wait))
 
 
+@pytest.mark.parametrize("name", ["Retry-After", "retry-after", "RETRY-AFTER"])
+def test_the_wait_is_read_whatever_the_case_of_its_header(stub: Stub, name: str) -> None:
+    """A-55"""
+    stub.answers(429, **{name: "7"})
+
+    assert refusal(stub).retry_after == seconds(7)
+
+
 @pytest.mark.parametrize("status", [429, 503, 404])
 def test_an_error_carries_status_code_and_headers_of_the_answer(stub: Stub, status: int) -> None:
     """A-54"""

@@ -10,12 +10,14 @@ import pytest
 from holdfast.demo import story, workload
 from holdfast.demo.judge import judge
 from holdfast.demo.order_play import judged
+from holdfast.demo.shop_play import judged as shops_judged
 from holdfast.demo.tasks import HOPELESS
 from holdfast.kernel import calls
 from holdfast.kernel import db as kernel
 from holdfast.models import Done, Settlement
 from holdfast.reads import demo
 from holdfast.reads.demo import Load, Move, OrderFacts, StepRecord
+from holdfast.reads.demo_shops import ShopFacts, Span
 
 LOAD = Load("demo-1", asked=4, hopeless=1, after=0, until=4)
 FINE = [
@@ -140,3 +142,35 @@ def test_an_order_that_did_not_go_as_it_must_is_found():
         judged(fine, "error"),
     ):
         assert [finding.holds for finding in found].count(False) == 1
+
+
+def test_shops_whose_limit_was_not_kept_are_found():
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def span(shop, began, ended, status=None):
+        end = None if ended is None else at + timedelta(seconds=ended)
+        return Span(shop, at + timedelta(seconds=began), end, status)
+
+    leases = [
+        span("acme", 0, 1),
+        span("acme", 0, 2),
+        span("acme", 1, 2),
+        span("globex", 0, 0.5),
+        span("globex", 1.5, 2),
+    ]
+    calls = [span("acme", 0.6, 0.9, 200), span("globex", 0.1, 0.5, 429), span("globex", 1.6, 1.9, 200)]
+    fine = ShopFacts(36, leases, [span("globex", 0.5, 1.5)], calls)
+
+    assert all(finding.holds for finding in shops_judged(fine))
+    for facts, named in (
+        (replace(fine, done=35), {"shops: prices updated"}),
+        (replace(fine, leases=[*leases, span("acme", 0.5, None)]), {"shops: claims at once"}),
+        (replace(fine, leases=[]), {"shops: claims at once"}),
+        (replace(fine, calls=[*calls, *[span("initech", 0, None)] * 3]), {"shops: calls at once"}),
+        (replace(fine, calls=[calls[0], *calls[2:]]), {"shops: 429 with Retry-After"}),
+        (replace(fine, leases=[*leases, span("globex", 1.4, 1.6)]), {"shops: claims while closed"}),
+        (replace(fine, pauses=[span("globex", 0.5, 1.4)]), {"shops: claims while closed"}),
+        (replace(fine, pauses=[]), {"shops: claims while closed", "shops: others meanwhile"}),
+        (replace(fine, calls=calls[1:]), {"shops: others meanwhile"}),
+    ):
+        assert {finding.what for finding in shops_judged(facts) if not finding.holds} == named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast.kernel import calls, limit_calls
@@ -148,3 +149,81 @@ def test_people_pause_and_resume_limits_and_each_change_is_kept(db: DB, clock: C
     ]
     with pytest.raises(Exception, match="append-only"):
         db.execute("delete from holdfast.limit_changes")
+
+
+@pytest.mark.parametrize(("error", "closes"), [("RateLimited", True), ("Unavailable", False), ("ValueError", False)])
+def test_only_a_rate_limit_error_closes_the_limits_of_its_step(db: DB, error: str, closes: bool) -> None:
+    """A-54, A-57: a 500 that asks for a pause delays its own step, keeps its name, and closes nothing."""
+    limit(db, "api", rate=100, per=seconds(1))
+    start(db, limits=["api"])
+    step = claim_one(db)
+
+    settle(db, step, Retry({"type": error, "message": "no"}, seconds(7)))
+
+    assert value(db, "select count(*) from holdfast.limit_changes where event = 'paused'") == int(closes)
+    assert value(db, "select error ->> 'type' from holdfast.steps where id = %s", step.step_id) == error
+    start(db, limits=["api"])
+    assert len(claim(db, batch=9)) == int(not closes)
+
+
+def test_a_rate_limit_error_with_a_time_delays_its_step_by_exactly_that(db: DB, clock: Clock) -> None:
+    """A-55: seven seconds, to the millisecond, for the step and for its limit"""
+    limit(db, "api", rate=100, per=seconds(1))
+    for _ in range(2):
+        start(db, limits=["api"])
+    first = claim_one(db)
+    settle(db, first, Retry(LIMITED, seconds(7)))
+
+    clock.advance(seconds(6.999))
+    assert claim(db, batch=9) == []
+    clock.advance(seconds(0.001))
+    assert len(claim(db, batch=9)) == 2
+
+
+def test_rate_limit_errors_without_a_time_wait_longer_each_time_and_use_up_the_tries(db: DB, clock: Clock) -> None:
+    """A-56, A-58: 16, 32 and 64 seconds; the fourth 429 in a row is final by default"""
+    run(db, calls.define_policy("calm", tries=4, base=seconds(16), longest=seconds(64), jitter=0))
+    run(db, calls.define_kind("mail", policy="calm"))
+    limit(db, "api", rate=100, per=seconds(1))
+    step_id = start(db, limits=["api"])
+
+    waits = []
+    for _ in range(3):
+        settle(db, claim_one(db), Retry(LIMITED))
+        waits.append(value(db, "select due_at - holdfast.clock() from holdfast.steps where id = %s", step_id))
+        clock.advance(waits[-1])
+
+    assert waits == [seconds(16), seconds(32), seconds(64)]
+    assert settle(db, claim_one(db), Retry(LIMITED)) == ["failed"]
+
+
+def test_a_rate_limit_that_is_not_to_count_is_snoozed_without_end(db: DB, clock: Clock) -> None:
+    """A-58: configured off, as a handler does by its outcome; the limit is closed all the same"""
+    limit(db, "api", rate=100, per=seconds(1))
+    step_id = start(db, limits=["api"])
+
+    for _ in range(20):
+        assert settle(db, claim_one(db), Snooze(seconds(7), pause="api")) == ["snoozed"]
+        assert claim(db) == []
+        clock.advance(seconds(7))
+
+    assert settle(db, claim_one(db), Done()) == ["succeeded"]
+    assert value(db, "select failures from holdfast.steps where id = %s", step_id) == 0
+
+
+def test_a_breaker_is_shared_by_all_workers_of_its_tenant_and_outlasts_them(dsn: str, db: DB, clock: Clock) -> None:
+    """A-59, A-60: what one worker opened stops the others, and those that start later; other limits go on"""
+    limit(db, "shop:*", breaker_after=6, breaker_for=seconds(60), breaker_counts=["RateLimited"])
+    for _ in range(7):
+        start(db, limits=["shop:acme"])
+    for _ in range(5):
+        settle(db, claim_one(db, "one"), Fail(LIMITED))
+    with psycopg.connect(dsn, autocommit=True) as other:
+        settle(other, claim_one(other, "two"), Fail(LIMITED))
+
+    with psycopg.connect(dsn, autocommit=True) as later:
+        assert claim(later, "three", batch=9) == []
+        free = start(later, limits=["shop:other"])
+        assert ids(claim(later, "three", batch=9)) == [free]
+        clock.advance(seconds(60))
+        assert len(claim(later, "three", batch=9)) == 1

@@ -220,3 +220,13 @@ def a_login_charges_and_limits_for_its_own_tenants(db: DB) -> None:
             run(worker, limit_calls.define_limit("api", concurrency=0, tenant="theirs"))
         with refused(errors.TenantRefused):
             run(worker, limit_calls.define_limit("api", concurrency=0, tenant="*"))
+
+
+def what_a_person_set_outlasts_a_worker_that_connects(db: DB) -> None:
+    """A worker that connects again repeats the rules of its app, and undoes nothing that a person did since."""
+    limit(db, concurrency=5, of_app=True)
+    limit(db, concurrency=0)
+
+    limit(db, concurrency=5, of_app=True)
+
+    assert value(db, "select concurrency from holdfast.limits where name = 'api'") == 0

@@ -201,6 +201,8 @@ EDITED = [
     mutant("charges without the lease", limits.who_lost_its_lease_charges_nothing, Cut("charge_limit", "lease")),
     mutant("charges for any tenant", limits.a_login_charges_and_limits_for_its_own_tenants,
            Cut("charge_limit", "tenant")),
+    mutant("apps that undo what a person set", limits.what_a_person_set_outlasts_a_worker_that_connects,
+           Cut("define_limit", "person")),
     mutant("rules for any tenant", limits.a_login_charges_and_limits_for_its_own_tenants,
            Cut("limit_tenants", "tenant", "null;")),
 ]

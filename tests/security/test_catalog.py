@@ -52,8 +52,8 @@ WORKING = {
 }
 DEFINING = {"define_kind", "define_limit", "define_policy", "flow.define_flow"}
 OPERATING = {
-    "cancel", "forget_limit", "park_steps", "pause_limit", "pause_queue", "resolve", "resume_limit", "resume_queue",
-    "retry", "unpark_steps", "violations",
+    "cancel", "forget_limit", "park_steps", "pause_limit", "pause_queue", "reset_limit", "resolve", "resume_limit",
+    "resume_queue", "retry", "unpark_steps", "violations",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
 }  # fmt: skip
 MANIFEST = {

@@ -90,6 +90,8 @@ def story(db: DB) -> list[Call[Any]]:
         calls.add_awaited(wide.step_id, wide.lease_id, [{"kind": "item", "name": "map[0]"}]),
         calls.settle_steps([Settlement(wide.step_id, wide.lease_id, Continue({"mapped": 1}))]),
         limit_calls.define_limit("api", concurrency=9, rate=9, per=SECOND, breaker_after=1, breaker_for=SECOND),
+        limit_calls.define_limit("ours", concurrency=9, of_app=True),
+        limit_calls.reset_limit("ours"),
         calls.start_task("mail", limits=["api"]),
         calls.claim_steps("w", kinds=["mail"], batch=10, tenants=["default"]),
         calls.claim_steps("w", batch=10),

@@ -28,6 +28,11 @@ def misspelt() -> None:
     return
 
 
+@order.step(limits=[7])  # mypy: list-item, pyright: reportArgumentType
+def limited() -> None:
+    return
+
+
 @hf.on("flow.step.*")  # mypy: type-var, pyright: reportArgumentType
 def report(event: Event, more: int) -> None:
     print(event, more)

@@ -25,12 +25,12 @@ def reserve(goods: list[str]) -> list[str]:
     return goods
 
 
-@order.step(after=reserve, retry=5)
+@order.step(after=reserve, retry=5, limits=("bank",), weight=2.5)
 async def charge(ctx: Ctx, goods: list[str], reserve: list[str]) -> int:
     return len(goods) + len(reserve) + ctx.attempt
 
 
-@order.step(each=reserve, retry=StepRetry(limit=2))
+@order.step(each=reserve, retry=StepRetry(limit=2), limits=["shop:{item}"], weight="{item}", call_weight=1)
 def ship(item: str) -> tuple[str, int]:
     return item, 1
 

@@ -12,6 +12,8 @@ import pytest
 
 from holdfast import Ctx, Holdfast
 from holdfast.errors import BadDefinition, BadInput, RateLimited
+from holdfast.kernel import limit_calls
+from holdfast.kernel.db import run
 from holdfast.models import Snooze
 from holdfast.testing import Clock
 from kernel.steps import DB, column, value
@@ -174,3 +176,63 @@ def test_options_with_limits_that_make_no_sense_are_refused() -> None:
 
 def print_nothing() -> None:
     pass
+
+
+def concurrency(db: DB) -> Any:
+    return value(db, "select sum(concurrency) from holdfast.limits where name = 'api'")
+
+
+def app(dsn: str, **rule: Any) -> Holdfast:
+    hf = Holdfast(dsn)
+    hf.limit("api", **rule)
+    hf.task(print_nothing)
+    return hf
+
+
+def test_what_an_operator_sets_lasts_until_the_code_says_something_new(dsn: str, db: DB) -> None:
+    """A worker defines its limits whenever it connects, which must not undo an operator's change in an emergency."""
+    old, new = app(dsn, concurrency=5), app(dsn, concurrency=6)
+    burst(old)
+    burst(new)
+    run(db, limit_calls.define_limit("api", concurrency=1))
+
+    burst(new)  # a restart, or a connection that was lost
+    burst(old)  # an older worker in a rolling restart
+    assert concurrency(db) == 1
+
+    burst(app(dsn, concurrency=7))
+    assert concurrency(db) == 7
+    burst(app(dsn, concurrency=7))
+    changes = db.execute("select actor_kind, payload ->> 'concurrency' from holdfast.limit_changes order by id")
+    assert changes.fetchall() == [("worker", "5"), ("worker", "6"), ("user", "1"), ("worker", "7")]
+
+
+def test_a_limit_that_an_operator_removed_stays_removed(dsn: str, db: DB) -> None:
+    burst(app(dsn, concurrency=5))
+    run(db, limit_calls.forget_limit("api"))
+
+    burst(app(dsn, concurrency=5))
+    assert concurrency(db) is None
+
+    burst(app(dsn, concurrency=6))
+    assert concurrency(db) == 6
+
+
+def test_a_pause_outlasts_the_workers_definitions(dsn: str, db: DB) -> None:
+    burst(app(dsn, concurrency=5))
+    run(db, limit_calls.pause_limit("api", reason="a sale"))
+
+    burst(app(dsn, concurrency=5))
+    burst(app(dsn, concurrency=6))
+
+    assert value(db, "select reason from holdfast.limit_list where name = 'api'") == "a sale"
+
+
+def test_the_code_takes_over_a_rule_that_an_operator_had_set_before(dsn: str, db: DB) -> None:
+    run(db, limit_calls.define_limit("api", concurrency=5))
+    burst(app(dsn, concurrency=5))  # the same rule, from now on the code's too
+    run(db, limit_calls.define_limit("api", concurrency=1))
+
+    burst(app(dsn, concurrency=5))
+
+    assert concurrency(db) == 1

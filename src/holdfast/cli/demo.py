@@ -17,6 +17,7 @@ Workers = Annotated[int, typer.Option("--workers", min=2, max=32, help="How many
 def demo(*, tasks: Tasks = 3000, workers: Workers = 3, as_json: AsJson = False) -> None:
     """Run thousands of tasks while a worker is killed with -9, and prove that nothing was lost or accepted twice.
 
+    An order runs through its flow, and three shops with two slots each are called, one of which asks for a pause.
     It uses its own queue on the embedded PostgreSQL, or on the server that HOLDFAST_DSN names, and ends on its own.
     Exit codes: 0 if every figure is what it must be, 9 if one is not.
 

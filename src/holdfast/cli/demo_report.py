@@ -25,6 +25,7 @@ from holdfast.connections.deadline import connection_to
 from holdfast.demo import run
 from holdfast.demo.play import Killed, Scene
 from holdfast.demo.run import Played
+from holdfast.demo.shops import LIMIT
 from holdfast.kernel import migrate
 from holdfast.reads.demo import Load, Standing, added, standings
 
@@ -82,7 +83,9 @@ def _report_json(played: Played, seconds: float) -> None:
     told = [{"at": line.at, "state": line.state, "what": line.what} for line in played.lines]
     shown = None if played.chosen is None else str(played.chosen.step_id)
     order = {"id": str(played.order), **ordered}
-    data_json({**figures, "queue": played.load.queue, "order": order, "story_of": shown, "story": told})
+    shops = {one.what.removeprefix("shops: ").replace(" ", "_"): one.count for one in played.shops}
+    beside = {"order": order, "shops": shops, "story_of": shown, "story": told}
+    data_json({**figures, "queue": played.load.queue, **beside})
 
 
 def _commands(played: Played) -> list[tuple[str, str]]:
@@ -92,6 +95,7 @@ def _commands(played: Played) -> list[tuple[str, str]]:
         (f"runs show {shown.step_id}", "the history of one task"),
         (f"flow show {played.order}", "the order, with its steps and their outcomes"),
         (f"flow graph {played.order}", "the same as a drawing"),
+        (f"limits show '{LIMIT}'", "the limit of the shops, and when it was closed"),
         (f"dlq report --queue {played.load.queue}", "what failed for good, and why"),
         ("workers --all", "the workers, with when each was last seen"),
         ("db psql -c 'table holdfast.queue_list'", "what waits in each queue"),

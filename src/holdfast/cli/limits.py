@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from datetime import timedelta
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from holdfast.kernel import db, limit_calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.query import as_mapping, clock, query
 from holdfast.reads import limits as reads
-from holdfast.reads.limits import LimitDetail
+from holdfast.reads.limits import LimitChange, LimitDetail
 
 app = typer.Typer(help="Limits: how much at once and how fast.", no_args_is_help=True)
 
@@ -119,6 +120,13 @@ def remove(name: Name, *, reason: Reason = None, tenant: Tenant = None, as_json:
     _said(name, "removed", f"limit {name} is removed", as_json)
 
 
+@app.command(epilog="Example: holdfast limits reset 'shop:*'")
+@output_options
+def reset(name: Name, *, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Put back the rule that the app defined, after it was set or removed by hand."""
+    _change(limit_calls.reset_limit(name, tenant=tenant), name, "reset", as_json=as_json)
+
+
 def _change(call: Call[Any], name: str, event: str, *, as_json: bool) -> None:
     with opened() as connection:
         db.run(connection, call)
@@ -162,10 +170,15 @@ def _show(name: str | None, *, wide: bool, as_json: bool) -> None:
     if not found:
         say("no limits yet: holdfast limits set, or hf.limit(…) in an app")
     for change in changes:
-        say(
-            f"{change.at:%Y-%m-%d %H:%M:%S} {change.event} by {change.actor}"
-            + (f": {change.reason}" if change.reason else "")
-        )
+        say(_line(change))
+
+
+def _line(change: LimitChange) -> str:
+    by = f"the app of {change.actor}" if (change.event, change.actor_kind) == ("defined", "worker") else change.actor
+    parts = [f"{name} {value}" for name, value in json.loads(change.payload).items()]
+    said = [*([change.reason] if change.reason else []), *parts]
+    told = f": {', '.join(said)}" if said else ""
+    return f"{change.at:%Y-%m-%d %H:%M:%S} {change.name} {change.event} by {by}{told}"
 
 
 def _of(count: Any, most: Any) -> str | None:

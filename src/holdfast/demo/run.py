@@ -13,11 +13,12 @@ from holdfast.demo import orders, story, workload
 from holdfast.demo.judge import DemoResult, Finding, judge
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play, Scene
+from holdfast.demo.shop_play import ShopPlay
 from holdfast.reads import demo
 from holdfast.reads.demo import Load, StepRecord
 from holdfast.worker_processes import GroupOptions, worker_group
 
-APP = "holdfast.demo.orders:hf"
+APP = "holdfast.demo.app:hf"
 CONCURRENCY = 8
 SHORTEST_PLAY = 3.0  # seconds: longer than a lease, so that the others still work when it ends
 LONGEST_TASK = 0.5
@@ -34,11 +35,12 @@ class Played:
     chosen: StepRecord | None
     order: UUID
     ordered: list[Finding]
+    shops: list[Finding]
 
     @property
     def findings(self) -> list[Finding]:
-        """All figures, of the tasks and of the order."""
-        return [*self.verdict.findings(), *self.ordered]
+        """All figures, of the tasks, of the order and of the shops."""
+        return [*self.verdict.findings(), *self.ordered, *self.shops]
 
     @property
     def holds(self) -> bool:
@@ -54,8 +56,9 @@ def start(connection: Connection[Any], count: int, workers: int) -> Load:
 
 
 def play(dsn: str, connection: Connection[Any], started: Load, workers: int, show: Callable[[Scene], None]) -> Played:
-    """Let workers run the tasks while one is killed, run an order through its flow, and judge what happened."""
+    """Let workers run the tasks while one is killed, with an order and three shops beside, and judge what happened."""
     order: OrderPlay | None = None
+    shops = ShopPlay(connection, started.queue)
     with worker_group(GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})) as group:
         for _ in range(workers):
             group.start(started.queue, orders.QUEUE)
@@ -67,9 +70,10 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
                 order.see_to_it()
         order = order or OrderPlay(connection, started.until)
         order.wait()
+        shops.wait()
     killed = showing.killed
     evidence = demo.evidence(connection, started, None if killed is None else killed.worker)
     chosen = story.choose(evidence)
     lines = [] if chosen is None else story.tell(connection, chosen.step_id)
     verdict = judge(started, evidence, killed=0 if killed is None else 1)
-    return Played(started, evidence, verdict, lines, chosen, order.run_id, order.findings())
+    return Played(started, evidence, verdict, lines, chosen, order.run_id, order.findings(), shops.findings())

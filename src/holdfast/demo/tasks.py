@@ -1,4 +1,4 @@
-"""The tasks of the demo, as a separate app: `holdfast worker --app holdfast.demo.tasks:hf --queue demo-…`.
+"""The tasks of the demo, as a separate app.
 
 Each writes its effect in the transaction that completes its step, so that effects count how often it was accepted.
 Their names begin with `demo.`, because a kind and its policy apply to the whole database.

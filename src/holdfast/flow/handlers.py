@@ -14,14 +14,23 @@ from holdfast.errors import BadDefinition, InputRefused
 from holdfast.flow import calls, wrappers
 from holdfast.flow.backoff import Backoff, StepRetry
 from holdfast.flow.context import Context, Fields, known_fields
+from holdfast.flow.limits import check_fields, check_place
 from holdfast.flow.step import Node, Title
 from holdfast.flow.wrappers import OURS, Parameters, conditional
 from holdfast.handlers.inputs import Want
+from holdfast.handlers.limits import KindLimits
 from holdfast.handlers.registry import Handler, RetryLaw, RetryPolicy
 from holdfast.handlers.signature import Signature, validation_text
 from holdfast.models import Json
 
 CONFIG = "config"  # the parameter that receives the config of a step's definition
+_SOURCES = {  # of the wrappers' own parameters: a source, and a name in it
+    wrappers.PLACE: ("name", ""),
+    wrappers.PLAN: ("own", "plan"),
+    wrappers.VERSION: ("own", "version"),
+    wrappers.INNER: ("inner", ""),
+    wrappers.CONTEXT: ("whole", ""),
+}
 
 
 class Declared(NamedTuple):
@@ -38,6 +47,7 @@ class Maker:
         self.fields = Fields(title.name)
         self._title = title
         self._nodes = nodes
+        self._context = context.check
         self._context_type = context.hint
         self._known = None if context.check is None else known_fields(context.check.schema())
         self._backoff = backoff
@@ -45,6 +55,9 @@ class Maker:
     def handlers(self, node: Node, function: Callable[..., Any]) -> list[Handler]:
         """Build the handlers of a step: of its planned row, and of the steps that it plans when it runs."""
         self._check_parameters(node, function)
+        check_place(self._title.name, node)
+        if self._context is not None:
+            check_fields(self._title.name, [node], self._context)
         own = function
         if node.inner is not None:
             inner = node.inner
@@ -52,12 +65,15 @@ class Maker:
         if node.each is not None:
             kind = self._title.kind(node.name)
             item = {"kind": kind, "queue": node.options.queue, "priority": node.options.priority}
-            over = wrappers.mapper(item, node.each, function, may_be_skipped=self._nodes[node.each].may_be_skipped)
+            is_optional = self._nodes[node.each].may_be_skipped
+            limited = node.options.limited
+            over = wrappers.mapper(item, node.each, function, limited=limited, may_be_skipped=is_optional)
             return [self._handler(node, _guarded(over, node), node.kind), self._handler(node, own, kind)]
         return [self._handler(node, _guarded(own, node), node.kind)]
 
     def _handler(self, node: Node, function: Callable[..., Any], kind: str) -> Handler:
         options = node.options
+        is_own = kind == self._title.kind(node.name)  # not of the row that plans one step per item
         named = Parameters(function).named
         constants = self._constants(node, named)
         return Handler(
@@ -65,7 +81,7 @@ class Maker:
             function=function,
             signature=Signature(function),
             is_async=inspect.iscoroutinefunction(function),
-            uses_cpu=options.cpu and kind == self._title.kind(node.name),
+            uses_cpu=options.cpu and is_own,
             queue=options.queue,
             retry=_law(node, self._backoff),
             lease=options.lease,
@@ -75,17 +91,14 @@ class Maker:
             completes=calls.step_surroundings,
             version=self._title.version,
             face="flow",
+            limited=KindLimits(call_weight=options.call_weight if is_own else None),  # the rest is in the plan
         )
 
     def _want(self, node: Node, name: str, parameter: inspect.Parameter) -> Want:
         hint = parameter.annotation
         match name:
-            case wrappers.PLACE:
-                return Want(name, "name", "")
-            case wrappers.PLAN | wrappers.VERSION:
-                return Want(name, "own", name.removeprefix("holdfast_"))
-            case wrappers.INNER:
-                return Want(name, "inner", "")
+            case _ if name in _SOURCES:
+                return Want(name, *_SOURCES[name])
             case wrappers.ITEM if node.each is not None:
                 return Want(name, "own", name)
             case _ if name in node.after:

@@ -16,6 +16,7 @@ from typing_extensions import TypeVar
 
 from holdfast.errors import BadDefinition
 from holdfast.flow.backoff import StepRetry
+from holdfast.handlers.limits import KindLimits, read_limits
 from holdfast.handlers.registry import RETRIES, Handler, RetryPolicy, check_name, read_duration
 from holdfast.spelling import did_you_mean
 
@@ -80,6 +81,9 @@ class StepOptions:
     priority: int = 0
     description: str | None = None
     config: Mapping[str, Any] | None = None
+    limits: Sequence[str] | None = None
+    weight: float | str | None = None
+    call_weight: float | None = None
 
     def __post_init__(self) -> None:
         if not is_count(self.priority, most=9):
@@ -92,6 +96,12 @@ class StepOptions:
         if not isinstance(queue, str) or not queue:
             raise BadDefinition(f"queue must be a name, got {queue!r}", where="queue", next='use queue="mail"')
         _check_config(self.config)
+        read_limits(self.limits, self.weight, self.call_weight)
+
+    @property
+    def limited(self) -> KindLimits:
+        """Its limits, with the fields of the context still to be filled in."""
+        return read_limits(self.limits, self.weight, self.call_weight)
 
 
 _OPTIONS = tuple(each.name for each in fields(StepOptions))
@@ -142,6 +152,7 @@ class Node:
     def planned(self) -> dict[str, Any]:
         """Return the step as an entry of a plan."""
         options = self.options
+        is_map = self.each is not None  # its limits are those of its items
         entry = {
             "name": self.name,
             "kind": self.kind,
@@ -158,6 +169,8 @@ class Node:
             "each": self.each,
             "flow": None if self.inner is None else self.inner.title.name,
             "input": None if self.inner is None else self.inner.pinned(),
+            "limits": None if is_map else list(options.limits or ()) or None,
+            "weight": None if is_map else options.weight,
         }
         return entry | {name: value for name, value in optional.items() if value is not None}
 

@@ -16,7 +16,9 @@ from typing import Any, get_type_hints
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import graph
 from holdfast.flow.context import Context
+from holdfast.flow.limits import filled, of_item
 from holdfast.handlers.context import Ctx
+from holdfast.handlers.limits import KindLimits
 from holdfast.handlers.signature import ResultRefused, Signature
 from holdfast.kernel import calls, db
 from holdfast.kernel.call import Call
@@ -29,6 +31,7 @@ PLACE = f"{OURS}place"  # the step's name in its run
 PLAN = f"{OURS}plan"
 VERSION = f"{OURS}version"
 INNER = f"{OURS}inner"  # results of the last steps of a sub-flow
+CONTEXT = f"{OURS}context"  # the whole context, for limits that name its fields
 
 Planned = dict[str, Any]
 
@@ -106,7 +109,9 @@ def conditional(function: Callable[..., Any], condition: Callable[..., Any], ste
     return shaped(wrapper, function, taken.values(), Any if own.returns is Any else own.returns | None)
 
 
-def mapper(item: Planned, parent: str, function: Callable[..., Any], *, may_be_skipped: bool) -> Any:
+def mapper(
+    item: Planned, parent: str, function: Callable[..., Any], *, limited: KindLimits, may_be_skipped: bool
+) -> Any:
     """Return the function of a step that plans `item` once per item of its parent's list."""
 
     def expand(**arguments: Any) -> Any:
@@ -121,13 +126,15 @@ def mapper(item: Planned, parent: str, function: Callable[..., Any], *, may_be_s
             return []
         shared = {"plan": arguments[PLAN], "version": arguments[VERSION]} if arguments.get(PLAN) else {}
         steps = [
-            {**item, "name": f"{arguments[PLACE]}[{place}]", "input": {**shared, "item": each}}
-            for place, each in enumerate(items)
+            {**item, "name": f"{arguments[PLACE]}[{place}]", "input": {**shared, "item": each}, **of_one}
+            for place, (each, of_one) in enumerate(of_item(limited, arguments.get(CONTEXT), items))
         ]
         _plan(ctx, calls.add_awaited(ctx.step_id, ctx.lease_id, steps))
         raise Continue({"mapped": len(items)})
 
     parameters = [parameter(CTX, Ctx), parameter(PLACE, str), parameter(parent), *_pinned()]
+    if limited.fields():
+        parameters.append(parameter(CONTEXT, dict[str, Any]))
     return shaped(expand, function, parameters, Any)
 
 
@@ -136,12 +143,12 @@ def opener(function: Callable[..., Any], context: Callable[[], Context]) -> Any:
     own = Parameters(function)
 
     def planned(arguments: dict[str, Any], result: Any) -> tuple[Call[int], Continue]:
+        place, ctx = arguments[PLACE], arguments[CTX]
         try:
             written = json.loads(context().write(result))
+            steps = [prefixed(filled(step, written), place) for step in arguments[PLAN]]
         except BadInput as error:
             raise ResultRefused(str(error)) from None
-        place, ctx = arguments[PLACE], arguments[CTX]
-        steps = [prefixed(step, place) for step in arguments[PLAN]]
         awaited = [f"{place}.{leaf}" for leaf in _leaves(arguments[PLAN])]
         call = calls.add_awaited(ctx.step_id, ctx.lease_id, steps, awaited)
         return call, Continue({"context": written, "version": arguments[VERSION]})

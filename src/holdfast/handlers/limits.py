@@ -30,27 +30,44 @@ class KindLimits:
         """Fill in the fields of an input, as SQL does: the database may not know this kind yet."""
         if self.limits is None and self.weight is None:
             return None, None
-        fields = json.loads(written)
-        names = None if self.limits is None else [_filled(template, fields) for template in self.limits]
-        return names, None if self.weight is None else _number(_filled(self.weight, fields))
+        return self.filled(json.loads(written))
+
+    def filled(self, fields: Any, source: str = "input") -> tuple[list[str] | None, float | None]:
+        """Fill in the fields of an object; `source` is its name in an error."""
+        names = None if self.limits is None else [_filled(template, fields, source) for template in self.limits]
+        return names, None if self.weight is None else _number(_filled(self.weight, fields, source))
+
+    def fields(self) -> dict[str, str]:
+        """Map each field that its templates name to the template."""
+        templates = [*(self.limits or ()), *([] if self.weight is None else [self.weight])]
+        return {field: template for template in templates for field in _FIELD.findall(template)}
 
 
 NONE = KindLimits()
 _FIELD = re.compile(r"\{([^{}]+)\}")
 
 
-def _filled(template: str, fields: Any) -> str:
+def _filled(template: str, fields: Any, source: str) -> str:
     def value(match: re.Match[str]) -> str:
-        found = fields.get(match[1]) if isinstance(fields, dict) else None
+        found = _found(fields, match[1])
         if isinstance(found, bool) or not isinstance(found, (str, int, float)):
             raise BadInput(
-                f"the input has no {match[1]}, which {template} needs",
+                f"the {source} has no {match[1]}, which {template} needs",
                 where=match[1],
-                next="pass it as text or a number, or name the limits with .options(limits=…)",
+                next="pass it as text or a number",
             )
         return str(found)
 
     return _FIELD.sub(value, template)
+
+
+def _found(fields: Any, path: str) -> Any:
+    """Return a field, or a field of a field: `order.shop`."""
+    if isinstance(fields, dict) and path in fields:
+        return fields[path]
+    for name in path.split("."):
+        fields = fields.get(name) if isinstance(fields, dict) else None
+    return fields
 
 
 def _number(text: str) -> float:
@@ -146,4 +163,5 @@ def limit_definition(
         breaker_for=None if breaker_for is None else duration(breaker_for, "breaker_for", error=BadDefinition),
         breaker_counts=breaker_counts,
         tenant=tenant,
+        of_app=True,
     )

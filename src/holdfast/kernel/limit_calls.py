@@ -21,13 +21,22 @@ def define_limit(
     breaker_counts: Sequence[str] | None = None,
     tenant: str | None = None,
     actor: str | None = None,
+    of_app: bool = False,
 ) -> Call[None]:
-    """Create or replace the rule of a limit or family; `actor` is the person the login acts for, here and below."""
+    """Create or replace the rule of a limit or family; `actor` is the person the login acts for, here and below.
+
+    A rule `of_app` comes from a worker's app and does not replace what a person has set since.
+    """
     bucket = {"rate": numeric(rate), "per": per, "burst": numeric(burst)}
     counts = None if breaker_counts is None else list(breaker_counts)
     breaker = {"breaker_after": breaker_after, "breaker_for": breaker_for, "breaker_counts": counts}
-    about = {"name": name, "concurrency": concurrency, "tenant": tenant, "actor": actor}
+    about = {"name": name, "concurrency": concurrency, "tenant": tenant, "actor": actor, "of_app": of_app}
     return Call("define_limit", type(None), {**about, **bucket, **breaker})
+
+
+def reset_limit(name: str, *, tenant: str | None = None, actor: str | None = None) -> Call[None]:
+    """Put back the rule that an app defined last, after a person changed it."""
+    return Call("reset_limit", type(None), {"name": name, "tenant": tenant, "actor": actor})
 
 
 def pause_limit(

@@ -41,9 +41,11 @@ class LimitChange:
     """Who changed a limit, and how."""
 
     at: datetime
+    name: str
     tenant: str
     event: str
     actor: str
+    actor_kind: str  # `worker`: its app defined the rule, or an outcome paused the limit
     reason: str | None
     payload: str  # the rule or the pause, as JSON
 
@@ -59,9 +61,9 @@ select l.name, l.tenant, l.rule, l.concurrency, l.rate::float8, extract(epoch fr
  limit %(most)s
 """
 CHANGES: LiteralString = """
-select c.at, c.tenant, c.event, c.actor, c.reason, c.payload::text
+select c.at, c.name, c.tenant, c.event, c.actor, c.actor_kind, c.reason, c.payload::text
   from holdfast.limit_changes c
- where c.name = %(name)s
+ where (c.name = %(name)s or (%(name)s like '%%:*' and starts_with(c.name, rtrim(%(name)s, '*'))))
    and coalesce(c.tenant = any ((select holdfast.allowed_tenants())::text[]), true)
  order by c.id desc limit %(most)s
 """
@@ -73,5 +75,5 @@ def limits(name: str | None = None, *, most: int = 200) -> Query[LimitDetail]:
 
 
 def changes(name: str, *, most: int = 20) -> Query[LimitChange]:
-    """Return the query for the changes of a limit, the latest first."""
+    """Return the query for the changes of a limit, or of a family and its values, the latest first."""
     return Query(CHANGES, LimitChange, {"name": name, "most": most})

@@ -67,6 +67,13 @@ class StepPart(_Part):
     priority: int = Field(0, ge=0, le=9, description="Higher runs first.")
     description: str | None = None
     config: dict[str, Any] | None = Field(None, description="Passed to its function as `config`.")
+    limits: list[Name] | None = Field(
+        None, max_length=3, description="Limits by name; {field} is a field of the context, {item} an item of `each`."
+    )
+    weight: float | Name | None = Field(
+        None, description="What it takes from the limits' buckets: a number, or a field as in '{tokens}'."
+    )
+    call_weight: float | None = Field(None, ge=0, description="What each call of its function takes in addition.")
 
 
 class EnvironmentPart(_Part):
@@ -183,7 +190,7 @@ def _complaint(error: Any) -> str:
 
 def _is_of_a_union(part: Any) -> bool:
     """Return whether a part of a place names an alternative of the schema, not a field of the document."""
-    return isinstance(part, str) and ("[" in part or part in {"str", "int", "list", "constrained-str"})
+    return isinstance(part, str) and ("[" in part or part in {"str", "int", "float", "list", "constrained-str"})
 
 
 def _names_beside(parts: Sequence[Any]) -> list[str]:

@@ -14,6 +14,7 @@ begin atomic
                           and (starts_with(n.name, f.name || '[') or starts_with(n.name, f.name || '.'))))
   select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
            'name', k.name, 'kind', s.kind, 'queue', s.queue, 'priority', s.priority, 'policy', s.policy,
+           'limits', s.limits, 'weight', s.weight,
            'after', (select jsonb_agg(p.name order by p.step_id)
                        from holdfast.edges e join kept p on p.step_id = e.step_id where e.next_id = s.id)))
            || jsonb_build_object('input', s.input) order by s.id)

@@ -1,6 +1,6 @@
--- Defines a flow: its steps as a plan (holdfast.start_run), with their other properties. A login for all tenants
--- defines it for everybody, a login for some tenants for those. A new definition replaces the previous one; existing
--- runs keep their shape.
+-- Defines a flow: its steps as a plan (holdfast.start_run), with their other properties. Limits and weights may name
+-- fields of the context (shop:{shop}). A login for all tenants defines it for everybody, a login for some tenants for
+-- those. A new definition replaces the previous one; existing runs keep their shape.
 create or replace function flow.define_flow(
   name text, steps jsonb, namespace text default 'default', version text default '0.1.0', description text default null,
   context_schema jsonb default null)
@@ -15,6 +15,7 @@ begin
   perform holdfast.check_name('namespace', define_flow.namespace);
   perform holdfast.check_name('version', define_flow.version);
   perform holdfast.check_plan(null, define_flow.steps);
+  perform flow.check_limits(define_flow.steps);
   if define_flow.steps = '[]' then
     perform holdfast.refuse('RN005', format('flow %s has no steps', define_flow.name), 'add at least one step');
   end if;

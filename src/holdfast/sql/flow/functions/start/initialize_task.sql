@@ -1,6 +1,6 @@
--- Starts a task of a flow with its steps, all or nothing, and returns its id. `steps` is the plan (holdfast.start_run),
--- `skip` names skippable steps that are not to be done, and `about` may have tags, initiator, source_system and reason.
--- A context or `about` of null is empty.
+-- Starts a task of a flow with its steps, all or nothing, and returns its id. `steps` is the plan (holdfast.start_run);
+-- its limits and weights may name fields of the context. `skip` names skippable steps that are not to be done, and
+-- `about` may have tags, initiator, source_system and reason. A context or `about` of null is empty.
 create or replace function flow.initialize_task(
   name text, steps jsonb, context jsonb default '{}', namespace text default 'default', version text default '0.1.0',
   key text default null, tenant text default 'default', skip text[] default '{}', about jsonb default '{}')
@@ -22,7 +22,7 @@ begin
   perform holdfast.check_name('version', initialize_task.version);
   perform flow.check_skip(initialize_task.steps, initialize_task.skip);
   task_id := holdfast.start_run(
-    'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
+    'flow.task', initialize_task.name, 'flow.step', flow.fill_limits(initialize_task.steps, checked_context),
     checked_about || skipped || jsonb_build_object(
       'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
     initialize_task.key, initialize_task.tenant);

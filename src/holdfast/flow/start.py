@@ -1,0 +1,138 @@
+"""A start of a flow with its options; the first steps of a delayed one are due after a delay or at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from holdfast import tracing
+from holdfast.connections.caller.lend import check_conn, is_committed
+from holdfast.durations import Duration, duration
+from holdfast.errors import BadInput
+from holdfast.flow import calls, events
+from holdfast.flow.context import given_as
+from holdfast.flow.events import FlowExecutor
+from holdfast.flow.handle import FlowRun
+from holdfast.kernel import calls as kernel
+from holdfast.kernel.call import LONGEST_KEY, Call, check_delay, check_due, check_names, check_tenant
+from holdfast.models import Json
+
+if TYPE_CHECKING:
+    from holdfast.flow.define import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """When a run begins; a delay counts by the database's clock."""
+
+    delay: timedelta | None = None
+    due_at: datetime | None = None
+
+    def write(self, plan: Sequence[dict[str, Any]], now: Sequence[datetime]) -> Json | None:
+        """Return the plan with its first steps due then; None if they are due at once."""
+        due_at = self.due_at if self.delay is None else now[0] + self.delay
+        if due_at is None:
+            return None
+        when = {"due_at": due_at.isoformat()}
+        return Json(json.dumps([step if step["after"] else {**step, **when} for step in plan]))
+
+    def check(self, key: str | None, skipped: Sequence[str]) -> None:
+        """Raise for a start that cannot be delayed; `skipped` lists those of the first steps to skip."""
+        if self.delay is not None and key is not None:
+            raise BadInput(
+                f"delay {self.delay} cannot be combined with the key {key}, as each start would have another time",
+                where="delay",
+                next="use due_at with the same time for each start",
+            )
+        if skipped and self != Later():
+            raise BadInput(
+                f"step {skipped[0]} is a first step and is skipped, so the steps after it would be due at once",
+                where="skip",
+                next="remove it from skip, or remove delay and due_at",
+            )
+
+
+def later(delay: Duration | None, due_at: datetime | None) -> Later:
+    """Check `delay` and `due_at`."""
+    check_due(due_at)
+    waits = None if delay is None else duration(delay, "delay")
+    check_delay(waits, due_at)
+    return Later(waits, due_at)
+
+
+class Starter:
+    """A flow with the options of a start."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        executor: FlowExecutor,
+        *,
+        key: str | None = None,
+        tenant: str = "default",
+        skip: Sequence[str] = (),
+        about: Mapping[str, Any] | None = None,
+        conn: Any = None,
+        later: Later = Later(),  # noqa: B008 - it is frozen
+    ) -> None:
+        check_names([("key", key)], LONGEST_KEY)
+        check_tenant(tenant)
+        check_conn(conn)
+        later.check(key, [name for name in skip if name in flow.nodes and not flow.nodes[name].after])
+        self._flow = flow
+        self._executor = executor
+        self._key = key
+        self._tenant = tenant
+        self._skip = list(skip)
+        self._about = {name: value for name, value in (about or {}).items() if value}
+        self._conn = conn
+        self._later = later
+
+    def start(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a run, with the whole context or with its fields by name."""
+        asked_at = self._executor.make(kernel.clock()) if self._needs_time else []
+        (run_id,) = self._executor.make(self._call(given_as(context, fields), asked_at), self._conn)
+        return self._run(run_id, asked_at)
+
+    async def astart(self, *context: Any, **fields: Any) -> FlowRun:
+        """Start a run, as `start` does."""
+        asked_at = await self._executor.amake(kernel.clock()) if self._needs_time else []
+        (run_id,) = await self._executor.amake(self._call(given_as(context, fields), asked_at), self._conn)
+        return self._run(run_id, asked_at)
+
+    def _call(self, context: Any, now: Sequence[datetime]) -> Call[UUID]:
+        title = self._flow.title
+        return calls.initialize_task(
+            title.name,
+            self._later.write(self._flow.plan, now) or self._flow.written_plan,
+            self._flow.context.write(context),
+            namespace=title.namespace,
+            version=title.version,
+            key=self._key,
+            tenant=self._tenant,
+            skip=self._skip,
+            about=self._about | self._traced(),
+        )
+
+    def _traced(self) -> dict[str, Any]:
+        """Pass the trace to the handlers, except with a key, whose input must be the same each time."""
+        carrier = None if self._key else tracing.carrier()
+        return {} if carrier is None else {"trace": carrier}
+
+    @property
+    def _needs_time(self) -> bool:
+        """Return whether the database's time is needed: for a delay, or because the key may belong to an older run."""
+        return self._later.delay is not None or (self._key is not None and self._executor.subscribers.are_there)
+
+    def _run(self, run_id: UUID, asked_at: list[datetime]) -> FlowRun:
+        if self._executor.subscribers.are_there and self._is_committed() and events.is_new(run_id, asked_at):
+            events.initialized(self._executor, run_id, self._flow.title, len(self._flow.plan))
+        return FlowRun(run_id, self._executor, self._flow.read_result)
+
+    def _is_committed(self) -> bool:
+        """Return whether the start is already committed; a caller's open transaction may still be rolled back."""
+        return self._conn is None or is_committed(self._conn)
