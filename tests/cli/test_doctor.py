@@ -39,7 +39,7 @@ def test_a_database_as_it_should_be(holdfast, database):
     done = holdfast("doctor", "--json", dsn=database)
 
     found = json.loads(done.stdout)
-    named = "server schema login roles settings snapshots partitions invariants self-tests hints statements "
+    named = "server schema login roles settings snapshots partitions indexes invariants self-tests hints statements "
     named += "session timeouts vacuum planner connections"
     assert {check["name"]: check["verdict"] for check in found["checks"]} == dict.fromkeys(named.split(), "ok")
     assert (done.returncode, found["ok"]) == (0, True)
@@ -100,6 +100,27 @@ def test_a_check_that_the_server_refuses_has_failed(database):
 )
 def test_servers_by_their_version(status, verdict):
     assert schema_checks.server_version(status).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("pending", "indexes", "verdict"),
+    [
+        ([], 0, "ok"),
+        (["index steps_by_kind"], 1, "warn"),
+        (["0009_limits"], 0, "fail"),
+        (["functions, views and machines", "index steps_by_kind"], 1, "fail"),
+    ],
+)
+def test_schemas_by_what_is_pending(pending, indexes, verdict):
+    """Without an index everything works, only more slowly."""
+    assert schema_checks.schema_version(SchemaStatus("18.4", 9, 9, pending, indexes)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("invalid", "verdict"), [({}, "ok"), ({"holdfast.a": True}, "ok"), ({"holdfast.a": True, "flow.b": False}, "warn")]
+)
+def test_invalid_indexes_by_whether_they_are_being_built(invalid, verdict):
+    assert schema_checks.judge_indexes(invalid).verdict == verdict
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from psycopg import Connection
 from holdfast import errors
 from holdfast.connections.deadline import connection_to
 from holdfast.failpoints import failpoint
-from holdfast.kernel import sources
+from holdfast.kernel import indexes, sources
 from holdfast.kernel.sources import Migration
 
 OLDEST = 150000
@@ -49,10 +49,14 @@ class SchemaStatus:
     schema_version: int | None
     code_version: int
     pending: list[str]
+    pending_indexes: int = 0  # how many of `pending` are indexes, without which everything works, but more slowly
 
 
 def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
-    """Apply what is missing, each part in its own transaction, and return the names of the applied parts."""
+    """Apply what is missing and return the names of the applied parts.
+
+    Each part is one transaction. The indexes of `indexes.sql` follow, which are built outside of transactions.
+    """
     say = progress or (lambda _: None)
     with connection_to(dsn) as connection:
         _preflight(connection)
@@ -60,7 +64,7 @@ def run(dsn: str, *, progress: Progress | None = None) -> list[str]:
         applied = [m.name for m in sources.migrations() if _apply(connection, m, say)]
         if _install(connection, say):
             applied.append(CODE)
-        return applied
+        return applied + indexes.build(connection, dsn, say)
 
 
 def status(dsn: str) -> SchemaStatus:
@@ -71,8 +75,9 @@ def status(dsn: str) -> SchemaStatus:
         pending = [m.name for m in sources.migrations() if m.number not in done]
         if not pending and _outdated(connection):
             pending.append(CODE)
+        unbuilt = [] if set(pending) - {CODE} else indexes.pending(connection)  # before that, tables may be missing
         version = connection.info.parameter_status("server_version") or "unknown"
-        return SchemaStatus(version, max(done, default=None), code_version(), pending)
+        return SchemaStatus(version, max(done, default=None), code_version(), pending + unbuilt, len(unbuilt))
 
 
 def check(connection: Connection[Any]) -> None:
@@ -92,7 +97,7 @@ def script(*, after: int = 0) -> str:
             parts += [migration.text, _record(migration)]
     for part, texts in sources.parts().items():
         parts += [*texts, _record_digest(part, sources.digest(texts))]
-    return "\n".join([*parts, f"{PARTITIONS};", "commit;", ""])
+    return "\n".join([*parts, f"{PARTITIONS};", "commit;", *indexes.script(), ""])
 
 
 def code_version() -> int:

@@ -11,6 +11,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from holdfast import faces
+from holdfast.errors import BadDefinition
 from holdfast.faces import Face
 
 KERNEL = "code"  # the name of the kernel's part in holdfast.installed; a face's part has the face's name
@@ -19,6 +20,8 @@ FIRST = (
     "clock", "chance", "refuse", "is_live", "is_due", "is_success", "is_live_worker", "step_policy", "policy_of",
     "allowed_tenants", "limit_family", "limit_rule", "tokens_at", "is_probed", "would_admit", "is_ready",
 )  # fmt: skip
+_COMMENT = re.compile(r"--.*$", re.MULTILINE)
+_INDEX = re.compile(r"create index concurrently if not exists (\w+)\s+on holdfast\.(\w+)\s.*", re.DOTALL)
 _MADE = re.compile(r"^create (?:or replace )?(?:table|view|function|type|sequence) ([a-z_]+\.\w+)", re.MULTILINE)
 
 
@@ -28,6 +31,15 @@ class Migration:
 
     number: int
     name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index on a table that may be large and in use; it is built outside of transactions."""
+
+    name: str
+    table: str  # of the schema holdfast
     text: str
 
 
@@ -51,6 +63,24 @@ def schemas() -> list[str]:
 def parts() -> dict[str, list[str]]:
     """Read what is installed besides the migrations: the kernel first, then each face."""
     return {KERNEL: _kernel_part(), **{face.name: _face_part(face) for face in faces.all_faces()}}
+
+
+def indexes() -> list[Index]:
+    """List the indexes that are built concurrently, after the migrations: the kernel's, then those of each face."""
+    folders = [_kernel(), *(face.folder() for face in faces.all_faces())]
+    statements = (_COMMENT.sub("", text).split(";") for folder in folders for text in _texts(folder, "indexes"))
+    return [_index(statement.strip()) for each in statements for statement in each if statement.strip()]
+
+
+def _index(statement: str) -> Index:
+    found = _INDEX.fullmatch(statement)
+    if found is None:
+        raise BadDefinition(
+            f"indexes.sql has a statement of another kind: {statement}",
+            where="indexes.sql",
+            next="write create index concurrently if not exists … on holdfast.…; put the rest into a migration",
+        )
+    return Index(found[1], found[2], statement)
 
 
 def made() -> list[str]:

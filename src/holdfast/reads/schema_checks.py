@@ -10,6 +10,7 @@ from typing import Any, Literal, LiteralString
 
 import psycopg
 
+from holdfast.kernel import sources
 from holdfast.kernel.migrate import SchemaStatus
 from holdfast.kernel.self_test_place import left_schemas
 
@@ -51,8 +52,9 @@ def schema_version(status: SchemaStatus) -> Check:
         return Check("schema", "ok", f"version {status.schema_version}, up to date")
     if status.schema_version is None:
         return Check("schema", "new", "nothing is installed yet", "holdfast db migrate")
+    verdict: CheckStatus = "warn" if len(status.pending) == status.pending_indexes else "fail"
     pending = ", ".join(status.pending)
-    return Check("schema", "fail", f"version {status.schema_version}; to apply: {pending}", "holdfast db migrate")
+    return Check("schema", verdict, f"version {status.schema_version}; to apply: {pending}", "holdfast db migrate")
 
 
 def violations(connection: Connection) -> Check:
@@ -160,6 +162,30 @@ def judge_snapshots(oldest: tuple[str, timedelta] | None) -> Check:
     )
 
 
+def indexes(connection: Connection) -> Check:
+    """Check that no killed build has left an invalid index, which costs writes and helps no read."""
+    rows = connection.execute(
+        "select n.nspname || '.' || c.relname,"
+        "       exists (select from pg_catalog.pg_stat_progress_create_index p where p.index_relid = i.indexrelid)"
+        "  from pg_catalog.pg_index i"
+        "  join pg_catalog.pg_class c on c.oid = i.indexrelid"
+        "  join pg_catalog.pg_namespace n on n.oid = c.relnamespace"
+        " where not i.indisvalid and n.nspname = any (%s)"
+        " order by 1",
+        [sources.schemas()],
+    ).fetchall()
+    return judge_indexes(dict(rows))
+
+
+def judge_indexes(invalid: dict[str, bool]) -> Check:
+    """Judge invalid indexes by whether somebody is building them now."""
+    left = [name for name, is_built in invalid.items() if not is_built]
+    if left:
+        then = f"holdfast db migrate rebuilds ours; drop others: drop index concurrently {left[0]}"
+        return Check("indexes", "warn", f"invalid: {', '.join(left)}", then)
+    return Check("indexes", "ok", f"being built: {', '.join(invalid)}" if invalid else "all are valid")
+
+
 def self_tests(connection: Connection) -> Check:
     """Check that no killed self-test has left its schema."""
     found = left_schemas(connection)
@@ -174,10 +200,11 @@ CHECKS: dict[str, Callable[[Connection], Check]] = {
     "settings": settings,
     "snapshots": snapshots,
     "partitions": partitions,
+    "indexes": indexes,
     "invariants": violations,
     "self-tests": self_tests,
 }
-NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles"})
+NEEDS_SCHEMA = frozenset({"partitions", "indexes", "invariants", "roles"})
 
 
 def one(connection: Connection, statement: LiteralString) -> tuple[Any, ...]:
