@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.testing import Clock
+from kernel.limits import limit
 from kernel.steps import DB, claim, finish, node, start, start_flow, value, violations
 
 pytestmark = [pytest.mark.unsound, pytest.mark.one_server]
@@ -102,6 +103,15 @@ CORRUPTIONS = [
     Corruption("trigger_fires", "drop trigger stays on holdfast.notes", "notes.stays"),
     Corruption("row_security_is_forced", "alter table holdfast.notes no force row level security", "notes"),
     Corruption("row_security_is_forced", "alter table holdfast.steps disable row level security", "steps"),
+    Corruption("limit_counts_its_holders", "update holdfast.limit_states set held = 2", "limit api of *"),
+    Corruption("limit_counts_its_queue", "update holdfast.limit_states set parked = 2", "limit api of *"),
+    Corruption("parked_is_refused", "update holdfast.limits set concurrency = 2", "limit api of *"),
+    Corruption(
+        "parked_on_a_limit",
+        "with uncounted as (update holdfast.limit_states set parked = 0) "
+        "update holdfast.steps set limited_by = 0 where id = %(parked)s",
+        "step %(parked)s",
+    ),
     Corruption("partitions_are_ahead", KEEP_ONE_MONTH, "journal", later=timedelta(days=3)),
 ]
 
@@ -117,7 +127,17 @@ def sound_rows(db: DB) -> dict[str, object]:
     lease = next(step.lease_id for step in claimed if step.step_id == held)
     child = value(db, "select step_id from holdfast.run_steps where run_id = %s and name = 'child'", run_id)
     entry = value(db, "select id from holdfast.journal where step_id = %s and event = 'succeeded'", done)
-    rows: dict[str, object] = {"run": run_id, "child": child, "over": over, "entry": entry, "lease": lease}
+    limit(db, "api", concurrency=1)
+    parked = [start(db, queue="limited", limits=["api"]) for _ in range(2)][1]
+    claim(db, queue="limited", batch=2, lease=timedelta(days=300))
+    rows: dict[str, object] = {
+        "parked": parked,
+        "run": run_id,
+        "child": child,
+        "over": over,
+        "entry": entry,
+        "lease": lease,
+    }
     return rows | {"due": start(db, queue="due"), "held": held, "other": other, "done": done}
 
 
@@ -136,10 +156,10 @@ def test_what_breaks_an_invariant_is_reported_and_nothing_else(db: DB, clock: Cl
 
 def test_each_invariant_has_a_corruption(db: DB) -> None:
     sources = db.execute(
-        "select prosrc from pg_proc where oid in ('holdfast.violations'::regproc, 'holdfast.guard_violations'::regproc)"
+        "select prosrc from pg_proc where pronamespace = 'holdfast'::regnamespace and proname like '%violations'"
     ).fetchall()
 
     invariants = {name for (source,) in sources for name in re.findall(r"^\s*select '(\w+)',", source, re.MULTILINE)}
 
-    assert len(invariants) >= 19
+    assert len(invariants) >= 23
     assert invariants == {corruption.invariant for corruption in CORRUPTIONS}

@@ -6,7 +6,7 @@ from collections import Counter
 
 from flow.guards import GUARDS
 from properties.mutants import EDITED, MARK, SQL, Cut, Edited
-from scenarios.test_unguarded import CLAIMS_UNLOCKED
+from scenarios.matrix.test_unguarded import CLAIMS_UNLOCKED
 from selftest.test_mutants import MUTANTS
 
 Marks = Counter[tuple[str, str]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from flow.test_yaml import BILLING, ORDER
+from flow.define.test_yaml import BILLING, ORDER
 from holdfast import Holdfast
 from holdfast.errors import BadDefinition
 from holdfast.flow import schema
@@ -141,7 +141,7 @@ def test_words_are_words() -> None:
 
 def test_the_schema_for_editors_is_current_and_says_what_the_check_says() -> None:
     """It is written by `make docs`."""
-    path = Path(__file__).parents[2] / "docs" / "reference" / "flow.schema.json"
+    path = Path(__file__).parents[3] / "docs" / "reference" / "flow.schema.json"
     assert path.read_text("utf-8") == schema.written(), "run `make docs`"
 
     validator = Draft202012Validator(json.loads(schema.written()))

@@ -20,9 +20,9 @@ from holdfast.connections import deadline
 from holdfast.kernel import migrate
 from scenarios.crew import Crew, Database, until
 from scenarios.history import lines
+from scenarios.network.test_lost_starts import doze
 from scenarios.pooler import PROGRAM, pooled
 from scenarios.proof import Proof
-from scenarios.test_lost_starts import doze
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="PgBouncer is not installed: `apt-get install pgbouncer`")
 KINDS = ("doze", "deposit", "adeposit", "deposit_apart", "remark")

@@ -13,9 +13,9 @@ from holdfast import Holdfast
 from holdfast.errors import CommitUnknown, DatabaseError, Unreachable
 from scenarios.crew import Crew, Database, until
 from scenarios.history import lines
+from scenarios.network.test_lost_starts import doze
 from scenarios.proof import Proof
 from scenarios.proxy import FaultProxy
-from scenarios.test_lost_starts import doze
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from holdfast.worker.options import Options
 from scenarios.crew import Crew, Database, Server, until
 from scenarios.history import lines
 from scenarios.proof import Proof
-from scenarios.test_outages import probe
+from scenarios.server.test_outages import probe
 
 MOST_A_MINUTE = 12
 LOG_ALL = "do $$ begin execute format('alter database %I set log_statement to %L', current_database(), 'all'); end $$"

@@ -19,8 +19,8 @@ from holdfast.flow.define import Flow
 from holdfast.kernel import calls
 from holdfast.work.define import Task
 from scenarios.crew import Crew, Database, Server, until, waiting_for_a_lock
+from scenarios.network.test_lost_starts import doze
 from scenarios.proxy import FaultProxy
-from scenarios.test_lost_starts import doze
 
 Way = Callable[[Holdfast], Any]
 

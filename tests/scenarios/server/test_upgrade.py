@@ -15,7 +15,7 @@ from holdfast.kernel import migrate
 from scenarios.crew import SOURCES, Crew, Database, until
 from scenarios.producing import acknowledged, producing
 from scenarios.proof import Proof
-from scenarios.test_outages import backends, cut
+from scenarios.server.test_outages import backends, cut
 
 RELEASES = 2
 TROUBLE = ("retried", "failed", "expired", "released")

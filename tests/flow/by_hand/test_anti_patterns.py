@@ -23,7 +23,7 @@ from kernel.steps import claim, claim_one, settle
 pytestmark = pytest.mark.one_server
 
 DB = Connection[Any]
-HERE = Path(__file__).parent
+FLOW = Path(__file__).parents[1]
 PLAN, EMPTY = Json('[{"name": "a", "kind": "plain.a"}]'), Json("{}")
 
 
@@ -93,7 +93,7 @@ def make_retry(hf: Holdfast, thing: str) -> None:
 
 def test_the_tests_ask_the_database_what_is_ready() -> None:
     """T-140: readiness is what the function says, and the claim shares its predicate; the model is held against both"""
-    asking = [path.name for path in HERE.glob("*.py") if "get_step_readiness_status" in path.read_text()]
+    asking = [path.name for path in FLOW.rglob("*.py") if "get_step_readiness_status" in path.read_text()]
 
     assert "stage.py" in asking
     assert len(asking) > 1
