@@ -22,6 +22,7 @@ from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.untyped import Untyped
 from holdfast.kernel.handle import Handle
 from holdfast.notify import Subscriber
+from holdfast.spelling import checks_options
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
@@ -90,6 +91,7 @@ class Holdfast:
             return self.work.task(function)
         return lambda function: self.work.task(function, **options)
 
+    @checks_options(BadDefinition)
     def limit(
         self,
         name: str,

@@ -156,6 +156,21 @@ def test_a_task_with_limits_that_make_no_sense_is_refused(options: dict[str, Any
         (lambda hf: hf.limit("a", rate=1), "per"),
         (lambda hf: hf.limit("a", rate=1, per="soon"), "per"),
         (lambda hf: hf.limit("a", breaker_after=1), "breaker_after"),
+        (lambda hf: hf.limit("a*", concurrency=1), "name"),
+        (lambda hf: hf.limit(":*", concurrency=1), "name"),
+        (lambda hf: hf.limit("a", concurrency=1.5), "concurrency"),
+        (lambda hf: hf.limit("a", concurrency=True), "concurrency"),
+        (lambda hf: hf.limit("a", rate=0, per=1), "rate"),
+        (lambda hf: hf.limit("a", rate=float("nan"), per=1), "rate"),
+        (lambda hf: hf.limit("a", rate=1, per=0), "per"),
+        (lambda hf: hf.limit("a", rate=1, per=1, burst=0), "burst"),
+        (lambda hf: hf.limit("a", burst=1), "burst"),
+        (lambda hf: hf.limit("a", breaker_after=0, breaker_for=1), "breaker_after"),
+        (lambda hf: hf.limit("a", breaker_after=1, breaker_for=0), "breaker_for"),
+        (lambda hf: hf.limit("a", breaker_counts=["X"]), "breaker_counts"),
+        (lambda hf: hf.limit("a", breaker_after=1, breaker_for=1, breaker_counts="RateLimited"), "breaker_counts"),
+        (lambda hf: hf.limit("a", tenant=""), "tenant"),
+        (lambda hf: hf.limit("a", concurency=1), "concurency"),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused(act: Callable[[Holdfast], None], where: str) -> None:
@@ -163,6 +178,7 @@ def test_a_limit_that_makes_no_sense_is_refused(act: Callable[[Holdfast], None],
         act(Holdfast(""))
 
     assert refused.value.where == where
+    assert refused.value.next
 
 
 def test_options_with_limits_that_make_no_sense_are_refused() -> None:

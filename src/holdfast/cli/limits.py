@@ -11,15 +11,16 @@ import typer
 
 from holdfast.cli.connection import opened
 from holdfast.cli.options import Reason, WideOption, output_options
-from holdfast.cli.render import AsJson, data_json, say
+from holdfast.cli.render import AsJson, data, data_json, heading, say
 from holdfast.cli.table import Column, data_table
 from holdfast.durations import duration
-from holdfast.errors import NotFound
+from holdfast.errors import BadInput, NotFound
 from holdfast.kernel import db, limit_calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.query import as_mapping, clock, query
 from holdfast.reads import limits as reads
-from holdfast.reads.limits import LimitChange, LimitDetail
+from holdfast.reads.limits import LimitChange, LimitDetail, LimitRule
+from holdfast.reads.run_page import span_text
 
 app = typer.Typer(help="Limits: how much at once and how fast.", no_args_is_help=True)
 
@@ -27,14 +28,16 @@ COLUMNS = (
     Column("limit"),
     Column("tenant", "*", rank=6),
     Column("held", rank=1),
+    Column("rate", rank=2),
     Column("tokens", rank=2),
     Column("parked", "0", rank=1),
     Column("oldest parked", rank=5),
     Column("opens", rank=4),
     Column("paused", rank=3),
-    Column("breaker", "closed", rank=3),
+    Column("breaker", rank=3),
     Column("reason", rank=7, least=12),
 )
+PARTS = ("concurrency", "rate", "per", "burst", "breaker_after", "breaker_for", "until")  # of a change, as it is shown
 Name = Annotated[str, typer.Argument(help="A limit, such as shop:acme, or a family: 'shop:*'.")]
 Tenant = Annotated[str | None, typer.Option("--tenant", help="Whose steps the rule counts; * for all together.")]
 Rate = Annotated[str | None, typer.Option("--rate", help="Tokens per time: 40/1s, 100/1m.")]
@@ -67,7 +70,10 @@ def set_(
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create or replace the rule of a limit; an option that is left out sets no limit."""
+    """Create or replace the whole rule of a limit: what an option is not given for is not limited.
+
+    It prints the rule that it replaced.
+    """
     tokens, per = _rate(rate)
     opens = None if breaker_for is None else duration(breaker_for, "breaker_for")
     call = limit_calls.define_limit(
@@ -80,7 +86,14 @@ def set_(
         breaker_for=opens,
         tenant=tenant,
     )
-    _change(call, name, "defined", as_json=as_json)
+    with opened() as connection:
+        before = query(connection, reads.rules(name))
+        db.run(connection, call)
+        after = query(connection, reads.rules(name))
+    rules = "; ".join(_rule(rule) for rule in after)
+    replaced = "; ".join(_rule(rule) for rule in before) if before and before != after else ""
+    told = f"limit {name} is defined: {rules}" + (f"; before: {replaced}" if replaced else "")
+    _said(name, "defined", told, as_json)
 
 
 @app.command(epilog="Example: holdfast limits pause shop:acme --for 10m --reason 'a sale'")
@@ -146,8 +159,9 @@ def _rate(given: str | None) -> tuple[float | None, timedelta | None]:
     tokens, _, per = given.partition("/")
     try:
         return float(tokens), duration(per or "1s", "rate")
-    except ValueError:
-        raise typer.BadParameter(f"{given!r} is not a rate: use 40/1s") from None
+    except (BadInput, ValueError):
+        next_ = "use tokens per time, as in 40/1s or 100/1m"
+        raise BadInput(f"rate must be such as 40/1s, got {given!r}", where="rate", next=next_) from None
 
 
 def _show(name: str | None, *, wide: bool, as_json: bool) -> None:
@@ -161,34 +175,62 @@ def _show(name: str | None, *, wide: bool, as_json: bool) -> None:
         data_json({"limits": [as_mapping(limit) for limit in found], **told})
         return
     rows = [
-        (limit.name, limit.tenant, _of(limit.held, limit.concurrency), _of(_short(limit.tokens), _short(limit.burst)),
-         f"{limit.parked:,}", limit.oldest_parked_at, limit.wake_at, _paused(limit), limit.breaker or "closed",
-         limit.reason)
+        (limit.name, limit.tenant, _of(limit, limit.held, limit.concurrency), _rate_text(limit.rate, limit.per),
+         _of(limit, _short(limit.tokens), _short(limit.burst)), f"{limit.parked:,}", limit.oldest_parked_at,
+         limit.wake_at, _paused(limit), limit.breaker, limit.reason)
         for limit in found
     ]  # fmt: skip
     data_table(COLUMNS, rows, now=now, wide=wide)
     if not found:
         say("no limits yet: holdfast limits set, or hf.limit(…) in an app")
+    if changes:
+        heading("changes")
     for change in changes:
-        say(_line(change))
+        data(_line(change))
 
 
 def _line(change: LimitChange) -> str:
     by = f"the app of {change.actor}" if (change.event, change.actor_kind) == ("defined", "worker") else change.actor
-    parts = [f"{name} {value}" for name, value in json.loads(change.payload).items()]
+    payload = json.loads(change.payload)
+    parts = [f"{name} {_short(payload[name])}" for name in PARTS if name in payload]
     said = [*([change.reason] if change.reason else []), *parts]
     told = f": {', '.join(said)}" if said else ""
     return f"{change.at:%Y-%m-%d %H:%M:%S} {change.name} {change.event} by {by}{told}"
 
 
-def _of(count: Any, most: Any) -> str | None:
+def _of(limit: LimitDetail, count: Any, most: Any) -> str | None:
+    """Format a count with its limit; a family's limit is that of each value, and its count that of all."""
     if most is None:
         return None if count is None else f"{count}"
+    if limit.name.endswith(":*"):
+        return f"{most} each" if count is None else f"{count}, {most} each"
     return f"{count} of {most}" if count is not None else f"{most}"
 
 
-def _short(number: Any) -> str | None:
-    return None if number is None else f"{float(number):g}"
+def _rule(rule: LimitRule) -> str:
+    parts = {
+        "concurrency": rule.concurrency,
+        "rate": _rate_text(rule.rate, rule.per),
+        "burst": _short(rule.burst),
+        "breaker_after": rule.breaker_after,
+        "breaker_for": None if rule.breaker_for is None else _span(rule.breaker_for),
+    }
+    told = [f"{name} {value}" for name, value in parts.items() if value is not None]
+    tenant = "" if rule.tenant == "*" else f" (tenant {rule.tenant})"
+    return (", ".join(told) or "nothing is limited, not even by its family's rule") + tenant
+
+
+def _rate_text(rate: float | None, per: float | None) -> str | None:
+    """Format a rate as `--rate` takes it."""
+    return None if rate is None or per is None else f"{rate:g}/{_span(per)}"
+
+
+def _span(seconds: float) -> str:
+    return span_text(timedelta(seconds=seconds)).replace(" min", "m").replace(" ", "")
+
+
+def _short(value: Any) -> str | None:
+    return f"{value:g}" if isinstance(value, (int, float)) else value
 
 
 def _paused(limit: LimitDetail) -> Any:

@@ -28,13 +28,14 @@ STYLES: dict[tuple[str | None, str | None], tuple[str, str]] = {
     ("over", "cancelled"): ("dim", "⊘"),
     ("over", "undone"): ("magenta", "↶"),
 }
-STANDINGS = {"no handler": "yellow", "no move": "yellow", "parked": "yellow"}
+STANDINGS = dict.fromkeys(("no handler", "no move", "parked", "limited", "upstream paused", "breaker open"), "yellow")
 EVENTS = {"succeeded": "green", "retried": "yellow", "expired": "yellow", "failed": "bold red", "cancelled": "dim"}
 COMMANDS = {
     "cancel": "holdfast runs cancel {target}",
     "retry": "holdfast runs retry {target}",
     "resolve": "holdfast dlq resolve {target}",
     "resume_queue": "holdfast queues resume {target}",
+    "show_limit": "holdfast limits show {target}",
 }
 STEP_COLUMNS = (
     Column("state"),

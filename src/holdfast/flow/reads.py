@@ -87,6 +87,7 @@ class TaskStep:
     error_type: str | None
     message: str | None
     parents: list[int]
+    limited_by: str | None = None  # the limit that it waits for
     mark: Mark | None = None  # read only for steps that are shown one by one
 
 
@@ -110,7 +111,7 @@ STEPS: LiteralString = """
 select s.id, coalesce(n.name, concat(s.kind, ' ', s.id)) as name, s.kind, s.state,
        s.phase, s.outcome, s.standing, s.queue, s.attempt, s.failures, p.tries, s.due_at, s.lease_owner as worker,
        s.claimed_at, s.finished_at,
-       s.error ->> 'type' as error_type, left(holdfast.error_text(s.error), 300) as message,
+       s.error ->> 'type' as error_type, left(holdfast.error_text(s.error), 300) as message, s.limited_by,
        array(select e.step_id from holdfast.edges e where e.next_id = s.id order by e.step_id) as parents
   from (select m.step_id, m.name from holdfast.run_steps m where m.run_id = %(task)s
          order by m.step_id limit %(looked_at)s) n

@@ -23,7 +23,9 @@ DB = Connection[Any]
 STEP_STORY = 50
 TaskPage = Page[TaskDetail, TaskStep]
 # Steps that nobody serves come first, because time does not move them.
-_BLOCKERS = ("no handler", "no move", "parked", "due", "held", "later")
+_BLOCKERS = (
+    "no handler", "no move", "parked", "due", "held", "later", "breaker open", "upstream paused", "limited"
+)  # fmt: skip
 
 
 def read(connection: DB, id: int | UUID, *, history: int) -> TaskPage:  # noqa: A002 - the word is the same in SQL
@@ -38,7 +40,7 @@ def read(connection: DB, id: int | UUID, *, history: int) -> TaskPage:  # noqa: 
         why(task, steps, blocker, blocking),
         reads.marked(connection, steps, alone),
         reads.history(connection, task_id, limit=history) if history else [],
-        actions(task, steps) + ([] if blocking is None else run_page.resuming(blocking)),
+        actions(task, steps) + ([] if blocking is None else run_page.unblocking(blocking)),
     )
 
 

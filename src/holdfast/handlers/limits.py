@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from holdfast.durations import Duration, duration
@@ -15,6 +16,8 @@ from holdfast.kernel import limit_calls
 from holdfast.kernel.call import Call, problem
 
 MOST = 3
+MILLISECOND = timedelta(milliseconds=1)
+LONGEST = timedelta(days=366)
 IMPLICIT = ("queue:", "kind:", "tenant:")
 
 
@@ -140,28 +143,76 @@ def limit_definition(
     tenant: str | None,
 ) -> Call[None]:
     """Check a rule here, before the database rejects it each time a worker connects, and return its call."""
-    if reason := problem("limit", name):
-        raise BadDefinition(reason, where="name", next="use a name such as shop:acme or shop:*")
-    numbers = {"concurrency": concurrency, "rate": rate, "burst": burst, "breaker_after": breaker_after}
-    for what, given in numbers.items():
-        check_weight(what, given)
+    _check_rule_name(name)
+    _check_number("concurrency", concurrency, least=0, is_whole=True, next="0 admits nothing")
+    _check_number("rate", rate, next="to admit nothing, pause the limit")
+    _check_number("burst", burst, next="leave it out for what comes in one `per`")
+    _check_number("breaker_after", breaker_after, least=1, is_whole=True, next="use 6")
     if (rate is None) != (per is None):
         raise BadDefinition(f"limit {name}: rate and per go together", where="per", next="use rate=40, per=1")
+    if rate is None and burst is not None:
+        raise BadDefinition(f"limit {name}: burst goes with a rate", where="burst", next="use rate=40, per=1, burst=80")
     if (breaker_after is None) != (breaker_for is None):
         raise BadDefinition(
             f"limit {name}: breaker_after and breaker_for go together",
             where="breaker_after",
             next="use breaker_after=6, breaker_for=60",
         )
+    _check_counts(name, breaker_counts, has_breaker=breaker_after is not None)
+    if tenant is not None and (reason := problem("tenant", tenant)):
+        raise BadDefinition(reason, where="tenant", next='use a name, or "*" for all tenants together')
     return limit_calls.define_limit(
         name,
         concurrency=concurrency,
         rate=rate,
-        per=None if per is None else duration(per, "per", error=BadDefinition),
+        per=_span("per", per),
         burst=burst,
         breaker_after=breaker_after,
-        breaker_for=None if breaker_for is None else duration(breaker_for, "breaker_for", error=BadDefinition),
+        breaker_for=_span("breaker_for", breaker_for),
         breaker_counts=breaker_counts,
         tenant=tenant,
         of_app=True,
     )
+
+
+def _check_rule_name(name: Any) -> None:
+    reason = problem("limit", name)
+    if reason is None and "*" in name and (name != f"{name.partition(':')[0]}:*" or name.startswith(":")):
+        reason = f"limit must be one name or a family, got {name}"
+    if reason:
+        raise BadDefinition(reason, where="name", next="use a name such as shop:acme, or shop:* for a family")
+
+
+def _check_number(what: str, given: Any, *, least: int | None = None, is_whole: bool = False, next: str) -> None:  # noqa: A002
+    """Raise for a number that is out of range; without `least` it must be above 0."""
+    if given is None:
+        return
+    is_number = isinstance(given, int if is_whole else (int, float)) and not isinstance(given, bool)
+    if not is_number or not (given >= least if least is not None else 0 < given < math.inf):
+        wanted = "above 0" if least is None else f"a whole number from {least}"
+        raise BadDefinition(f"{what} must be {wanted}, got {given!r}", where=what, next=next)
+
+
+def _check_counts(name: str, counts: Any, *, has_breaker: bool) -> None:
+    if counts is None:
+        return
+    if isinstance(counts, str) or not all(isinstance(each, str) and not problem("error", each) for each in counts):
+        next_ = 'use ["RateLimited"]'
+        raise BadDefinition(
+            f"breaker_counts must be a list of error types, got {counts!r}", where="breaker_counts", next=next_
+        )
+    if not has_breaker:
+        raise BadDefinition(
+            f"limit {name}: breaker_counts goes with a breaker",
+            where="breaker_counts",
+            next="use breaker_after=6, breaker_for=60",
+        )
+
+
+def _span(what: str, given: Duration | None) -> timedelta | None:
+    if given is None:
+        return None
+    span = duration(given, what, error=BadDefinition)
+    if not MILLISECOND <= span <= LONGEST:
+        raise BadDefinition(f"{what} must be a millisecond to a year, got {given!r}", where=what, next="use 60")
+    return span

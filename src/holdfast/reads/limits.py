@@ -37,6 +37,20 @@ class LimitDetail:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitRule:
+    """A rule as it is defined, for one tenant or for all."""
+
+    tenant: str
+    concurrency: int | None
+    rate: float | None
+    per: float | None  # seconds, as is breaker_for
+    burst: float | None
+    breaker_after: int | None
+    breaker_for: float | None
+    breaker_counts: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class LimitChange:
     """Who changed a limit, and how."""
 
@@ -60,6 +74,13 @@ select l.name, l.tenant, l.rule, l.concurrency, l.rate::float8, extract(epoch fr
  order by l.parked > 0 desc, l.name, l.tenant
  limit %(most)s
 """
+RULES: LiteralString = """
+select r.tenant, r.concurrency, r.rate::float8, extract(epoch from r.per)::float8 as per, r.burst::float8,
+       r.breaker_after, extract(epoch from r.breaker_for)::float8 as breaker_for, r.breaker_counts
+  from holdfast.limits r
+ where r.name = %(name)s
+ order by r.tenant limit 20
+"""
 CHANGES: LiteralString = """
 select c.at, c.name, c.tenant, c.event, c.actor, c.actor_kind, c.reason, c.payload::text
   from holdfast.limit_changes c
@@ -72,6 +93,11 @@ select c.at, c.name, c.tenant, c.event, c.actor, c.actor_kind, c.reason, c.paylo
 def limits(name: str | None = None, *, most: int = 200) -> Query[LimitDetail]:
     """Return the query for all limits, or for one limit and the values of a family."""
     return Query(LIMITS, LimitDetail, {"name": name, "most": most})
+
+
+def rules(name: str) -> Query[LimitRule]:
+    """Return the query for the rules with this name, one per tenant."""
+    return Query(RULES, LimitRule, {"name": name})
 
 
 def changes(name: str, *, most: int = 20) -> Query[LimitChange]:

@@ -102,11 +102,13 @@ def _group(group: StepGroup) -> dict[str, Any]:
 def actions(subject: StepDetail | RunDetail, events: Sequence[str]) -> list[Action]:
     """List the actions for a run or a step whose machine lets people cause these events."""
     possible = [Action(name, subject.id, effect) for name, effect in (ACTIONS[event] for event in events)]
-    return possible + resuming(subject) if isinstance(subject, StepDetail) else possible
+    return possible + unblocking(subject) if isinstance(subject, StepDetail) else possible
 
 
-def resuming(step: StepDetail) -> list[Action]:
-    """Offer to resume the queue if a pause blocks a step."""
+def unblocking(step: StepDetail) -> list[Action]:
+    """Offer to resume the queue if a pause blocks a step, or to look at the limit that it waits for."""
+    if step.limited_by is not None:
+        return [Action("show_limit", step.limited_by, f"see who holds {step.limited_by} and what else waits for it")]
     if step.standing != "due" or step.queue_paused_at is None:
         return []
     return [Action("resume_queue", step.queue, f"resume claims from queue {step.queue}")]
@@ -184,6 +186,8 @@ def _why_parked(step: StepDetail) -> str:
 
 
 def _why_limited(step: StepDetail) -> str:
+    if step.limited_until is not None and step.limited_until <= step.looked_at:
+        return f"waited for {step.limited_by}, which admits steps again: {_why_due(step)}"
     opens = "" if step.limited_until is None else f", for {span_text(step.limited_until - step.looked_at)} more"
     if step.standing != "limited":
         return f"waits for {step.limited_by}: {step.standing}{opens}"

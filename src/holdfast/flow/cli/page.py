@@ -25,6 +25,7 @@ COMMANDS = {
     "retry_from": "holdfast flow retry {target} --from STEP",
     "resolve": "holdfast flow resolve {target}",
     "resume_queue": run_page.COMMANDS["resume_queue"],
+    "show_limit": run_page.COMMANDS["show_limit"],
 }
 COMMANDS_OF_A_STEP = {
     "retry": "holdfast flow retry {target} {step}",
@@ -157,7 +158,7 @@ def _when(step: TaskStep, task: TaskDetail) -> str:
         return f"{span_text(task.looked_at - step.claimed_at)} so far"
     if step.due_at is not None and step.due_at > task.looked_at:
         return f"{'again ' if step.failures else ''}in {span_text(step.due_at - task.looked_at)}"
-    return step.standing
+    return step.standing if step.limited_by is None else f"{step.standing}: {step.limited_by}"
 
 
 def _mark(mark: Mark | None) -> str:
