@@ -4428,7 +4428,7 @@ begin
     select t.id from holdfast.limit_states t
      where t.id = any (limit_room.limit_ids) order by t.id
        for update skip locked);  -- guard: lock
-  -- Another statement: what it reads was committed by those who had the locks before.
+  -- Another statement than the one that waits for the locks: it sees what those committed who had them before.
   select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.slots), '{}'), coalesce(array_agg(l.tokens), '{}'),
          coalesce(array_agg(l.burst), '{}'), coalesce(array_agg(l.is_shut), '{}'),
          coalesce(array_agg(l.is_half_open), '{}'), coalesce(array_agg(l.is_behind), '{}'),
@@ -4458,7 +4458,7 @@ begin
                    group by u.limit_id) d on d.limit_id = t.id
             left join lateral holdfast.limit_rule(t.name, t.tenant) r on true
            where t.id = any (limit_room.ids)
-           order by t.id) l;
+           order by t.id) l;  -- guard: later
 end
 $$;
 

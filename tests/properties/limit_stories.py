@@ -145,7 +145,7 @@ def a_tight_limit_gives_no_more_than_free_handlers(db: DB) -> None:
     assert ids(claim(db, batch=5)) == limited[1:]
 
 
-def an_open_breaker_admits_one_probe(db: DB) -> None:
+def breaker_that_waits_for_its_probe(db: DB) -> None:
     Clock(db).freeze()
     limit(db, breaker_after=1, breaker_for=SECOND)
     tasks(db, 1)
@@ -153,8 +153,17 @@ def an_open_breaker_admits_one_probe(db: DB) -> None:
     run(db, calls.settle_steps([Settlement(step.step_id, step.lease_id, Fail(THROTTLED))]))
     tasks(db, 1, 1, 1)
     Clock(db).advance(SECOND)
+
+
+def an_open_breaker_admits_one_probe(db: DB) -> None:
+    breaker_that_waits_for_its_probe(db)
     assert len(claim(db, batch=3)) == 1
     assert claim(db, "b", batch=3) == []
+
+
+def two_claims_share_one_probe(db: DB) -> None:
+    breaker_that_waits_for_its_probe(db)
+    assert overlapping(db, lambda one: claim(one, "a"), lambda two: claim(two, "b")) == []
 
 
 def a_new_rule_counts_a_claim_under_way(db: DB) -> None:

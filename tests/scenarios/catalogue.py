@@ -12,9 +12,13 @@ class Scenario(NamedTuple):
 
 SCENARIOS = {
     "R1": Scenario(
-        "workers killed with -9 under load", "each task ends with one success, soon after its lease expires"
+        "workers killed with -9 under load, also under limits",
+        "each task ends with one success, soon after its lease expires; no limit is exceeded or leaks",
     ),
-    "R2": Scenario("a kill at every failpoint", "the state is legal, the task ends, its effect exists once"),
+    "R2": Scenario(
+        "a kill at every failpoint, also under limits",
+        "the state is legal, the task ends, its effect exists once; no limit is exceeded or leaks",
+    ),
     "R3": Scenario(
         "a worker frozen past its lease", "renewal, note and outcome are rejected; its handler is told to stop"
     ),
@@ -37,17 +41,29 @@ SCENARIOS = {
     "R16": Scenario("workers' clocks an hour off, both ways", "nothing claimed early, no lease stolen"),
     "R17": Scenario("a claim late in its transaction", "the lease has its full length"),
     "R18": Scenario("the disk is full", "a clear error, nothing acknowledged is lost, and work resumes"),
-    "R19": Scenario("an old snapshot held open", "work continues; doctor names the holder"),
+    "R19": Scenario(
+        "an old snapshot held open; 100,000 steps parked behind a limit",
+        "work continues beside them; doctor names the holder",
+    ),
     "R20": Scenario("many producers and a sleeping worker", "notifications do not delay starts"),
     "R21": Scenario("many workers on many empty tasks", "each runs once; no claim exceeds its batch"),
     "R22": Scenario("one key from many threads", "one task, and all get its number; another payload is rejected"),
     "R23": Scenario("a join of many parents, workers killed", "it runs once, after all of them"),
     "R24": Scenario("a task that kills its worker", "it fails after its tries; the queue continues"),
     "R25": Scenario("a worker without the handler", "the task is not touched, and shown as unserved"),
-    "R31": Scenario(
-        "SIGTERM, once and twice", "no new claims; unfinished tasks are released uncharged; the exit code says how"
+    "R28": Scenario(
+        "a server answers 429 with Retry-After in every form, or fails",
+        "the wait is bounded; the breaker opens, sends one probe and closes",
     ),
-    "R32": Scenario("migrations under load, two at once, with an older worker running", "no errors, one winner"),
+    "R31": Scenario(
+        "SIGTERM, once and twice",
+        "no new claims; unfinished tasks are released uncharged, with their slots and tokens; the exit code says how",
+    ),
+    "R32": Scenario(
+        "migrations under load, two at once, with an older worker running",
+        "no errors, one winner; it obeys limits that it does not know",
+    ),
+    "R34": Scenario("logins of two tenants in one database", "neither sees, changes or limits anything of the other"),
     "R35": Scenario("a hijacked search_path, PUBLIC's grants, DML by runtime roles", "rejected; grants are as listed"),
     "R38": Scenario("each role tries to change journal and notes", "rejected"),
     "R40": Scenario("a minute of steady load", "memory, connections and dead rows stay bounded"),
@@ -55,9 +71,7 @@ SCENARIOS = {
 }
 NOT_YET = {
     "R26, R27": "bulk changes do not exist yet",
-    "R28": "limits have their own tests: `tests/work/test_limits.py`",
     "R29": "ingest does not exist yet",
     "R30": "schedules do not exist yet",
     "R33, R36, R37, R39": "the HTTP API, webhooks and the console do not exist yet",
-    "R34": "tenants have their own tests, in `tests/security`",
 }

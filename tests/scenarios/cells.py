@@ -39,13 +39,14 @@ def around(*places: str, **more: Any) -> list[Cell]:
 
 
 HELD: dict[str, Any] = {"kind": "wait", "arguments": {"gate": "go"}}
+SHORT_DOZE: dict[str, Any] = {"kind": "doze", "arguments": {"seconds": 0.02}}  # not all of them in one or two settles
 LONG_DOZE: dict[str, Any] = {"kind": "doze", "arguments": {"seconds": 2}}
 # A look for lost leases comes only to those that are not renewed meanwhile.
 RARELY_RENEWED: dict[str, Any] = {"kind": "doze", "arguments": {"seconds": 4}, "settings": {"lease": "9s"}}
 
 WORKING = {
     "settle": [
-        *around("settle_batch", kind="doze", turn=3, tasks=LOAD),
+        *around("settle_batch", turn=3, tasks=LOAD, **SHORT_DOZE),
         *around("settle_batch", "commit", kind="deposit"),
         *around("settle_batch", "commit", kind="adeposit"),
     ],

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from chores import hf
 
 from holdfast.handlers import transaction
+from holdfast.kernel import calls
+from holdfast.kernel.call import Call
 from holdfast.worker.attempt import Attempt
 from holdfast.worker.leases import Leases
 from holdfast.worker.settler import Settler
@@ -44,6 +48,23 @@ def forgetful() -> None:
     Settler.settle = settle_once
 
 
-WITHOUT = {"ears": deaf, "watchdog": unwatched, "check": unchecked, "memory": forgetful}
+def unaware_of_limits() -> None:
+    """Call the database as the release before limits does."""
+    calls.claim_steps = leaving_out(calls.claim_steps, "free")
+    calls.define_kind = leaving_out(calls.define_kind, "limits", "weight", "call_weight")
+
+
+def leaving_out(whole: Callable[..., Call[Any]], *unknown: str) -> Callable[..., Call[Any]]:
+    def older(*arguments: Any, **more: Any) -> Call[Any]:
+        call = whole(*arguments, **more)
+        assert call.arguments.keys() >= set(unknown)
+        return replace(call, arguments={name: value for name, value in call.arguments.items() if name not in unknown})
+
+    return older
+
+
+WITHOUT = {
+    "ears": deaf, "watchdog": unwatched, "check": unchecked, "memory": forgetful, "limits": unaware_of_limits,
+}  # fmt: skip
 for guard in os.environ["HOLDFAST_TEST_WITHOUT"].split():
     WITHOUT[guard]()

@@ -1,4 +1,4 @@
-"""The journal, the notes and the pauses stay as they were written, whoever asks."""
+"""The journal, the notes, the pauses and the changes of limits stay as they were written, whoever asks."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ import pytest
 from psycopg import Connection, sql
 
 from holdfast import errors
-from holdfast.kernel import calls
+from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.db import run, translate
 from scenarios.proof import Proof
 from security.conftest import Login
 
 DB = Connection[Any]
 EVERYBODY = ["hf_producer", "hf_worker", "hf_reader", "hf_operator", "hf_owner", "hf_migrator", "superuser"]
+TABLES = ("journal", "notes", "queue_pauses", "limit_changes")
 CHANGES = ["update {} set at = now()", "delete from {}", "truncate {}", "truncate {} cascade"]
 
 
 @pytest.fixture
 def written(db: DB) -> list[str]:
-    """Write a move, a note and a pause, and name their tables: the parents and their partitions of this month."""
+    """Write into each of the tables, and name them: the parents and their partitions of this month."""
     run(db, calls.start_task("x"))
     (step,) = run(db, calls.claim_steps("w"))
     run(db, calls.note(step.step_id, step.lease_id, "info", "hello"))
     run(db, calls.pause_queue("default"))
+    run(db, limit_calls.define_limit("api", concurrency=1))
     parts = db.execute(
         """select distinct tableoid::regclass::text from holdfast.journal
            union select distinct tableoid::regclass::text from holdfast.notes"""
     )
-    return ["holdfast.journal", "holdfast.notes", "holdfast.queue_pauses", *(name for (name,) in parts)]
+    return [*(f"holdfast.{table}" for table in TABLES), *(name for (name,) in parts)]
 
 
 def rows(db: DB) -> list[Any]:
-    tables = ("journal", "notes", "queue_pauses")
-    return [db.execute(f"select row_to_json(t)::text from holdfast.{name} t order by id").fetchall() for name in tables]
+    return [db.execute(f"select row_to_json(t)::text from holdfast.{name} t order by id").fetchall() for name in TABLES]
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
@@ -45,7 +46,7 @@ def test_nobody_changes_what_is_written(login: Login, db: DB, written: list[str]
     user = db if role == "superuser" else login(role)
     if role == "hf_migrator":
         user.execute("set role hf_owner")
-    assert len(written) == 5
+    assert len(written) == 6
 
     for table in written:
         for change in CHANGES:

@@ -24,6 +24,7 @@ TRIGGER = "pg_catalog.suppress_redundant_updates_trigger"
 TABLES = [
     "runs", "steps", "edges", "run_steps", "journal", "notes", "keys", "queues", "workers", "kinds", "policies",
     "machines", "machine_states", "machine_moves", "role_tenants", "migrations", "installed", "step_list", "run_list",
+    "limits", "limit_states", "limit_changes", "limit_list",
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from shape.reading import Reading, reading, stock_connection
 
 WARM, NEW, ANALYZED = "planned on empty tables", "new, no statistics", "new, statistics"
 pytestmark = [pytest.mark.timeout(600), pytest.mark.scenario("R19")]
-PARKED, KEYS = 30_000, 500
+PARKED, PARKED_UNDER_FAULTS, KEYS = 30_000, 100_000, 500
 STAGE = """
 insert into pg_temp.staged_steps (kind, queue, limits)
 select 'noop', %(queue)s, case when %(keys)s > 0 then array['key:' || n %% %(keys)s] else %(limits)s::text[] end
@@ -31,8 +31,9 @@ select 'noop', %(queue)s, case when %(keys)s > 0 then array['key:' || n %% %(key
 
 
 @pytest.fixture(scope="module")
-def crowded(template: Template) -> Iterator[tuple[str, DB]]:
+def crowded(template: Template, request: pytest.FixtureRequest) -> Iterator[tuple[str, DB]]:
     """A DSN, and a connection that was used before the load."""
+    parked = PARKED_UNDER_FAULTS if request.config.getoption("faults") else PARKED
     with template.clone() as dsn, stock_connection(dsn) as warmed:
         crowd.furnish(warmed)
         run(warmed, limit_calls.define_limit("shut", concurrency=0))
@@ -41,7 +42,7 @@ def crowded(template: Template) -> Iterator[tuple[str, DB]]:
             assert run(warmed, calls.claim_steps("w", "keys", batch=100)) == []
             run(warmed, calls.settle_steps([Settlement(1, 1, Done())]))
         with psycopg.connect(dsn, autocommit=True) as loader:
-            stage(loader, "shut", PARKED, limits=["shut"])
+            stage(loader, "shut", parked, limits=["shut"])
             stage(loader, "free", 4000)
             stage(loader, "keys", 20 * KEYS, keys=KEYS)
             while loader.execute(
@@ -86,7 +87,7 @@ def assert_few(read: Reading, rows: int) -> None:
 
 
 def test_a_claim_that_finds_a_shut_limit_reads_nothing_of_its_queue(db: DB) -> None:
-    """R19: beside 30 000 parked steps."""
+    """R19: beside 30,000 parked steps, with --faults 100,000."""
     steps, read = claim(db, "shut", 100)
 
     assert steps == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import psutil
@@ -12,15 +13,27 @@ import pytest
 from scenarios.cells import APART, DRAINING, IDLE, MANY, STARTING, SUPERVISING, WORKING, Cell
 from scenarios.crew import HERE, LONG, Crew, Database, Member, until, until_done
 from scenarios.history import lines
+from scenarios.limits import check_limits, define, record
 from scenarios.proof import Proof
 
 STEPS = [pytest.param(step, marks=[] if step == "settle" else pytest.mark.long) for step in WORKING]
+# For each queue, and so for each cell: as many slots as most cells have tasks, and tokens that come one by one.
+RULE = {"concurrency": 4, "rate": 40, "per": timedelta(seconds=1), "burst": 4}
 KILLED = -signal.SIGKILL
 PAGES_UNTURNED = """
 select s.id from holdfast.steps s
  where s.kind = 'turn_pages'
    and (select count(*) from public.effects e where e.step_id = s.id) <> (s.input ->> 'pages')::int
 """
+
+
+@pytest.fixture(params=[False, True], ids=["free", "limited"])
+def is_limited(request: pytest.FixtureRequest, database: Database) -> bool:
+    """Whether each cell's queue is under a limit, of which nothing may be exceeded or leaked."""
+    if request.param:
+        record(database)
+        define(database, "queue:*", **RULE)
+    return bool(request.param)
 
 
 def start(database: Database, cells: list[Cell]) -> int:
@@ -41,6 +54,14 @@ def finish(crew: Crew, database: Database, cells: list[Cell], *, started: int) -
     until_done(database, started)
 
 
+def check(database: Database, folder: Path, proof: Proof, *, started: int, kills: int, is_limited: bool) -> None:
+    """Judge the history, and the limits if there are any."""
+    proof.add(rounds=kills, kills=kills)
+    proof.check(database, folder, started=started)
+    if is_limited:
+        assert check_limits(database) >= started
+
+
 def ends(members: list[Member]) -> dict[str, int]:
     """Tell how each of them ended."""
     return {member.name: member.exit_code() for member in members}
@@ -48,7 +69,7 @@ def ends(members: list[Member]) -> dict[str, int]:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_worker_killed_at_any_place_of_a_step_loses_nothing(
-    crew: Crew, database: Database, folder: Path, proof: Proof, step: str
+    crew: Crew, database: Database, folder: Path, proof: Proof, step: str, *, is_limited: bool
 ) -> None:
     """R2, W-33: before it is sent, before its transaction is committed, and after its answer."""
     cells = WORKING[step]
@@ -58,14 +79,13 @@ def test_a_worker_killed_at_any_place_of_a_step_loses_nothing(
 
     assert ends(armed) == {cell.name: KILLED for cell in cells}
     finish(crew, database, cells, started=started)
-    proof.add(rounds=len(cells), kills=len(cells))
-    proof.check(database, folder, started=started)
+    check(database, folder, proof, started=started, kills=len(cells), is_limited=is_limited)
     assert database.rows(PAGES_UNTURNED) == []
 
 
 @pytest.mark.long
 def test_a_worker_killed_as_it_goes_to_sleep_or_is_woken_loses_nothing(
-    crew: Crew, database: Database, folder: Path, proof: Proof
+    crew: Crew, database: Database, folder: Path, proof: Proof, *, is_limited: bool
 ) -> None:
     """R2: a hint that nobody heard is found by polling."""
     armed = [hire_armed(crew, cell) for cell in IDLE]
@@ -76,13 +96,12 @@ def test_a_worker_killed_as_it_goes_to_sleep_or_is_woken_loses_nothing(
 
     assert ends(armed) == {cell.name: KILLED for cell in IDLE}
     finish(crew, database, IDLE, started=started)
-    proof.add(rounds=len(IDLE), kills=len(IDLE))
-    proof.check(database, folder, started=started)
+    check(database, folder, proof, started=started, kills=len(IDLE), is_limited=is_limited)
 
 
 @pytest.mark.long
 def test_a_worker_killed_while_it_stops_loses_nothing(
-    crew: Crew, database: Database, folder: Path, proof: Proof
+    crew: Crew, database: Database, folder: Path, proof: Proof, *, is_limited: bool
 ) -> None:
     """R2, R31: what it had not handed back comes back when the lease has run out."""
     started = start(database, DRAINING)
@@ -95,14 +114,13 @@ def test_a_worker_killed_while_it_stops_loses_nothing(
     assert ends(armed) == {cell.name: KILLED for cell in DRAINING}
     crew.open("go")
     finish(crew, database, DRAINING, started=started)
-    proof.add(rounds=len(DRAINING), kills=len(DRAINING))
-    proof.check(database, folder, started=started)
+    check(database, folder, proof, started=started, kills=len(DRAINING), is_limited=is_limited)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)  # about 15 processes are started, each of which loads the app
 def test_a_process_of_cpu_tasks_killed_at_any_place_costs_its_worker_nothing(
-    crew: Crew, database: Database, folder: Path, proof: Proof
+    crew: Crew, database: Database, folder: Path, proof: Proof, *, is_limited: bool
 ) -> None:
     """R2: each does one task and dies in its second; its worker tries again with the next."""
     started = start(database, APART)
@@ -113,8 +131,8 @@ def test_a_process_of_cpu_tasks_killed_at_any_place_costs_its_worker_nothing(
     assert [member.name for member in armed if member.has_ended] == []
     used = {cell.name: pids(folder, cell.name) for cell in APART}
     assert {name: len(found) > 1 for name, found in used.items()} == {cell.name: True for cell in APART}
-    proof.add(rounds=len(APART), kills=sum(len(found) - 1 for found in used.values()))
-    proof.check(database, folder, started=started)
+    kills = sum(len(found) - 1 for found in used.values())
+    check(database, folder, proof, started=started, kills=kills, is_limited=is_limited)
 
 
 def pids(folder: Path, worker: str) -> set[int]:
@@ -124,7 +142,7 @@ def pids(folder: Path, worker: str) -> set[int]:
 
 @pytest.mark.long
 def test_a_supervisor_killed_at_any_place_leaves_no_workers_behind(
-    crew: Crew, database: Database, folder: Path, proof: Proof
+    crew: Crew, database: Database, folder: Path, proof: Proof, *, is_limited: bool
 ) -> None:
     """R2, R31: they end what they do, and end."""
     started = start(database, SUPERVISING)
@@ -139,8 +157,7 @@ def test_a_supervisor_killed_at_any_place_leaves_no_workers_behind(
     _, alive = psutil.wait_procs(crew.processes(), timeout=LONG.seconds)
     assert alive == []
     finish(crew, database, SUPERVISING, started=started)
-    proof.add(rounds=len(SUPERVISING), kills=len(SUPERVISING))
-    proof.check(database, folder, started=started)
+    check(database, folder, proof, started=started, kills=len(SUPERVISING), is_limited=is_limited)
 
 
 @pytest.mark.long
