@@ -26,6 +26,7 @@ from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
 from holdfast.handlers.untyped import Untyped
 from holdfast.kernel.call import Call
+from holdfast.kernel.schedule_calls import Target
 from holdfast.models import Json
 from holdfast.spelling import checks_options
 
@@ -107,6 +108,10 @@ class Flow:
     async def astart(self, *context: Any, **fields: Any) -> FlowRun:
         """Start a run, as `start` does."""
         return await self.options().astart(*context, **fields)
+
+    def scheduled(self, input: Any) -> Target:  # noqa: A002 - the word is the same in SQL
+        """Check the context of a schedule's runs, and return what the schedule is to start."""
+        return self.options().scheduled(input)
 
     @checks_options(BadInput)
     def options(

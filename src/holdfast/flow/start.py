@@ -12,13 +12,14 @@ from uuid import UUID
 from holdfast import tracing
 from holdfast.connections.caller.lend import check_conn, is_committed
 from holdfast.durations import Duration, duration
-from holdfast.errors import BadInput
+from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, events
 from holdfast.flow.context import given_as
 from holdfast.flow.events import FlowExecutor
 from holdfast.flow.handle import FlowRun
 from holdfast.kernel import calls as kernel
 from holdfast.kernel.call import LONGEST_KEY, Call, check_delay, check_due, check_names, check_tenant
+from holdfast.kernel.schedule_calls import Target
 from holdfast.models import Json
 
 if TYPE_CHECKING:
@@ -103,6 +104,20 @@ class Starter:
         asked_at = await self._executor.amake(kernel.clock()) if self._needs_time else []
         (run_id,) = await self._executor.amake(self._call(given_as(context, fields), asked_at), self._conn)
         return self._run(run_id, asked_at)
+
+    def scheduled(self, input: Any) -> Target:  # noqa: A002 - the word is the same in SQL
+        """Check the context of a schedule's runs, and return what the schedule is to start."""
+        title = self._flow.title
+        for option, value in (("key", self._key), ("conn", self._conn), ("delay", self._later.delay)):
+            if value is not None:
+                raise BadDefinition(
+                    f"a schedule of the flow {title.name} has no option {option}", where=option, next="leave it out"
+                )
+        self._flow.plan  # noqa: B018 - complete from here on: a step that is added later might need more of the context
+        options: dict[str, Any] = {"namespace": title.namespace, "skip": self._skip, "about": self._about}
+        defaults = {"namespace": "default"}
+        given = {name: value for name, value in options.items() if value and value != defaults.get(name)}
+        return Target("flow", title.name, self._flow.context.write({} if input is None else input), given, self._tenant)
 
     def _call(self, context: Any, now: Sequence[datetime]) -> Call[UUID]:
         title = self._flow.title
