@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from holdfast import tracing
 from holdfast.connections.caller.lend import check_conn, is_committed
 from holdfast.connections.caller.types import CallerConnection
-from holdfast.durations import Duration
+from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, events, graph
 from holdfast.flow.backoff import Backoff, StepRetry
@@ -120,12 +120,13 @@ class Flow:
         conn: CallerConnection | None = None,
         delay: Duration | None = None,
         due_at: datetime | None = None,
+        key_for: Duration | None = None,
     ) -> Starter:
         """Set options for a start.
 
-        `key`: starting again with the same key and context returns the existing run. `skip`: names of skippable
-        steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after a delay by the database's
-        clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are stored for people.
+        `key`: starting again with the same key and context returns the existing run, within `key_for` if that is set.
+        `skip`: names of skippable steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after a
+        delay by the database's clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are stored for people.
         """
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
         return Starter(
@@ -137,6 +138,7 @@ class Flow:
             about=about,
             conn=conn,
             later=later(delay, due_at),
+            key_for=None if key_for is None else duration(key_for, "key_for"),
         )
 
     def handle(self, run_id: UUID | str) -> FlowRun:
@@ -239,19 +241,17 @@ class Starter:
         about: Mapping[str, Any] | None = None,
         conn: Any = None,
         later: Later = Later(),  # noqa: B008 - it is frozen
+        key_for: timedelta | None = None,
     ) -> None:
         check_names([("key", key)], LONGEST_KEY)
         check_tenant(tenant)
         check_conn(conn)
         later.check(key, [name for name in skip if name in flow.nodes and not flow.nodes[name].after])
-        self._flow = flow
-        self._executor = executor
-        self._key = key
-        self._tenant = tenant
-        self._skip = list(skip)
+        self._flow, self._executor = flow, executor
+        self._key, self._key_for = key, key_for
+        self._tenant, self._skip = tenant, list(skip)
         self._about = {name: value for name, value in (about or {}).items() if value}
-        self._conn = conn
-        self._later = later
+        self._conn, self._later = conn, later
 
     def start(self, *context: Any, **fields: Any) -> FlowRun:
         """Start a run, with the whole context or with its fields by name."""
@@ -277,6 +277,7 @@ class Starter:
             tenant=self._tenant,
             skip=self._skip,
             about=self._about | self._traced(),
+            key_for=self._key_for,
         )
 
     def _traced(self) -> dict[str, Any]:
