@@ -78,7 +78,7 @@ select c.at, c.event, c.what, c.tenant, c.machine, c.queue, c.outcome, c.keep::t
 """
 SWEEP: LiteralString = """
 select w.begins_at, w.next_at, w.began_at, w.ended_at, w.steps, w.runs, w.keys, w.ticks, w.blocked_month, w.blocked_at
-  from holdfast.retention_sweep w
+  from holdfast.sweep_state() w
 """
 
 

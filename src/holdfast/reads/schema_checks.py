@@ -177,7 +177,7 @@ CHECKS: dict[str, Callable[[Connection], Check]] = {
     "invariants": violations,
     "self-tests": self_tests,
 }
-NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles"})
+NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles", "retention", "bloat", "indexes"})
 
 
 def one(connection: Connection, statement: LiteralString) -> tuple[Any, ...]:

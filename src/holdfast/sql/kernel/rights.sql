@@ -98,7 +98,7 @@ grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edge
   holdfast.notes, holdfast.note_keys,
   holdfast.queues, holdfast.queue_pauses, holdfast.workers,
   holdfast.limits, holdfast.limit_states, holdfast.limit_changes,
-  holdfast.retention_rules, holdfast.retention_changes, holdfast.retention_sweep,
+  holdfast.retention_rules, holdfast.retention_changes,
   holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves,
     holdfast.migrations, holdfast.installed
   to hf_producer, hf_worker, hf_reader, hf_operator;

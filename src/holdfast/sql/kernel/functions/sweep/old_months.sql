@@ -15,3 +15,4 @@ as $$
            <= old_months.clock - r.keep
      order by right(c.relname, 6), c.relname)
 $$;
+grant execute on function holdfast.old_months to hf_producer, hf_worker, hf_reader, hf_operator;
