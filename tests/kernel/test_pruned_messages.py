@@ -41,9 +41,7 @@ def test_who_may_not_delete_a_task_is_told_what_does(db: DB, clock: Clock, view:
 
 @pytest.mark.own_database
 @pytest.mark.parametrize(("span", "said"), [("6 months", "journal: 6 months"), ("2 years", "journal: 2 years")])
-def test_who_may_not_change_the_journal_is_told_when_it_is_dropped(
-    db: DB, clock: Clock, span: str, said: str
-) -> None:
+def test_who_may_not_change_the_journal_is_told_when_it_is_dropped(db: DB, clock: Clock, span: str, said: str) -> None:
     """X-16: it names the rule, and that rule drops the month."""
     keep(db, span, what="journal")
     task(db)
@@ -87,7 +85,11 @@ def test_a_handle_of_something_pruned_says_so(dsn: str, db: DB, clock: Clock, ma
         getattr(never, method)()
 
     error = gone.value
-    assert (error.where, "failed: 90 days" in error.what, "runs show" in (error.next or "")) == (str(subject), True, True)
+    assert (error.where, "failed: 90 days" in error.what, "runs show" in (error.next or "")) == (
+        str(subject),
+        True,
+        True,
+    )
     if method in {"status", "result"}:
         assert (error.outcome, error.finished_at, error.pruned_at, error.rule) == (
             "failed", ended_at, clock.now(), "failed: 90 days",

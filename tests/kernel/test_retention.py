@@ -96,9 +96,7 @@ def test_a_run_whose_steps_still_move_stays(db: DB, clock: Clock) -> None:
 
 def test_a_run_stays_until_the_run_that_retries_it_is_over(db: DB, clock: Clock) -> None:
     original = flow(db)
-    (child,) = run(
-        db, calls.start_run("flow.task", "order", "flow.step", steps=[node("a")], of_run=original)
-    )
+    (child,) = run(db, calls.start_run("flow.task", "order", "flow.step", steps=[node("a")], of_run=original))
     clock.advance(days(31))
     assert sweep(db).runs == 0
 
@@ -204,15 +202,13 @@ def test_a_retry_makes_it_new(db: DB, clock: Clock) -> None:
         ([{"outcome": "succeeded", "days": 2}], 2),
         ([{"machine": "work.task", "days": 3}, {"queue": "bulk", "outcome": "succeeded", "days": 1}], 3),
         ([{"machine": "work.task", "days": 3}, {"machine": "work.task", "queue": "bulk", "days": 4}], 4),
-        ([{"tenant": "acme", "days": 5}, {"machine": "work.task", "queue": "bulk", "outcome": "succeeded", "days": 4}], 5),
+        ([{"tenant": "acme", "days": 5}, {"machine": "work.task", "queue": "bulk", "days": 4}], 5),
         ([{"tenant": "other", "days": 5}, {"machine": "flow.task", "days": 6}, {"outcome": "failed", "days": 7}], 30),
         ([{"machine": "work.task", "days": 0}], 0),
         ([{"machine": "work.task", "days": None}], None),
     ],
 )  # fmt: skip
-def test_the_most_specific_rule_applies(
-    db: DB, clock: Clock, rules: list[dict[str, Any]], kept: int | None
-) -> None:
+def test_the_most_specific_rule_applies(db: DB, clock: Clock, rules: list[dict[str, Any]], kept: int | None) -> None:
     """The tenant counts most, then the machine, the queue and the outcome."""
     clock.freeze()
     for rule in rules:
@@ -234,7 +230,8 @@ def test_a_rule_is_changed_by_somebody(db: DB, clock: Clock) -> None:
     run(db, retention_calls.forget_retention(queue="bulk", actor="eve"))
 
     rows = db.execute(
-        "select event, tenant, queue, keep, kept, actor, login is not null, reason from holdfast.retention_changes order by id"
+        "select event, tenant, queue, keep, kept, actor, login is not null, reason"
+        "  from holdfast.retention_changes order by id"
     ).fetchall()
 
     assert rows == [

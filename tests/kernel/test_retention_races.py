@@ -140,7 +140,7 @@ class Stopped:
         self._db, self._between = db, between
         self._calls = 0
 
-    def make(self, call: Any, conn: Any = None) -> list[Any]:
+    def make(self, call: Any) -> list[Any]:
         rows = run(self._db, call)
         self._calls += 1
         if self._calls == 1:
@@ -150,9 +150,7 @@ class Stopped:
 
 @pytest.mark.parametrize("batch", [100, 2], ids=["whole", "large"])
 @pytest.mark.parametrize("outcome", ["succeeded", "failed"])
-def test_a_reader_gets_the_result_or_is_told_that_it_was_pruned(
-    db: DB, clock: Clock, outcome: str, batch: int
-) -> None:
+def test_a_reader_gets_the_result_or_is_told_that_it_was_pruned(db: DB, clock: Clock, outcome: str, batch: int) -> None:
     """result() reads the outcome, then the results: what is pruned in between is not an empty result."""
     from holdfast.flow.handle import FlowRun
 
@@ -176,7 +174,9 @@ def test_readers_and_a_sweep_at_once(dsn: str, db: DB, clock: Clock) -> None:
         seen = set()
         for step_id in tasks * 3:
             rows = run(connection, calls.step_results([step_id]))
-            found = rows[0].outcome if rows else [r.outcome for r in run(connection, retention_calls.pruned(str(step_id)))]
+            found = (
+                rows[0].outcome if rows else [r.outcome for r in run(connection, retention_calls.pruned(str(step_id)))]
+            )
             seen.add("there" if rows else f"pruned {found}")
         return seen
 

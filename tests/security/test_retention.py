@@ -82,7 +82,9 @@ def test_counts_are_of_the_logins_own_tenants(login: Login, db: DB, clock: Clock
     clock.advance(days(31))
 
     counted = {
-        tenants: [(c.what, c.rows) for c in run(login("hf_operator", tenants=list(tenants)), retention_calls.prunable())]
+        tenants: [
+            (c.what, c.rows) for c in run(login("hf_operator", tenants=list(tenants)), retention_calls.prunable())
+        ]
         for tenants in ("a", "b")
     }
 

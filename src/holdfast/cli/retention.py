@@ -58,7 +58,10 @@ def show(*, wide: WideOption = False, as_json: AsJson = False) -> None:
         listed = {"rules": [as_mapping(rule) for rule in rules], "changes": [as_mapping(each) for each in changes]}
         data_json({**listed, "sweep": None if state is None else as_mapping(state)})
         return
-    rows = [(r.what, r.tenant, r.machine, r.queue, r.outcome, _kept(r), "default" if r.is_default else r.set_at) for r in rules]
+    rows = [
+        (r.what, r.tenant, r.machine, r.queue, r.outcome, _kept(r), "default" if r.is_default else r.set_at)
+        for r in rules
+    ]
     data_table(COLUMNS, rows, now=now, wide=wide)
     if state is not None:
         for line in _sweep_lines(state, now):
@@ -222,7 +225,9 @@ def _sweep_lines(state: SweepState, now: Any) -> list[str]:
     elif state.next_at is None:
         lines = ["a sweep is under way" if state.began_at else "a sweep is due; workers begin it"]
     else:
-        lines = [f"the next sweep begins in {span_text(state.next_at - now)}" if state.next_at > now else "a sweep is due"]
+        lines = [
+            f"the next sweep begins in {span_text(state.next_at - now)}" if state.next_at > now else "a sweep is due"
+        ]
     if state.began_at is not None:
         counts = f"{state.steps:,} steps, {state.runs:,} runs, {state.keys:,} keys and {state.ticks:,} ticks"
         lines.append(f"the sweep that began {span_text(now - state.began_at)} ago removed {counts}")
@@ -234,7 +239,7 @@ def _sweep_lines(state: SweepState, now: Any) -> list[str]:
 
 def _change_line(change: RuleChange) -> str:
     parts = (change.what, change.tenant, change.machine, change.queue, change.outcome)
-    subject = " ".join(part for part in parts if part not in {None, "*"} )
+    subject = " ".join(part for part in parts if part not in {None, "*"})
     what = "removed" if change.event == "removed" else f"set to {change.keep or 'forever'}"
     return f"{change.at:%Y-%m-%d %H:%M:%S} {subject} {what} by {change.actor}" + (
         f": {change.reason}" if change.reason else ""

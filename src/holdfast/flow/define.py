@@ -126,7 +126,7 @@ class Flow:
 
         `key`: starting again with the same key and context returns the existing run, within `key_for` if that is set.
         `skip`: names of skippable steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after a
-        delay by the database's clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are stored for people.
+        delay by the database's clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are for people.
         """
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
         return Starter(

@@ -66,8 +66,8 @@ class SweepState:
 RULES: LiteralString = """
 select r.what, r.tenant, r.machine, r.queue, r.outcome, r.keep::text, r.rule, r.set_at, r.is_default
   from holdfast.retention_list r
- order by r.what = 'ticks', r.what = 'journal', not r.is_default, r.tenant <> '*', r.tenant, r.machine is not null, r.machine,
-          r.queue is not null, r.queue, r.outcome is not null, r.outcome
+ order by r.what = 'ticks', r.what = 'journal', not r.is_default, r.tenant <> '*', r.tenant,
+          r.machine is not null, r.machine, r.queue is not null, r.queue, r.outcome is not null, r.outcome
 """
 CHANGES: LiteralString = """
 select c.at, c.event, c.what, c.tenant, c.machine, c.queue, c.outcome, c.keep::text, c.kept::text, c.actor, c.login,

@@ -116,7 +116,9 @@ def indexes(connection: Connection) -> Check:
     names = [name for (name,) in connection.execute(INVALID, [sources.schemas()]).fetchall()]
     if not names:
         return Check("indexes", "ok", "all are valid")
-    return Check("indexes", "fail", f"invalid: {', '.join(names)}", "; ".join(f"reindex index {name}" for name in names))
+    return Check(
+        "indexes", "fail", f"invalid: {', '.join(names)}", "; ".join(f"reindex index {name}" for name in names)
+    )
 
 
 RETENTION_CHECKS: dict[str, Callable[[Connection], Check]] = {

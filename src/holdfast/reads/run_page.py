@@ -15,9 +15,9 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from holdfast.errors import NotFound
 from holdfast.kernel.query import as_mapping, clock
 from holdfast.kernel.retention_calls import Removal
-from holdfast.errors import NotFound
 from holdfast.models import error_text
 from holdfast.reads import retention, run_detail
 from holdfast.reads.run_detail import Parent, RunDetail, RunStep, StepDetail, StoryEntry

@@ -116,9 +116,10 @@ class Task(Generic[P, R, Function_co]):
         """Return the same task with options for its start.
 
         `key`: reusing the key with the same arguments returns the existing task, always or, with `key_for`, within
-        that time. `unique_key`: the same, but only until the task ends. `delay`: run it after that time, by the database's clock. `due_at`: run it no earlier
-        than that. `conn`: start it inside your own connection's transaction. `priority`: 0 to 9, higher runs first.
-        `limits` and `weight` replace those of the task: up to three limits, and what it takes from their buckets.
+        that time. `unique_key`: the same, but only until the task ends. `delay`: run it after that time, by the
+        database's clock. `due_at`: run it no earlier than that. `conn`: start it inside your own connection's
+        transaction. `priority`: 0 to 9, higher runs first. `limits` and `weight` replace those of the task: up to
+        three limits, and what it takes from their buckets.
         """
         waits = None if delay is None else duration(delay, "delay")
         check_weight("weight", weight, BadInput)

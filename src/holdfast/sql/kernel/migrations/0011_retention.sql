@@ -16,7 +16,8 @@ create table holdfast.retention_rules (
   constraint known_retention check (what in ('runs', 'journal', 'ticks')),
   constraint known_kept_outcome check (outcome in ('succeeded', 'failed', 'cancelled', 'partial', 'undone')),
   constraint keep_is_not_negative check (keep >= '0'),
-  constraint only_runs_are_told_apart check (what = 'runs' or (tenant = '*' and num_nonnulls(machine, queue, outcome) = 0)),
+  constraint only_runs_are_told_apart check (
+    what = 'runs' or (tenant = '*' and num_nonnulls(machine, queue, outcome) = 0)),
   constraint journal_is_kept_for_months check (what <> 'journal' or keep >= '1 month')
 );
 insert into holdfast.retention_rules (what, tenant, outcome, keep, set_at, is_default) values

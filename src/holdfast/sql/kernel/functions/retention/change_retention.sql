@@ -1,5 +1,5 @@
--- Puts a rule in the place of another one (keep null: forever), or removes it, and records who did. Returns whether that
--- changed anything. The next sweep follows it.
+-- Puts a rule in the place of another one (keep null: forever), or removes it, and records who did. Returns whether
+-- that changed anything. The next sweep follows it.
 create or replace function holdfast.change_retention(
   what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text,
   actor text)

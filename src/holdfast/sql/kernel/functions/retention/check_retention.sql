@@ -15,7 +15,8 @@ begin
   end if;
   if check_retention.what <> 'runs'
      and num_nonnulls(check_retention.machine, check_retention.queue, check_retention.outcome) > 0 then
-    perform holdfast.refuse('RN005', format('the rule of the %s has no machine, queue or outcome', check_retention.what),
+    perform holdfast.refuse('RN005',
+                            format('the rule of the %s has no machine, queue or outcome', check_retention.what),
                             'leave them out', 'what');
   end if;
   if check_retention.machine is not null and subject is null then

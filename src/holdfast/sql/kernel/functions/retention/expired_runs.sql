@@ -1,6 +1,6 @@
 -- Lists the runs, with ids above `above` and up to `upto`, that are over for longer than their rule keeps them. A run
--- stays while its steps still move, while one of them is live, and while a run that undoes, checks or retries it is not
--- over.
+-- stays while its steps still move, while one of them is live, and while a run that undoes, checks or retries it is
+-- not over.
 create or replace function holdfast.expired_runs(above uuid, upto uuid, clock timestamptz)
 returns table (run_id uuid, finished_at timestamptz, steps int, tenant text, rule text)
 language plpgsql stable

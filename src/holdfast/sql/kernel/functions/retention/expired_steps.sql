@@ -1,5 +1,5 @@
--- Lists the steps without a run, with ids above `above` and up to `upto`, that are over for longer than their rule keeps
--- them. Each rule is looked up once per combination of tenant, machine, queue and outcome, not once per step.
+-- Lists the steps without a run, with ids above `above` and up to `upto`, that are over for longer than their rule
+-- keeps them. Each rule is looked up once per combination of tenant, machine, queue and outcome, not once per step.
 create or replace function holdfast.expired_steps(above bigint, upto bigint, clock timestamptz)
 returns table (step_id bigint, finished_at timestamptz, tenant text, rule text)
 language plpgsql stable
@@ -17,7 +17,8 @@ begin
        and s.run_id is null
        and s.finished_at is not null),
   ruled as materialized (
-    select k.tenant, k.machine, k.queue, k.outcome, expired_steps.clock - r.keep as ended_by, holdfast.rule_text(r) as rule
+    select k.tenant, k.machine, k.queue, k.outcome, expired_steps.clock - r.keep as ended_by,
+           holdfast.rule_text(r) as rule
       from (select distinct e.tenant, e.machine, e.queue, e.outcome from ended e) k
      cross join lateral holdfast.retention_rule(k.machine, k.queue, k.outcome, k.tenant) r
      where r.keep is not null)

@@ -1,4 +1,5 @@
--- Returns the rule for the months of the journal or for the ticks of schedules: the one that was set, else the default.
+-- Returns the rule for the months of the journal or for the ticks of schedules: the one that was set, else the
+-- default.
 create or replace function holdfast.history_rule(what text)
 returns setof holdfast.retention_rules
 language sql stable rows 1

@@ -1,6 +1,6 @@
--- Counts what a sweep would remove now, by rule, and removes nothing. It looks at up to `most` tasks and as many runs, the
--- oldest first; `is_all` says whether that was all of them. Shows what the login may act for; keys and months, which
--- belong to nobody, only to a login for all tenants.
+-- Counts what a sweep would remove now, by rule, and removes nothing. It looks at up to `most` tasks and as many runs,
+-- the oldest first; `is_all` says whether that was all of them. Shows what the login may act for; keys and months,
+-- which belong to nobody, only to a login for all tenants.
 create or replace function holdfast.prunable(most int default 1000000)
 returns table (what text, rule text, rows bigint, steps bigint, is_all boolean)
 language plpgsql stable security definer
@@ -21,7 +21,8 @@ declare
   one record;
 begin
   if prunable.most is null or prunable.most not between 1 and 100000000 then
-    perform holdfast.refuse('RN005', format('most must be 1 to 100000000, got %s', prunable.most), 'use 1000000', 'most');
+    perform holdfast.refuse('RN005', format('most must be 1 to 100000000, got %s', prunable.most), 'use 1000000',
+                            'most');
   end if;
   loop
     select max(w.id) as last_id, count(*)::int as seen, min(w.created_at) as oldest into page
@@ -48,7 +49,8 @@ begin
              limit least(look, prunable.most - looked)) w;
     exit when page.seen = 0 or page.oldest > youngest or youngest is null;
     for one in
-      select e.rule, count(*) as rows, sum(e.steps) as steps from holdfast.expired_runs(above_run, page.last_id, clock) e
+      select e.rule, count(*) as rows, sum(e.steps) as steps
+        from holdfast.expired_runs(above_run, page.last_id, clock) e
        where holdfast.matches_any(allowed, e.tenant) group by e.rule
     loop
       found := jsonb_set(found, array[one.rule], jsonb_build_array(

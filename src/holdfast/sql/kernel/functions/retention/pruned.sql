@@ -1,6 +1,6 @@
--- Tells what retention has removed: the last move of a step (a number) or a run (a UUID) that is gone and that the journal
--- still has, with when and by which rule it was removed. Both are null if somebody else deleted it. An id that never
--- existed has no row, nor has one of a tenant that the login may not act for.
+-- Tells what retention has removed: the last move of a step (a number) or a run (a UUID) that is gone and that the
+-- journal still has, with when and by which rule it was removed. Both are null if somebody else deleted it. An id that
+-- never existed has no row, nor has one of a tenant that the login may not act for.
 create or replace function holdfast.pruned(of_id text)
 returns table (id text, label text, machine text, state text, outcome text, finished_at timestamptz, run_id uuid,
                pruned_at timestamptz, rule text)

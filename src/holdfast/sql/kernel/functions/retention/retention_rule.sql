@@ -1,5 +1,5 @@
--- Returns the rule for what ended: the most specific one that was set, else the default. The tenant counts most, then the
--- machine, the queue and the outcome. None: it is kept forever.
+-- Returns the rule for what ended: the most specific one that was set, else the default. The tenant counts most, then
+-- the machine, the queue and the outcome. None: it is kept forever.
 create or replace function holdfast.retention_rule(machine text, queue text, outcome text, tenant text)
 returns setof holdfast.retention_rules
 language sql stable rows 1

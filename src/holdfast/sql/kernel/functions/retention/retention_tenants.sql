@@ -1,5 +1,6 @@
--- The tenants that a change of a rule is for: the one that is named, or with null all that the login defines things for.
--- '*' is for all tenants, and so is a rule of the journal or of ticks: only a login for all tenants may change these.
+-- The tenants that a change of a rule is for: the one that is named, or with null all that the login defines things
+-- for. '*' is for all tenants, and so is a rule of the journal or of ticks: only a login for all tenants may change
+-- these.
 create or replace function holdfast.retention_tenants(what text, tenant text)
 returns text[]
 language plpgsql stable

@@ -1,7 +1,7 @@
 -- Starts a run of `machine` with its plan: an array of steps, each with its kind and, where they apply, name, input,
 -- after (the names of the steps it waits for), queue, priority, policy, due_at, limits and weight. The steps follow
--- `step_machine`. Stage a large plan instead (stage_steps, take_staged). `key` and `key_for` work as for a task. Returns the run's
--- id.
+-- `step_machine`. Stage a large plan instead (stage_steps, take_staged). `key` and `key_for` work as for a task.
+-- Returns the run's id.
 create or replace function holdfast.start_run(
   machine text, name text, step_machine text, steps jsonb default '[]', input jsonb default '{}', key text default null,
   tenant text default 'default', of_run uuid default null, key_for interval default null)

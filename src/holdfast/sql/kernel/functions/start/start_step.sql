@@ -1,9 +1,9 @@
--- Starts one step of `machine` without a run, served by the handlers of `kind`, and returns its id. The kind's defaults
--- apply to what is null. Reusing `key` with the same machine, kind and input returns the existing step; with others it
--- is refused. While a step with the same `unique_key` is open, that step is returned. `policy` overrides the kind's,
--- `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names the person that the login acts
--- for: the journal then records the creation by that actor. `limits` names up to three limits, and `weight` is what the
--- step takes from their buckets. After `key_for` the key may start another step; null: never.
+-- Starts one step of `machine` without a run, served by the handlers of `kind`, and returns its id. The kind's
+-- defaults apply to what is null. Reusing `key` with the same machine, kind and input returns the existing step; with
+-- others it is refused. While a step with the same `unique_key` is open, that step is returned. `policy` overrides the
+-- kind's, `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names the person that the
+-- login acts for: the journal then records the creation by that actor. `limits` names up to three limits, and `weight`
+-- is what the step takes from their buckets. After `key_for` the key may start another step; null: never.
 create or replace function holdfast.start_step(
   machine text, kind text, input jsonb default '{}', queue text default null, key text default null,
   unique_key text default null, due_at timestamptz default null, priority int default 0,

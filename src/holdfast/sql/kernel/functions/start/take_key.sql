@@ -1,5 +1,5 @@
--- Takes a key for a new task or run, and returns its id; returns the id of the one that was started under the key before,
--- unless that time is over (`key_for`). Refuses a key that was used with another input.
+-- Takes a key for a new task or run, and returns its id; returns the id of the one that was started under the key
+-- before, unless that time is over (`key_for`). Refuses a key that was used with another input.
 create or replace function holdfast.take_key(tenant text, key text, id text, hash bytea, key_for interval)
 returns text
 language plpgsql

@@ -1,5 +1,5 @@
--- Returns the sweep's row as a new pass begins with it: from the first step on, with nothing removed yet. What is left of
--- a large run stays.
+-- Returns the sweep's row as a new pass begins with it: from the first step on, with nothing removed yet. What is left
+-- of a large run stays.
 create or replace function holdfast.begun_sweep(sweep holdfast.retention_sweep, clock timestamptz)
 returns holdfast.retention_sweep
 language plpgsql stable

@@ -5,7 +5,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  own constant bigint[] := array(select n.step_id from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids));
+  own constant bigint[] := array(
+    select n.step_id from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids));
 begin
   perform holdfast.delete_run_steps(own);
   delete from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids);

@@ -1,7 +1,7 @@
--- Drops the oldest month of the journal or the notes that its rule no longer keeps, and returns the partition's name; null
--- if there is none, or if somebody uses it. It takes a lock that all claims queue up behind, so it waits for 100 ms at
--- most, and refuses a transaction that has used these tables. Call it again later. One of the three places where a
--- statement is built from strings.
+-- Drops the oldest month of the journal or the notes that its rule no longer keeps, and returns the partition's name;
+-- null if there is none, or if somebody uses it. It takes a lock that all claims queue up behind, so it waits for 100
+-- ms at most, and refuses a transaction that has used these tables. Call it again later. One of the three places where
+-- a statement is built from strings.
 create or replace function holdfast.drop_month()
 returns text
 language plpgsql security definer

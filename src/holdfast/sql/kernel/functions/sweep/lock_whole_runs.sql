@@ -1,6 +1,6 @@
--- Locks those of the runs that ended at the given times and are still over, with all their steps, and returns their ids in
--- order. It never waits: a run is left out if somebody has locked it or one of its steps, such as a retry. Of a large run
--- only the run itself is locked: whoever retries one of its steps has to lock the run too.
+-- Locks those of the runs that ended at the given times and are still over, with all their steps, and returns their
+-- ids in order. It never waits: a run is left out if somebody has locked it or one of its steps, such as a retry. Of a
+-- large run only the run itself is locked: whoever retries one of its steps has to lock the run too.
 create or replace function holdfast.lock_whole_runs(ids uuid[], ends timestamptz[], is_large boolean)
 returns uuid[]
 language plpgsql

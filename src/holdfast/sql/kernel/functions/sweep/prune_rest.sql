@@ -1,5 +1,5 @@
--- Removes up to `batch` keys that have expired, and as many records of prunings that the journal no longer knows. Returns
--- the sweep's row with the counts.
+-- Removes up to `batch` keys that have expired, and as many records of prunings that the journal no longer knows.
+-- Returns the sweep's row with the counts.
 create or replace function holdfast.prune_rest(sweep holdfast.retention_sweep, batch int, clock timestamptz)
 returns holdfast.retention_sweep
 language plpgsql
@@ -21,7 +21,8 @@ begin
   sweep.keys := sweep.keys + removed;
   delete from holdfast.prunings p
    where p.id in (select o.id from holdfast.prunings o
-                   where o.at < prune_rest.clock - (select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
+                   where o.at < prune_rest.clock - (
+                           select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
                    order by o.at
                    limit prune_rest.batch);
   return sweep;

@@ -1,4 +1,5 @@
--- Records the steps that a chunk has removed, by rule: their journal remains, and holdfast.pruned tells why they are gone.
+-- Records the steps that a chunk has removed, by rule: their journal remains, and holdfast.pruned tells why they are
+-- gone.
 create or replace function holdfast.remember_pruned_steps(ids bigint[], rules text[], clock timestamptz)
 returns void
 language sql

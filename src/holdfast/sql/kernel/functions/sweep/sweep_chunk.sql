@@ -15,7 +15,8 @@ declare
   before bigint;
 begin
   if sweep_chunk.batch is null or sweep_chunk.batch not between 1 and 10000 then
-    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', sweep_chunk.batch), 'use 1000', 'batch');
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', sweep_chunk.batch), 'use 1000',
+                            'batch');
   end if;
   select w.* into sweep from holdfast.retention_sweep w for update skip locked;  -- guard: one
   if sweep.begins_at is null then

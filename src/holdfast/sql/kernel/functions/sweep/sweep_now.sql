@@ -1,5 +1,5 @@
--- Does one chunk of retention now, for an operator: as sweep does, but without waiting for the next sweep or for the day
--- after the migration. `afresh` begins again at the first row. For a login that may act for all tenants.
+-- Does one chunk of retention now, for an operator: as sweep does, but without waiting for the next sweep or for the
+-- day after the migration. `afresh` begins again at the first row. For a login that may act for all tenants.
 create or replace function holdfast.sweep_now(batch int default 1000, afresh boolean default false)
 returns table (steps bigint, runs bigint, keys bigint, ticks bigint, months int, is_through boolean, wait interval)
 language plpgsql security definer

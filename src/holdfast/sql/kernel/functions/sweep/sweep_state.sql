@@ -1,5 +1,5 @@
--- Returns how the sweep stands: when the first one begins, and what the one that is under way, or the last one, removed.
--- The row itself has ids of all tenants, so it is not readable.
+-- Returns how the sweep stands: when the first one begins, and what the one that is under way, or the last one,
+-- removed. The row itself has ids of all tenants, so it is not readable.
 create or replace function holdfast.sweep_state()
 returns table (begins_at timestamptz, next_at timestamptz, began_at timestamptz, ended_at timestamptz, steps bigint,
                runs bigint, keys bigint, ticks bigint, blocked_month text, blocked_at timestamptz)

@@ -22,7 +22,8 @@ as $$
    where s.run_id is not null and not exists (select from holdfast.runs r where r.id = s.run_id)
      and not exists (select from holdfast.run_steps n where n.run_id = s.run_id and n.step_id = s.id)
   union all
-  select 'edge_joins_two_steps', 'step ' || e.next_id, format('it waits for step %s, and one of them is gone', e.step_id)
+  select 'edge_joins_two_steps', 'step ' || e.next_id,
+         format('it waits for step %s, and one of them is gone', e.step_id)
     from holdfast.edges e
    where (not exists (select from holdfast.steps s where s.id = e.step_id)
           or not exists (select from holdfast.steps s where s.id = e.next_id))
