@@ -19,6 +19,7 @@ KERNEL = "code"  # the name of the kernel's part in holdfast.installed; a face's
 FIRST = (
     "clock", "chance", "refuse", "is_live", "is_due", "is_success", "is_live_worker", "step_policy", "policy_of",
     "allowed_tenants", "limit_family", "limit_rule", "tokens_at", "is_probed", "would_admit", "is_ready",
+    "is_all_due",
 )  # fmt: skip
 _MADE = re.compile(r"^create (?:or replace )?(?:table|view|function|type|sequence) ([a-z_]+\.\w+)", re.MULTILINE)
 
@@ -95,8 +96,10 @@ def _entry(face: Face) -> str:
     functions = ", ".join("null" if name is None else f"'{name}'" for name in (getattr(face, f) for f in CALLED))
     columns = ", ".join(CALLED)
     changes = ", ".join(f"{column} = excluded.{column}" for column in CALLED)
-    return f"""insert into holdfast.faces (face, {columns}) values ('{face.name}', {functions})
-on conflict (face) do update set {changes};"""
+    return (
+        f"insert into holdfast.faces (face, {columns}) values ('{face.name}', {functions}) "  # noqa: S608 - our own names
+        f"on conflict (face) do update set {changes};"
+    )
 
 
 def _schema(face: Face) -> str:

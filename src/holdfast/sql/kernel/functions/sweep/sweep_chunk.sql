@@ -41,7 +41,7 @@ begin
     elsif sweep.phase = 'runs' then
       sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, sweep_chunk.batch, clock - shortest, clock);
     else
-      sweep := holdfast.prune_rest(sweep, sweep_chunk.batch, clock);
+      sweep := holdfast.prune_ticks(holdfast.prune_rest(sweep, sweep_chunk.batch, clock), sweep_chunk.batch, clock);
       if before = sweep.steps + sweep.runs + sweep.keys + sweep.ticks then
         sweep.ended_at := clock;
       end if;
