@@ -172,6 +172,19 @@ def test_a_sweep_goes_on_where_the_last_chunk_ended_and_then_rests(db: DB, clock
     assert 0 < resting.wait.total_seconds() <= 3600
 
 
+def test_a_later_sweep_goes_to_the_end_as_the_first_did(db: DB, clock: Clock) -> None:
+    """In chunks, and past the steps to the runs."""
+    for _ in range(3):
+        subjects = [task(db), flow(db), task(db), flow(db)]
+        clock.advance(days(31))
+        chunks = [run(db, retention_calls.sweep(batch=3))[0]]
+        while not chunks[-1].is_through:
+            chunks += run(db, retention_calls.sweep(batch=3))
+
+        assert not any(is_there(db, each) for each in subjects)
+        assert len(chunks) > 2
+
+
 def test_two_sessions_never_sweep_at_once(dsn: str, db: DB, clock: Clock) -> None:
     task(db)
     clock.advance(days(31))

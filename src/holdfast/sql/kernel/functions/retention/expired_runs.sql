@@ -15,7 +15,9 @@ begin
       from holdfast.runs n
       join holdfast.machine_states t on t.machine = n.machine and t.state = n.state
      where n.id > expired_runs.above and n.id <= expired_runs.upto
-       and n.finished_at is not null and n.moving is null and n.live = 0),
+       and n.finished_at is not null
+       and n.moving is null and n.live = 0  -- guard: over
+  ),
   ruled as materialized (
     select k.tenant, k.machine, k.outcome, expired_runs.clock - r.keep as ended_by, holdfast.rule_text(r) as rule
       from (select distinct e.tenant, e.machine, e.outcome from ended e) k
@@ -25,7 +27,7 @@ begin
     from ended e
     join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.outcome = e.outcome
    where e.finished_at <= r.ended_by  -- guard: age
-     and not exists (select from holdfast.runs c where c.of_run = e.id and c.finished_at is null)
+     and not exists (select from holdfast.runs c where c.of_run = e.id and c.finished_at is null)  -- guard: undoing
    order by e.id;
 end
 $$;

@@ -11,7 +11,6 @@ begin
   sweep.run_id := '00000000-0000-0000-0000-000000000000';
   sweep.next_at := null;
   sweep.began_at := begun_sweep.clock;
-  sweep.ended_at := null;
   sweep.busy := '0';
   sweep.steps := 0;
   sweep.runs := 0;

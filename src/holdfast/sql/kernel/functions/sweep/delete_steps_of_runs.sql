@@ -8,7 +8,7 @@ declare
   own constant bigint[] := array(
     select n.step_id from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids));
 begin
-  perform holdfast.delete_run_steps(own);
+  perform holdfast.delete_run_steps(own);  -- guard: steps
   delete from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids);
   return cardinality(own);
 end

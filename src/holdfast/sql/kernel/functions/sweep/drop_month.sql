@@ -12,10 +12,12 @@ declare
   clock constant timestamptz := holdfast.clock();
   month text;
   is_blocked boolean := false;
+  is_used constant boolean := exists (
+    select from pg_locks l
+     where l.pid = pg_backend_pid() and l.granted
+       and l.relation in ('holdfast.journal'::regclass, 'holdfast.notes'::regclass));
 begin
-  if exists (select from pg_locks l
-              where l.pid = pg_backend_pid() and l.granted
-                and l.relation in ('holdfast.journal'::regclass, 'holdfast.notes'::regclass)) then  -- guard: alone
+  if is_used then  -- guard: alone
     perform holdfast.refuse('RN010', 'drop_month was called in a transaction that has used the journal',
                             'call it in a transaction of its own');
   end if;

@@ -12,8 +12,8 @@ declare
   locked constant uuid[] := array(
     select r.id
       from unnest(lock_whole_runs.ids, lock_whole_runs.ends) e (id, finished_at)
-      join holdfast.runs r on r.id = e.id and r.finished_at = e.finished_at and r.moving is null
-       and r.live = 0  -- guard: live
+      join holdfast.runs r on r.id = e.id
+       and r.finished_at = e.finished_at and r.moving is null and r.live = 0  -- guard: over
      order by r.id
        for update of r skip locked);
   own bigint[];
@@ -27,11 +27,11 @@ begin
   -- In a statement of its own: it sees what was committed before the runs were locked.
   return array(
     select u.id from unnest(locked) u (id)
-     where not exists (select from holdfast.runs c where c.of_run = u.id and c.finished_at is null)  -- guard: undoing
-       and (lock_whole_runs.is_large
+     where (lock_whole_runs.is_large
             or not exists (select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
                             where n.run_id = u.id
-                              and not exists (select from unnest(own) o (id) where o.id = s.id)))  -- guard: whole
+                              and not exists (select from unnest(own) o (id) where o.id = s.id)))
+       and not exists (select from holdfast.runs c where c.of_run = u.id and c.finished_at is null)  -- guard: undoing
      order by u.id);
 end
 $$;

@@ -1,6 +1,5 @@
 -- Removes up to `batch` ticks of schedules that their rule no longer keeps, the oldest first, and returns the sweep's
--- row with the count. The last tick of a schedule stays, and the last one that started something: while that work is
--- not over, the next tick has to know of it.
+-- row with the count.
 create or replace function holdfast.prune_ticks(sweep holdfast.retention_sweep, batch int, clock timestamptz)
 returns holdfast.retention_sweep
 language plpgsql
@@ -16,13 +15,7 @@ begin
    where (t.tenant, t.name, t.at) in (
            select o.tenant, o.name, o.at from holdfast.ticks o
             where o.fired_at <= prune_ticks.clock - rule.keep
-              and not exists (select from holdfast.schedules s
-                               where s.tenant = o.tenant and s.name = o.name
-                                 and (s.last_at = o.at
-                                      or (o.outcome = 'started' and not exists (
-                                            select from holdfast.ticks n
-                                             where n.tenant = o.tenant and n.name = o.name and n.outcome = 'started'
-                                               and n.fired_at > o.fired_at))))
+              and not holdfast.is_needed_tick(o)  -- guard: needed
             order by o.fired_at
             limit prune_ticks.batch
               for update skip locked);

@@ -13,6 +13,7 @@ declare
   was holdfast.retention_sweep;
   shortest constant interval := holdfast.shortest_keep();
   before bigint;
+  is_over boolean := false;
 begin
   if sweep_chunk.batch is null or sweep_chunk.batch not between 1 and 10000 then
     perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', sweep_chunk.batch), 'use 1000',
@@ -43,24 +44,24 @@ begin
     else
       sweep := holdfast.prune_ticks(holdfast.prune_rest(sweep, sweep_chunk.batch, clock), sweep_chunk.batch, clock);
       if before = sweep.steps + sweep.runs + sweep.keys + sweep.ticks then
-        sweep.ended_at := clock;
+        is_over := true;
       end if;
     end if;
-    exit when before < sweep.steps + sweep.runs + sweep.keys + sweep.ticks or sweep.ended_at is not null
+    exit when before < sweep.steps + sweep.runs + sweep.keys + sweep.ticks or is_over
            or clock_timestamp() > statement_timestamp() + interval '50 ms';
   end loop;
   sweep.busy := sweep.busy + (clock_timestamp() - statement_timestamp());
-  if sweep.ended_at is not null then
+  if is_over then
     -- Rules for days need no sweep each minute, and a sweep that takes long rests twenty times as long.
+    sweep.ended_at := clock;
     sweep.next_at := clock + greatest(least(coalesce(shortest / 100, '1 hour'), '1 hour'), '1 minute', sweep.busy * 20);
   end if;
   update holdfast.retention_sweep w
      set phase = sweep.phase, step_id = sweep.step_id, run_id = sweep.run_id, run_left = sweep.run_left,
-         next_at = sweep.next_at, began_at = sweep.began_at, ended_at = coalesce(sweep.ended_at, w.ended_at),
+         next_at = sweep.next_at, began_at = sweep.began_at, ended_at = sweep.ended_at,
          busy = sweep.busy, steps = sweep.steps, runs = sweep.runs, keys = sweep.keys, ticks = sweep.ticks;
   return query
   select sweep.steps - was.steps, sweep.runs - was.runs, sweep.keys - was.keys, sweep.ticks - was.ticks,
-         case when sweep.ended_at is null then 0 else cardinality(holdfast.old_months(clock)) end,
-         sweep.ended_at is not null, coalesce(sweep.next_at - clock, '0');
+         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over, coalesce(sweep.next_at - clock, '0');
 end
 $$;
