@@ -34,6 +34,8 @@ STORIES = {
     "runs": "count, close and reopen runs",
     "manual": "what people do: cancel, retry, resolve, pause",
     "upkeep": "recover, make partitions, check invariants",
+    "retention": "say how long what is over is kept, and tell what was removed",
+    "sweep": "remove in chunks what is kept no longer",
     "policies": "budgets and backoff",
     "guards": "triggers, tenants and the clock: what every change passes",
 }

@@ -21,7 +21,8 @@ READING = {
     "allowed_tenants", "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker",
     "is_own_worker", "is_success", "live_workers", "matches", "matches_any", "partitions_ahead", "policy_of",
     "run_events", "run_results", "run_status", "step_events", "step_policy", "step_results", "step_status",
-    "worker_standing", "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",
+    "worker_standing", "history_rule", "old_months", "pruned", "rule_text", "sweep_state",
+    "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",
     "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
     "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",
@@ -35,6 +36,7 @@ WORKING = {
     "add_awaited",
     "charge_limit",
     "claim_steps",
+    "drop_month",
     "enlist_worker",
     "lost_leases",
     "mark_asleep",
@@ -46,14 +48,16 @@ WORKING = {
     "retire_worker",
     "settle_batch",
     "settle_steps",
+    "sweep",
     "upkeep",
     "work.claim_next_task",
     "work.recover_expired_leases",
 }
 DEFINING = {"define_kind", "define_limit", "define_policy", "flow.define_flow"}
 OPERATING = {
-    "cancel", "forget_limit", "park_steps", "pause_limit", "pause_queue", "reset_limit", "resolve", "resume_limit",
-    "resume_queue", "retry", "unpark_steps", "violations",
+    "cancel", "drop_month", "forget_limit", "forget_retention", "park_steps", "pause_limit", "pause_queue", "prunable",
+    "reset_limit", "resolve", "resume_limit", "resume_queue", "retry", "set_retention", "sweep_now", "unpark_steps",
+    "violations",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
 }  # fmt: skip
 MANIFEST = {
@@ -67,6 +71,7 @@ READABLE = {
     "edges", "installed", "journal", "kinds", "limit_changes", "limit_list", "limit_states", "limits",
     "machine_moves", "machine_states", "machines", "migrations",
     "note_keys", "notes", "policies", "queue_pauses", "queues", "run_steps", "runs", "steps", "workers",
+    "retention_changes", "retention_list", "retention_rules",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
     "audit_logs", "tasks",
     "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",

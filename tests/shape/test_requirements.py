@@ -17,7 +17,6 @@ NOT_BY_A_TEST = {
     "X-08": "alerts and their sinks are not there yet: Observability",
     "X-09": "schedules are not there yet: Clock",
     "X-12": "the table of defaults is not there yet: Clock",
-    "X-16": "retention is not there yet: Clock",
 }
 
 

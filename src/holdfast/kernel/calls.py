@@ -48,10 +48,12 @@ def start_task(
     tenant: str = "default",
     limits: Sequence[str] | None = None,
     weight: float | Decimal | None = None,
+    key_for: timedelta | None = None,
 ) -> Call[int]:
     """Start one task; a `delay` takes the place of `due_at`, and the database adds it to its clock."""
+    keys = {"key": key, "unique_key": unique_key, "key_for": key_for}
     due = due_at if delay is None else delay
-    arguments = {"queue": queue, "key": key, "unique_key": unique_key, "due_at": due, **_limited(limits, weight)}
+    arguments = {"queue": queue, "due_at": due, **keys, **_limited(limits, weight)}
     return Call(
         "start_task",
         int,
@@ -82,11 +84,12 @@ def start_step(
     actor: str | None = None,
     limits: Sequence[str] | None = None,
     weight: float | Decimal | None = None,
+    key_for: timedelta | None = None,
 ) -> Call[int]:
     """Start one step of a machine, without a run; `actor` is the person that the login acts for."""
     start = start_task(
         kind, input, queue=queue, key=key, unique_key=unique_key, due_at=due_at, priority=priority, tenant=tenant,
-        limits=limits, weight=weight,
+        limits=limits, weight=weight, key_for=key_for,
     )  # fmt: skip
     arguments = {parameter: value for parameter, value in start.arguments.items() if parameter != "name"}
     own = {"machine": machine, "kind": kind, "policy": policy, "parked_for": parked_for, "actor": actor}
@@ -108,9 +111,11 @@ def start_run(
     key: str | None = None,
     tenant: str = "default",
     of_run: UUID | None = None,
+    key_for: timedelta | None = None,
 ) -> Call[UUID]:
     """Start a run with its plan of steps."""
-    arguments = {"key": key, "tenant": tenant, "of_run": of_run, "input": jsonb({} if input is None else input)}
+    about = {"tenant": tenant, "of_run": of_run, "input": jsonb({} if input is None else input)}
+    arguments = {"key": key, "key_for": key_for, **about}
     return Call(
         "start_run",
         UUID,

@@ -21,6 +21,7 @@ SUPPORTED = range(15, 19)
 ENOUGH_PARTITIONS = timedelta(days=30)
 LONG_SNAPSHOT = timedelta(minutes=5)
 SHOWN = 5
+REINDEX = "reindex index concurrently "
 
 
 @dataclass(frozen=True)
@@ -181,9 +182,15 @@ def judge_indexes(invalid: dict[str, bool]) -> Check:
     """Judge invalid indexes by whether somebody is building them now."""
     left = [name for name, is_built in invalid.items() if not is_built]
     if left:
-        then = f"holdfast db migrate rebuilds ours; drop others: drop index concurrently {left[0]}"
+        then = (
+            "holdfast db migrate, which builds it again" if all(map(_is_built_by_migrate, left)) else REINDEX + left[0]
+        )
         return Check("indexes", "warn", f"invalid: {', '.join(left)}", then)
     return Check("indexes", "ok", f"being built: {', '.join(invalid)}" if invalid else "all are valid")
+
+
+def _is_built_by_migrate(name: str) -> bool:
+    return name.removeprefix("holdfast.") in {index.name for index in sources.indexes()}
 
 
 def self_tests(connection: Connection) -> Check:
@@ -226,7 +233,7 @@ CHECKS: dict[str, Callable[[Connection], Check]] = {
     "schedules": schedules,
     "self-tests": self_tests,
 }
-NEEDS_SCHEMA = frozenset({"partitions", "indexes", "invariants", "roles", "schedules"})
+NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles", "schedules", "retention", "bloat", "indexes"})
 
 
 def one(connection: Connection, statement: LiteralString) -> tuple[Any, ...]:
