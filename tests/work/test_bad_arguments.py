@@ -121,6 +121,9 @@ CASES = {
     "an unknown option of a flow's start": Case(
         lambda hf: forgetful(hf).options(prioritty=5), BadInput, "prioritty", "prioritty", "tenant"
     ),
+    "an unknown option of a policy": Case(
+        lambda _: RetryPolicy(max_retries=5), BadDefinition, "max_retries", "max_retries", "limit"  # type: ignore[call-arg]
+    ),
     "an unknown option of a step": Case(lambda hf: step(hf, aftr=1), BadDefinition, "aftr", "aftr", "after"),
     "a timeout of a result": Case(
         lambda hf: hf.handle(1).result(timeout="soon"), BadInput, "timeout", "'soon'", '"1h30m"'

@@ -16,6 +16,7 @@ from holdfast.handlers.signature import Signature
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call, problem
 from holdfast.models import Json
+from holdfast.spelling import checks_options
 
 LONGEST_LEASE = timedelta(days=365)
 MOST_TRIES = 2**31 - 1
@@ -49,6 +50,7 @@ class RetryPolicy:
     waits: tuple[timedelta, ...]
     retryable: bool  # if False, the first failure is final, whatever the limit
 
+    @checks_options(BadDefinition)
     def __init__(
         self,
         limit: int = 3,
