@@ -23,11 +23,14 @@ create table if not exists holdfast_demo.calls (
 );
 create index if not exists calls_of_batch on holdfast_demo.calls (batch, shop);
 """
+# Only 429s whose attempts were settled count: the answer of a worker that was killed meanwhile closed nothing.
 BEGAN: LiteralString = """
 insert into holdfast_demo.calls (batch, shop, step_id, attempt)
 values (%(batch)s, %(shop)s, %(step)s, %(attempt)s)
 returning (select count(*) from holdfast_demo.calls c
-            where c.batch = %(batch)s and c.shop = %(shop)s and c.status = 429)
+            where c.batch = %(batch)s and c.shop = %(shop)s and c.status = 429
+              and exists (select from holdfast.journal j
+                           where j.step_id = c.step_id and j.attempt = c.attempt and j.event = 'retried'))
 """
 ENDED: LiteralString = """
 update holdfast_demo.calls c
@@ -92,7 +95,7 @@ def make_calls(connection: Connection[Any]) -> None:
 
 
 def call_began(connection: Connection[Any], **call: Any) -> int:
-    """Record that a call began; return how many calls of the shop were answered with 429 before."""
+    """Record that a call began; return how many of the shop's calls were retried because of a 429."""
     (refused,) = connection.execute(BEGAN, call).fetchone() or (0,)
     return int(refused)
 
