@@ -37,9 +37,10 @@ update holdfast_demo.calls c
    set ended_at = clock_timestamp(), status = %(status)s
  where c.batch = %(batch)s and c.shop = %(shop)s and c.step_id = %(step)s and c.attempt = %(attempt)s
 """
-# A call of a killed worker has no end in the record: it ended no later than its lease.
+# A call counts as long as its lease: that of a killed worker has no end in the record, and a worker that was cut off
+# for longer than its lease may still be calling.
 OF_HANDLERS: LiteralString = """
-select c.shop, c.began_at, coalesce(c.ended_at, (
+select c.shop, c.began_at, least(c.ended_at, (
          select min(j.at) from holdfast.journal j
           where j.step_id = c.step_id and j.attempt = c.attempt and j.event <> 'claimed')) as ended_at,
        c.status
