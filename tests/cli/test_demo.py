@@ -66,7 +66,7 @@ def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast,
     """W-35, W-37, W-38, W-61, and that an embedded server which it started is stopped again."""
     ran = holdfast("demo", "--tasks", "300", "--json", home=own_home)
 
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     found = json.loads(ran.stdout)
     assert (found["holds"], found["lost"], found["twice"], found["half"]) == (True, 0, 0, 0)
     assert (found["killed"], found["started"], found["failed"]) == (1, 300, 1)

@@ -12,12 +12,12 @@ import pytest
 
 from holdfast import Ctx, Holdfast
 from holdfast.errors import BadDefinition, BadInput, RateLimited
-from holdfast.kernel import limit_calls
+from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.db import run
 from holdfast.models import Snooze
 from holdfast.testing import Clock
 from kernel.steps import DB, column, value
-from worker.running import burst, seconds, working
+from worker.running import burst, seconds, until, working
 
 pytestmark = pytest.mark.one_server
 
@@ -61,6 +61,35 @@ def test_a_handler_charges_extra_requests_and_learns_when_to_come_back(dsn: str,
     burst(hf)
 
     assert answers == [None, seconds(10)]
+
+
+def test_a_charge_that_makes_no_sense_is_refused_and_takes_nothing(dsn: str, db: DB, clock: Clock) -> None:
+    clock.freeze()
+    hf = Holdfast(dsn)
+    hf.limit("api", rate=1, per=10, burst=3)
+    wrong: list[tuple[Any, Any]] = [
+        ("api", -1),
+        ("api", 0),
+        ("api", True),
+        ("api", "2"),
+        ("api", float("nan")),
+        ("", 1),
+    ]
+    refused: list[BadInput] = []
+
+    @hf.task(limits=["api"])
+    def poll(ctx: Ctx) -> None:
+        for name, weight in [*wrong, ("api:*", 1)]:
+            with pytest.raises(BadInput) as refusal:
+                ctx.charge(name, weight)
+            refused.append(refusal.value)
+
+    poll.start()
+    burst(hf)
+
+    assert len(refused) == len(wrong) + 1
+    assert all(error.next for error in refused)
+    assert value(db, "select tokens from holdfast.limit_list where name = 'api'") == 2
 
 
 def test_rate_limited_closes_the_limit_for_all_workers(dsn: str, db: DB, clock: Clock) -> None:
@@ -221,6 +250,21 @@ def test_what_an_operator_sets_lasts_until_the_code_says_something_new(dsn: str,
     burst(app(dsn, concurrency=7))
     changes = db.execute("select actor_kind, payload ->> 'concurrency' from holdfast.limit_changes order by id")
     assert changes.fetchall() == [("worker", "5"), ("worker", "6"), ("user", "1"), ("worker", "7")]
+
+
+def test_a_worker_whose_connections_were_cut_undoes_nothing(dsn: str, db: DB) -> None:
+    cut = """
+    select pg_terminate_backend(a.pid) from pg_stat_activity a
+     where a.datname = current_database() and a.pid <> pg_backend_pid()
+    """
+    with working(app(dsn, concurrency=5)) as worker:
+        until(lambda: worker.is_ready)
+        run(db, limit_calls.define_limit("api", concurrency=1))
+        db.execute(cut)
+        (step_id,) = run(db, calls.start_task("print_nothing"))
+        until(lambda: column(db, step_id, "state") == "done")  # it was claimed by a new connection
+
+    assert concurrency(db) == 1
 
 
 def test_a_limit_that_an_operator_removed_stays_removed(dsn: str, db: DB) -> None:

@@ -53,7 +53,8 @@ def judged(facts: ShopFacts) -> list[Finding]:
     refused = sum(call.status == 429 for call in facts.calls)
     closed = [pause for pause in facts.pauses if pause.shop == shops.BUSY]
     early = sum(_is_within(lease, pause) for pause in closed for lease in facts.leases if lease.shop == pause.shop)
-    meanwhile = sum(any(_is_within(call, pause) for pause in closed) for call in facts.calls if call.shop != shops.BUSY)
+    others = [call for call in facts.calls if call.shop != shops.BUSY]
+    meanwhile = sum(any(_overlap(call, pause) for pause in closed) for call in others)
     is_kept = bool(closed) and all(_length(pause) >= shops.PAUSE - 0.001 for pause in closed) and early == 0
     return [
         Finding("shops: prices updated", facts.done, f"{UPDATES} in each of three shops", facts.done == asked),
@@ -61,7 +62,7 @@ def judged(facts: ShopFacts) -> list[Finding]:
         Finding("shops: calls at once", called, "the same, by the handlers' own record", 0 < called <= SLOTS),
         Finding("shops: 429 with Retry-After", refused, f"from {shops.BUSY}, which was then closed", refused > 0),
         Finding("shops: claims while closed", early, f"none for {shops.PAUSE:g} s", is_kept),
-        Finding("shops: others meanwhile", meanwhile, "calls of shops that did not wait for it", meanwhile > 0),
+        Finding("shops: others meanwhile", meanwhile, "calls of the two that did not wait for it", meanwhile > 0),
     ]
 
 
@@ -87,6 +88,11 @@ def _highest(moments: Sequence[tuple[datetime, int]]) -> int:
 
 def _is_within(span: Span, pause: Span) -> bool:
     return pause.began_at < span.began_at and (pause.ended_at is None or span.began_at < pause.ended_at)
+
+
+def _overlap(call: Span, pause: Span) -> bool:
+    begins_before = pause.ended_at is None or call.began_at < pause.ended_at
+    return begins_before and (call.ended_at is None or pause.began_at < call.ended_at)
 
 
 def _length(pause: Span) -> float:

@@ -17,7 +17,7 @@ from holdfast.reads import demo_shops
 LIMIT = "demo-shop:*"
 SLOTS = 2
 SHOPS = ("acme", "globex", "initech")
-BUSY = "globex"  # it answers its first call with 429
+BUSY = "globex"  # it answers 429 until a caller obeys
 PAUSE = 1.0  # seconds, in its Retry-After
 
 hf.limit(LIMIT, concurrency=SLOTS, rate=1000, per=1)
@@ -28,9 +28,9 @@ def update_price(ctx: Ctx, batch: str, shop: str, number: int, seconds: float) -
     """Send a price to a shop."""
     call = {"batch": batch, "shop": shop, "step": ctx.step_id, "attempt": ctx.attempt}
     with hf._engine.connection() as connection:
-        refused_before = demo_shops.call_began(connection, **call)
+        obeyed = demo_shops.call_began(connection, **call)
     time.sleep(seconds)
-    status = 429 if shop == BUSY and not refused_before else 200
+    status = 429 if shop == BUSY and not obeyed else 200
     with hf._engine.connection() as connection:
         demo_shops.call_ended(connection, **call, status=status)
     if status == 429:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from holdfast import log, tracing
-from holdfast.errors import LeaseLost
+from holdfast.errors import BadInput, LeaseLost
+from holdfast.handlers.limits import check_weight
 from holdfast.kernel import calls, limit_calls
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep, Level
@@ -140,6 +141,7 @@ class Ctx:
         Waits until there are enough. With `wait=False` it returns at once: None if it took the tokens, else how long
         until there may be enough; then it took nothing.
         """
+        check_weight("weight", weight, BadInput)
         while True:
             left: timedelta | None = self._make(limit_calls.charge_limit(self.step_id, self.lease_id, limit, weight))[0]
             if left is None or not wait:

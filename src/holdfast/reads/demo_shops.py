@@ -23,20 +23,24 @@ create table if not exists holdfast_demo.calls (
 );
 create index if not exists calls_of_batch on holdfast_demo.calls (batch, shop);
 """
+# Only 429s whose attempts were settled count: the answer of a worker that was killed meanwhile closed nothing.
 BEGAN: LiteralString = """
 insert into holdfast_demo.calls (batch, shop, step_id, attempt)
 values (%(batch)s, %(shop)s, %(step)s, %(attempt)s)
 returning (select count(*) from holdfast_demo.calls c
-            where c.batch = %(batch)s and c.shop = %(shop)s and c.status = 429)
+            where c.batch = %(batch)s and c.shop = %(shop)s and c.status = 429
+              and exists (select from holdfast.journal j
+                           where j.step_id = c.step_id and j.attempt = c.attempt and j.event = 'retried'))
 """
 ENDED: LiteralString = """
 update holdfast_demo.calls c
    set ended_at = clock_timestamp(), status = %(status)s
  where c.batch = %(batch)s and c.shop = %(shop)s and c.step_id = %(step)s and c.attempt = %(attempt)s
 """
-# A call of a killed worker has no end in the record: it ended no later than its lease.
+# A call counts as long as its lease: that of a killed worker has no end in the record, and a worker that was cut off
+# for longer than its lease may still be calling.
 OF_HANDLERS: LiteralString = """
-select c.shop, c.began_at, coalesce(c.ended_at, (
+select c.shop, c.began_at, least(c.ended_at, (
          select min(j.at) from holdfast.journal j
           where j.step_id = c.step_id and j.attempt = c.attempt and j.event <> 'claimed')) as ended_at,
        c.status
@@ -92,7 +96,7 @@ def make_calls(connection: Connection[Any]) -> None:
 
 
 def call_began(connection: Connection[Any], **call: Any) -> int:
-    """Record that a call began; return how many calls of the shop were answered with 429 before."""
+    """Record that a call began; return how many of the shop's calls were retried because of a 429."""
     (refused,) = connection.execute(BEGAN, call).fetchone() or (0,)
     return int(refused)
 
