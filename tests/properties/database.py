@@ -21,7 +21,7 @@ from properties.subjects import Step
 WORKERS = ("a", "b", "c")
 
 # What an installed database has, and no start or claim has written.
-INSTALLED = "{migrations,installed,policies,kinds,machines,machine_states,machine_moves,role_tenants}"
+INSTALLED = "{migrations,installed,policies,kinds,machines,machine_states,machine_moves,role_tenants,faces}"
 TABLES = f"""
 select relname from pg_class
  where relnamespace = 'holdfast'::regnamespace and relkind in ('r', 'p') and not relispartition
