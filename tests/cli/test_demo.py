@@ -85,6 +85,7 @@ def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast,
     assert 1 <= shops["calls_at_once"] <= shops["claims_at_once"] <= 2
     assert shops["429_with_Retry-After"] >= 1
     assert shops["others_meanwhile"] >= 1
+    assert (found["schedule"]["ticks"] >= 3, found["schedule"]["fired_twice"]) == (True, 0)
     assert "killed with -9: worker-" in ran.stderr
     assert "taken over: " in ran.stderr
     assert "PostgreSQL is stopped" in ran.stderr

@@ -84,7 +84,9 @@ def _report_json(played: Played, seconds: float) -> None:
     shown = None if played.chosen is None else str(played.chosen.step_id)
     order = {"id": str(played.order), **ordered}
     shops = {one.what.removeprefix("shops: ").replace(" ", "_"): one.count for one in played.shops}
-    beside = {"order": order, "shops": shops, "story_of": shown, "story": told}
+    ticks = {one.what.removeprefix("schedule: ").replace(" ", "_"): one.count for one in played.ticked}
+    schedule = {"name": played.load.queue, **ticks}
+    beside = {"order": order, "shops": shops, "schedule": schedule, "story_of": shown, "story": told}
     data_json({**figures, "queue": played.load.queue, **beside})
 
 

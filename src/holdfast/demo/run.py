@@ -14,6 +14,7 @@ from holdfast.demo.judge import DemoResult, Finding, judge
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play, Scene
 from holdfast.demo.shop_play import ShopPlay
+from holdfast.demo.tick_play import ticking
 from holdfast.reads import demo
 from holdfast.reads.demo import Load, StepRecord
 from holdfast.worker_processes import GroupOptions, worker_group
@@ -36,11 +37,12 @@ class Played:
     order: UUID
     ordered: list[Finding]
     shops: list[Finding]
+    ticked: list[Finding]
 
     @property
     def findings(self) -> list[Finding]:
-        """All figures, of the tasks, of the order and of the shops."""
-        return [*self.verdict.findings(), *self.ordered, *self.shops]
+        """All figures: of the tasks, the order, the shops and the schedule."""
+        return [*self.verdict.findings(), *self.ordered, *self.shops, *self.ticked]
 
     @property
     def holds(self) -> bool:
@@ -56,10 +58,11 @@ def start(connection: Connection[Any], count: int, workers: int) -> Load:
 
 
 def play(dsn: str, connection: Connection[Any], started: Load, workers: int, show: Callable[[Scene], None]) -> Played:
-    """Let workers run the tasks while one is killed, with an order and three shops beside, and judge what happened."""
+    """Let workers run the tasks while one is killed, beside an order, shops and a schedule, and judge what happened."""
     order: OrderPlay | None = None
     shops = ShopPlay(connection, started.queue)
-    with worker_group(GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})) as group:
+    options = GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})
+    with worker_group(options) as group, ticking(connection, started) as ticks:
         for _ in range(workers):
             group.start(started.queue, orders.QUEUE)
         showing = Play(connection, started, group)
@@ -71,9 +74,11 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
         order = order or OrderPlay(connection, started.until)
         order.wait()
         shops.wait()
+        ticks.wait()
     killed = showing.killed
     evidence = demo.evidence(connection, started, None if killed is None else killed.worker)
     chosen = story.choose(evidence)
     lines = [] if chosen is None else story.tell(connection, chosen.step_id)
     verdict = judge(started, evidence, killed=0 if killed is None else 1)
-    return Played(started, evidence, verdict, lines, chosen, order.run_id, order.findings(), shops.findings())
+    parts = order.findings(), shops.findings(), ticks.findings()
+    return Played(started, evidence, verdict, lines, chosen, order.run_id, *parts)
