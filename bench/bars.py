@@ -45,6 +45,7 @@ class Bar:
 ONE, TWO = "1 process", "2 processes"
 ALONE, MANY = "one chain", "100 chains"
 START_WIDE = "start, 10 000 wide"
+KEYED, PACED = "1 000 keys", "100/s over 4 workers"
 
 BARS = (
     Bar("drain, one process, to pgqueuer", "drain", ONE, 1.5, ("pgqueuer", ONE)),
@@ -117,6 +118,28 @@ BARS = (
     ),
     Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),
     Bar("under a snapshot held open, to without", "snapshot", "held", 0.5, ("holdfast", "without")),
+    *(
+        Bar(
+            f"a concurrency and a bucket that never bind, {label}, to no limit",
+            "limits",
+            f"limits that never bind, {label}",
+            0.85,
+            ("holdfast", f"no limit, {label}"),
+        )
+        for label in (ONE, TWO)
+    ),
+    Bar("1 000 keys of concurrency 1, to no limit", "limits", KEYED, 0.5, ("holdfast", "no limit, 200 at once")),
+    Bar("1 000 keys, to graphile-worker's named queues", "limits", KEYED, 0.7, ("graphile-worker", KEYED)),
+    Bar("1 000 keys, to procrastinate's locks", "limits", KEYED, 5.0, ("procrastinate", KEYED)),
+    Bar(
+        "free tasks behind ten times as many parked, to alone",
+        "limits",
+        "free tasks behind parked ones",
+        0.9,
+        ("holdfast", "free tasks alone"),
+    ),
+    Bar("100 a second over 4 workers, begun a second", "limits", PACED, 99.0),
+    Bar("100 a second over 4 workers, begun a second", "limits", PACED, 101.0, at_most=True),
     Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),
     Bar("trickle, p50 in ms", "trickle", "p50", 5.0, at_most=True),
     Bar("trickle, p99 in ms", "trickle", "p99", 15.0, at_most=True),

@@ -1,10 +1,11 @@
 """Count the server's instructions per step, under callgrind: a start, and claim and settle in batches of 500.
 
-    .venv/bin/python bench/instructions.py [--keep FILE]
+    .venv/bin/python bench/instructions.py [--only CASE] [--keep FILE]
 
 Times tremble, instructions do not: the same SQL gives the same count on a busy machine. Needs valgrind. One backend runs
-alone (`postgres --single`) on a database with tasks due; the count is the difference of a long and a short drain.
-`--keep` leaves callgrind's profile of holdfast, for callgrind_annotate.
+alone (`postgres --single`) on a database with tasks due; the count is the difference of a long and a short drain. It is
+also counted under limits. `--only` counts one case, and `--keep` leaves callgrind's profile of the last one counted, for
+callgrind_annotate.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -38,28 +40,55 @@ ENGINES = {
 }
 
 
+# What is counted: an engine, and what is done before its drain.
+CASES: dict[str, tuple[str, tuple[LiteralString, ...]]] = {
+    "baseline": ("baseline", ()),
+    "holdfast": ("holdfast", ()),
+    "holdfast, limits that never bind": (
+        "holdfast",
+        ("select holdfast.define_limit('queue:*', concurrency => 100000, rate => 1e6, per => '1 s', burst => 1e8)",),
+    ),
+    "holdfast, 1 000 keys": (
+        "holdfast",
+        (
+            "select holdfast.define_limit('key:*', concurrency => 1)",
+            "update holdfast.steps set limits = array['key:' || id % 1000]",
+            "vacuum full holdfast.steps",
+        ),
+    ),
+}
+
+
 def main() -> None:
-    """Print both counts."""
+    """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", type=Path, help="where to leave callgrind's profile of holdfast")
+    parser.add_argument("--only", choices=CASES, help="count this case alone")
+    parser.add_argument("--keep", type=Path, help="where to leave callgrind's profile")
     options = parser.parse_args()
     if shutil.which("valgrind") is None:
         raise SystemExit("valgrind is not there; install it, such as by `apt-get install valgrind`")
     with tempfile.TemporaryDirectory(prefix="hf-instructions-", dir="/tmp") as folder:
         Path(folder).chmod(0o711)  # as root, the server runs as another user
-        for engine in ENGINES:
-            home = Path(folder, engine)
-            prepare(home, engine)
-            counts = {batches: run(home, engine, batches) for batches in (SHORT, LONG)}
-            steps = (LONG - SHORT) * BATCH
-            print(f"{engine}: {(counts[LONG] - counts[SHORT]) // steps:,} instructions a step", flush=True)
-            if options.keep and engine == "holdfast":
-                shutil.copy(home.parent / "copy" / "profile", options.keep)
-        starts = {batches: count(home, "\n".join([START] * STARTS * batches) + "\n")[0] for batches in (SHORT, LONG)}
-        print(f"holdfast: {(starts[LONG] - starts[SHORT]) // ((LONG - SHORT) * STARTS):,} instructions a start")
+        for number, (case, (engine, before)) in enumerate(CASES.items()):
+            if options.only in {None, case}:
+                home = Path(folder, str(number))
+                prepare(home, engine, before)
+                counts = {batches: run(home, engine, batches) for batches in (SHORT, LONG)}
+                steps = (LONG - SHORT) * BATCH
+                print(f"{case}: {(counts[LONG] - counts[SHORT]) // steps:,} instructions a step", flush=True)
+            if options.only is None and case == "holdfast":
+                count_starts(home)
+        if options.keep:
+            shutil.copy(Path(folder, "copy", "profile"), options.keep)
 
 
-def prepare(home: Path, engine: str) -> None:
+def count_starts(home: Path) -> None:
+    """Print the count of a start."""
+    starts = {batches: count(home, "\n".join([START] * STARTS * batches) + "\n")[0] for batches in (SHORT, LONG)}
+    print(f"holdfast: {(starts[LONG] - starts[SHORT]) // ((LONG - SHORT) * STARTS):,} instructions a start", flush=True)
+
+
+def prepare(home: Path, engine: str, before: tuple[LiteralString, ...]) -> None:
     """Make a data directory with due tasks, and stop its server."""
     embedded.ensure(home)
     try:
@@ -69,6 +98,9 @@ def prepare(home: Path, engine: str) -> None:
         dsn = make_conninfo(admin, dbname="bench")
         install(dsn, engine)
         load(dsn, engine, "tasks", (LONG + SHORT) * BATCH)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            for statement in before:
+                connection.execute(statement)
     finally:
         embedded.stop(home)
 

@@ -24,6 +24,10 @@ HOW = {
     "subscribers": "Maps over 100, 1 000 and 10 000 items, the same number of no-op steps each time: without a subscriber, with one to "
     "`flow.run.completed`, and with one to every event. Seconds from the first handler call until every run is finished, by one process; a ratio is the "
     "time with the subscriber to the time without, inside one round.",
+    "limits": "Drains as above, by `holdfast worker` under limits. First without a limit and under a concurrency and a bucket that never bind, with one and "
+    "with two processes. Then tasks of 1 000 keys with a concurrency of 1 each, at `--concurrency 200`, against no limit at the same setting, named queues "
+    "of graphile-worker and locks of procrastinate. Then free tasks alone and behind ten times as many that are parked on a limit. At last four workers "
+    "share a rate of 100 a second: handlers that began, counted at their first lines over a minute, after the burst.",
     "targets": "One run of very many steps is started, against a bare COPY of the same rows into a table of the baseline.",
     "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "
     "the SQL by itself, no worker around it.",

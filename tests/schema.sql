@@ -1745,6 +1745,7 @@ declare
   room record;
   step record;
   answer holdfast.admission;
+  state_ids bigint[];
   slots int[];
   purse numeric[];       -- tokens that are left, by limit
   shut boolean[];
@@ -1752,6 +1753,7 @@ declare
   taken int[] := '{}';   -- places among the candidates
   refused int[] := '{}';
   refused_by bigint[] := '{}';
+  refused_charges numeric[] := '{}';
   blocker int;
   tight boolean[];       -- by limit: fetch no more than there are free handlers
   is_tight boolean;
@@ -1768,8 +1770,9 @@ begin
     return answer;
   end if;
   if admit_steps.waits then
+    state_ids := array(select u.id from unnest(under.limit_ids) u (id) group by u.id);
     perform from holdfast.limit_states t
-      where t.id = any (under.limit_ids) order by t.id for update;  -- guard: lock
+      where t.id = any (state_ids) order by t.id for update;  -- guard: lock
   end if;
   answer.at := holdfast.clock();  -- under the locks: what is charged later is charged at a later time
   select * into room
@@ -1783,17 +1786,18 @@ begin
      and (not true = any (tight) or cardinality(admit_steps.candidates) <= admit_steps.free) then
     answer.tight := case when true = any (tight) then cardinality(admit_steps.candidates) else 0 end;
     answer.ids := admit_steps.candidates;
+    answer.pending := under.limit_ids;
     purse := room.rests;
-    taken := array(select generate_subscripts(admit_steps.candidates, 1));
   else
     slots := room.slots;
     purse := room.tokens;
     shut := room.is_shut;
     probes := array_fill(null::bigint, array[cardinality(slots)]);
     for step in
-      select g.ord::int as ord, under.charges[g.ord] as charge, under.limited_by[g.ord] as limited_by,
+      select g.ord::int as ord, coalesce(g.charge, 1) as charge, g.limited_by,
              coalesce(p.places, '{}') as places, coalesce(p.is_away, false) as is_away
-        from generate_subscripts(admit_steps.candidates, 1) g (ord)
+        from unnest(admit_steps.candidates, under.charges, under.limited_by)
+               with ordinality g (id, charge, limited_by, ord)
         left join (select u.ord, array_agg(distinct s.place::int) filter (where s.place is not null) as places,
                           bool_or(s.place is null) as is_away
                      from unnest(under.ords, under.limit_ids) u (ord, limit_id)
@@ -1823,6 +1827,7 @@ begin
       if blocker is not null then
         refused := refused || step.ord;
         refused_by := refused_by || room.ids[blocker];
+        refused_charges := refused_charges || step.charge;
       elsif is_tight and answer.tight >= admit_steps.free then  -- guard: free
         answer.left_ids := answer.left_ids || admit_steps.candidates[step.ord];
       elsif cardinality(taken) < admit_steps.wanted then
@@ -1839,6 +1844,9 @@ begin
         end loop;
       end if;
     end loop;
+    answer.pending := array(select u.limit_id
+                              from unnest(under.ords, under.limit_ids) u (ord, limit_id)
+                              join unnest(taken) t (ord) on t.ord = u.ord);
   end if;
   update holdfast.limit_states t
      set tokens = u.rest, filled_at = answer.at, bucket_at = coalesce(t.bucket_at, answer.at),
@@ -1850,7 +1858,7 @@ begin
        set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'limit',
            limited_by = u.limit_id, charge = u.charge
       from unnest(array(select admit_steps.candidates[r] from unnest(refused) r), refused_by,
-                  array(select under.charges[r] from unnest(refused) r)) u (id, limit_id, charge)
+                  refused_charges) u (id, limit_id, charge)
      where s.id = u.id and s.limited_by is distinct from u.limit_id;
   end if;
   perform holdfast.refresh_limits(room.ids, answer.at);
@@ -1864,13 +1872,17 @@ begin
     select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds) into answer.holds
       from (select u.ord, array_agg(u.limit_id)::text as holds
               from unnest(under.ords, under.limit_ids) u (ord, limit_id)
-             where u.ord = any (taken)
+              join (select g.ord::int as ord
+                      from unnest(admit_steps.candidates) with ordinality g (id, ord)
+                      join unnest(answer.ids) a (id) on a.id = g.id) t on t.ord = u.ord
              group by u.ord) p;
   end if;
-  select jsonb_object_agg(admit_steps.candidates[t.ord], under.charges[t.ord]) into answer.charges
-    from unnest(taken) t (ord) where under.charges[t.ord] <> 1;
-  answer.pending := array(select u.limit_id from unnest(under.ords, under.limit_ids) u (ord, limit_id)
-                           where u.ord = any (taken));
+  if under.charges is not null then
+    select jsonb_object_agg(c.id, c.charge) into answer.charges
+      from unnest(admit_steps.candidates, under.charges) c (id, charge)
+      join unnest(answer.ids) a (id) on a.id = c.id
+     where c.charge <> 1;
+  end if;
   return answer;
 end
 $$;
@@ -3026,6 +3038,7 @@ declare
   top int;
   is_asleep boolean;
   is_limited boolean;
+  is_charged boolean := false;  -- some step more or less than 1
   pick holdfast.pick;
   admission holdfast.admission;
   at timestamptz := clock;
@@ -3056,8 +3069,10 @@ begin
       unoccupied := unoccupied - admission.tight;
       at := admission.at;
       pick.ids := admission.ids || admission.ended_ids;
-      pick.run_ids := array(select s.run_id from holdfast.steps s
-                             where s.id = any (pick.ids) and s.run_id is not null);
+      pick.run_ids := case when admission.ended_ids is null then '{}'
+                           else array(select s.run_id from holdfast.steps s
+                                       where s.id = any (pick.ids) and s.run_id is not null) end;
+      is_charged := admission.charges <> '{}';
     else
       pick := holdfast.pick_steps(
         claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
@@ -3075,7 +3090,7 @@ begin
              parked_for = null, parked_due_at = null, limited_by = null,
              holds = case when is_limited
                           then coalesce(admission.shared, (admission.holds ->> s.id::text)::bigint[]) end,
-             charge = case when is_limited then (admission.charges ->> s.id::text)::numeric end,
+             charge = case when is_charged then (admission.charges ->> s.id::text)::numeric end,
              lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
              lease_owner = claim_steps.worker,
              lease_until = at + coalesce(
@@ -4169,6 +4184,8 @@ declare
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
   listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
   is_limited constant boolean := exists (select from holdfast.limit_states);
+  has_breakers constant boolean := is_limited and exists (
+    select from holdfast.limits r where r.breaker_after is not null);
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
@@ -4208,21 +4225,30 @@ begin
   end if;
   if is_limited then
     perform holdfast.count_limits(array(
+      -- Steps that are alike are counted together. Breakers need to know how each ended, and which was the probe.
+      with alike as materialized (
+        select case when o.lease_id is not null then o.holds end as held_before,
+               case when n.lease_id is not null then n.holds end as held_now,
+               case when o.parked_for = 'limit' then o.limited_by end as parked_before,
+               case when n.parked_for = 'limit' then n.limited_by end as parked_now,
+               case when has_breakers and n.lease_id is distinct from o.lease_id then
+                 case when announced is null then 'by_hand' else n.last_event end end as event,
+               case when has_breakers and n.lease_id is distinct from o.lease_id then n.error ->> 'type' end
+                 as error_type,
+               case when has_breakers then o.id end as step_id, count(*)::int as steps
+          from o join n on n.id = o.id
+         where coalesce(o.holds, n.holds) is not null or coalesce(o.limited_by, n.limited_by) is not null
+         group by 1, 2, 3, 4, 5, 6, 7)
       select (c.limit_id, c.event, c.error_type, sum(c.held), sum(c.parked),
-              array_agg(c.id) filter (where c.event is not null))::holdfast.limit_change
-        from (select h.limit_id, -1 as held, 0 as parked, o.id,
-                     case when n.lease_id is distinct from o.lease_id then
-                       case when announced is null then 'by_hand' else n.last_event end end as event,
-                     case when n.lease_id is distinct from o.lease_id then n.error ->> 'type' end as error_type
-                from o join n on n.id = o.id cross join unnest(o.holds) h (limit_id)
-               where o.lease_id is not null
+              array_agg(c.step_id) filter (where c.event is not null))::holdfast.limit_change
+        from (select h.limit_id, -a.steps as held, 0 as parked, a.step_id, a.event, a.error_type
+                from alike a cross join unnest(a.held_before) h (limit_id)
               union all
-              select h.limit_id, 1, 0, n.id, null, null from n cross join unnest(n.holds) h (limit_id)
-               where n.lease_id is not null
+              select h.limit_id, a.steps, 0, null, null, null from alike a cross join unnest(a.held_now) h (limit_id)
               union all
-              select o.limited_by, 0, -1, o.id, null, null from o where o.parked_for = 'limit'
+              select a.parked_before, 0, -a.steps, null, null, null from alike a
               union all
-              select n.limited_by, 0, 1, n.id, null, null from n where n.parked_for = 'limit') c
+              select a.parked_now, 0, a.steps, null, null, null from alike a) c
        where c.limit_id is not null
        group by c.limit_id, c.event, c.error_type
       having sum(c.held) <> 0 or sum(c.parked) <> 0), clock);
@@ -4422,18 +4448,18 @@ CREATE FUNCTION holdfast.limit_room(queue text, priority integer, candidates big
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  wanted constant int := (select count(distinct u.id) from unnest(limit_room.limit_ids) u (id));
+  wanted constant bigint[] := array(select u.id from unnest(limit_room.limit_ids) u (id) group by u.id);
 begin
   limit_room.ids := array(
     select t.id from holdfast.limit_states t
-     where t.id = any (limit_room.limit_ids) order by t.id
+     where t.id = any (wanted) order by t.id
        for update skip locked);  -- guard: lock
   -- Another statement than the one that waits for the locks: it sees what those committed who had them before.
   select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.slots), '{}'), coalesce(array_agg(l.tokens), '{}'),
          coalesce(array_agg(l.burst), '{}'), coalesce(array_agg(l.is_shut), '{}'),
          coalesce(array_agg(l.is_half_open), '{}'), coalesce(array_agg(l.is_behind), '{}'),
          array_agg(l.tokens - l.charge),
-         count(*) = wanted and bool_and(
+         count(*) = cardinality(wanted) and bool_and(
            not (l.is_shut or l.is_half_open or l.is_behind) and l.steps <= l.slots
            and coalesce(l.charge <= l.tokens, true))
     into limit_room.ids, limit_room.slots, limit_room.tokens, limit_room.bursts, limit_room.is_shut,
@@ -4453,7 +4479,8 @@ begin
                       and p.priority >= limit_room.priority and p.id <> all (limit_room.candidates)) as is_behind,
                  d.steps, d.charge
             from holdfast.limit_states t
-            join (select u.limit_id, count(*) as steps, sum(limit_room.charges[u.ord]) as charge
+            join (select u.limit_id, count(*) as steps,
+                         coalesce(sum(limit_room.charges[u.ord]), count(*)) as charge
                     from unnest(limit_room.ords, limit_room.limit_ids) u (ord, limit_id)
                    group by u.limit_id) d on d.limit_id = t.id
             left join lateral holdfast.limit_rule(t.name, t.tenant) r on true
@@ -4609,29 +4636,37 @@ begin
         from unnest(limits_in_force.candidates) with ordinality u (id, ord)
        cross join lateral (  -- offset 0: one by one and by primary key, whatever the statistics say
          select s.tenant, s.kind, s.limits, s.limited_by, s.weight from holdfast.steps s where s.id = u.id offset 0) h),
+    alike as materialized (  -- names are looked up once for steps that have the same
+      select s.tenant, s.limits, case when by_kind then s.kind end as kind, array_agg(s.ord) as ords
+        from step s
+       group by 1, 2, 3),
     named as (
-      select s.ord, s.tenant, l.name from step s, unnest(s.limits) l (name)
+      select a.ords, a.tenant, l.name from alike a, unnest(a.limits) l (name)
       union all
-      select s.ord, s.tenant, 'queue:' || limits_in_force.queue from step s where by_queue
+      select a.ords, a.tenant, 'queue:' || limits_in_force.queue from alike a where by_queue
       union all
-      select s.ord, s.tenant, 'kind:' || s.kind from step s where by_kind
+      select a.ords, a.tenant, 'kind:' || a.kind from alike a where by_kind
       union all
-      select s.ord, s.tenant, 'tenant:' || s.tenant from step s where by_tenant),
+      select a.ords, a.tenant, 'tenant:' || a.tenant from alike a where by_tenant),
     known as materialized (
       select n.name, n.tenant, g.tenant as rule_tenant, t.id
         from (select distinct d.name, d.tenant from named d) n
        cross join lateral (values (n.tenant), ('*')) g (tenant)
         left join holdfast.limit_states t on t.name = n.name and t.tenant = g.tenant
        where t.id is not null or exists (select from holdfast.limit_rule(n.name, g.tenant)))
-    select p.ords, p.ids, a.charges, a.limited_by,
+    select p.ords, p.ids,
+           case when exists (select from step s where s.charge <> 1)
+                then array(select s.charge from step s order by s.ord) end,
+           case when exists (select from step s where s.limited_by is not null)
+                then array(select s.limited_by from step s order by s.ord) end,
            array(select k.name from known k where k.id is null order by k.name, k.rule_tenant),
            array(select k.rule_tenant from known k where k.id is null order by k.name, k.rule_tenant)
       into limits_in_force.ords, limits_in_force.limit_ids, limits_in_force.charges, limits_in_force.limited_by,
            new_names, new_tenants
-      from (select array_agg(n.ord) as ords, array_agg(k.id) as ids
-              from named n join known k on k.name = n.name and k.tenant = n.tenant) p,
-           (select array_agg(s.charge order by s.ord) as charges, array_agg(s.limited_by order by s.ord) as limited_by
-              from step s) a;
+      from (select array_agg(u.ord) as ords, array_agg(k.id) as ids
+              from named n
+              join known k on k.name = n.name and k.tenant = n.tenant
+             cross join unnest(n.ords) u (ord)) p;
     exit when new_names = '{}';
     -- By name, and before any state is locked: who makes the same states meanwhile is waited for in one order.
     insert into holdfast.limit_states (name, tenant)
@@ -5541,6 +5576,7 @@ declare
   pending bigint[] := '{}';
   missing int := pick_admitted.wanted;
   pick holdfast.pick;
+  has_runs boolean := false;
 begin
   answer.ids := '{}';
   answer.holds := '{}';
@@ -5565,7 +5601,11 @@ begin
     end if;
     fresh := pulled || coalesce(pick.ids, '{}');
     exit when fresh = '{}';
-    ended := holdfast.of_ended_runs(fresh);
+    ended := '{}';
+    if pulled <> '{}' or pick.run_ids <> '{}' then
+      has_runs := true;
+      ended := holdfast.of_ended_runs(fresh);
+    end if;
     if ended <> '{}' then
       answer.ended_ids := answer.ended_ids || ended;
       fresh := array(select u.id from unnest(fresh) with ordinality u (id, place)
@@ -5600,6 +5640,9 @@ begin
   end loop;
   if answer.left_ids <> '{}' then
     perform set_config('holdfast.position', '', false);  -- they are before it, and to be seen by the next claim
+  end if;
+  if not has_runs then
+    answer.ended_ids := null;
   end if;
   return answer;
 end
@@ -7276,7 +7319,8 @@ begin
     select m.machine, m.from_state, m.to_state from holdfast.machine_moves m where m.event = 'succeeded')
   update holdfast.steps s
      set state = m.to_state, last_event = 'succeeded', result = o.result, error = null,
-         finished_at = succeed_steps.clock, lease_id = null, lease_owner = null, lease_until = null, parked_for = null
+         finished_at = succeed_steps.clock, lease_id = null, lease_owner = null, lease_until = null, parked_for = null,
+         holds = null, charge = null
     from (select * from unnest(succeed_steps.step_ids, succeed_steps.lease_ids, succeed_steps.results)
                      as u (step_id, lease_id, result)
            order by u.step_id) o,  -- whichever side is hashed, steps are locked in the order of their ids

@@ -19,6 +19,7 @@ CONCURRENCY = int(os.environ.get("BENCH_CONCURRENCY", "0"))
 PROCESSES = int(os.environ.get("BENCH_PROCESSES", "1"))
 BEGIN_AT = float(os.environ.get("BENCH_BEGIN_AT", "0"))  # so that several producers begin together
 SENDERS = int(os.environ.get("BENCH_SENDERS", "1"))  # at once, in a producer
+KEYS = int(os.environ.get("BENCH_KEYS", "0"))  # tasks of one key run one after the other
 SHAPE = os.environ.get("BENCH_SHAPE", "")  # of a flow
 WIDTH = int(os.environ.get("BENCH_WIDTH", "0"))  # how many steps a fan has before its join, or a chain from end to end
 LOT = 1000  # tasks of one bulk call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -9,12 +10,17 @@ import time
 import holdfast_flows
 import probe
 import psycopg
-from driver import DSN, SHAPE, main, pace
+from driver import CONCURRENCY, DSN, KEYS, SHAPE, main, pace
 
 from holdfast import Ctx, Holdfast
 from holdfast.kernel import calls, db, migrate
 
+NAMES = os.environ.get("BENCH_NAMES", "").split()  # the limits of the task
+IS_SENT = bool(os.environ.get("BENCH_SENT"))  # tasks of a bulk start carry its moment
+
 hf = Holdfast(DSN)
+for name, rule in json.loads(os.environ.get("BENCH_LIMITS") or "{}").items():
+    hf.limit(name, **rule)
 defined = holdfast_flows.define(hf) if SHAPE in holdfast_flows.FLOWS else None
 
 
@@ -29,8 +35,8 @@ if os.environ.get("BENCH_ACKNOWLEDGE") == "each":
 
 else:
 
-    @hf.task
-    def noop(sent: float = 0.0) -> None:
+    @hf.task(limits=NAMES or None)
+    def noop(sent: float = 0.0, key: int = 0) -> None:
         """Do nothing."""
         probe.hit(sent)
 
@@ -40,8 +46,9 @@ def setup() -> None:
 
 
 def enqueue(n: int) -> float:
+    common = {"sent": time.time()} if IS_SENT else {}
     begun = time.perf_counter()
-    noop.start_many({} for _ in range(n))
+    noop.start_many({**common, "key": number % KEYS} if KEYS else common for number in range(n))
     return time.perf_counter() - begun
 
 
@@ -49,7 +56,8 @@ def worker() -> None:
     from holdfast import cli
 
     os.environ["HOLDFAST_DSN"] = DSN
-    sys.argv = ["holdfast", "worker", "--app", "holdfast_adapter:hf"]
+    at_once = ["--concurrency", str(CONCURRENCY)] if CONCURRENCY else []
+    sys.argv = ["holdfast", "worker", "--app", "holdfast_adapter:hf", *at_once]
     probe.barrier()
     cli.main()
 

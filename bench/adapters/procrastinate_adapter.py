@@ -7,7 +7,7 @@ import time
 
 import probe
 import procrastinate
-from driver import CONCURRENCY, DSN, apace, lots, main
+from driver import CONCURRENCY, DSN, KEYS, apace, lots, main
 
 logging.disable(logging.INFO)
 
@@ -34,8 +34,15 @@ async def enqueue(n: int) -> float:
     async with app.open_async():
         begun = time.perf_counter()
         for size in lots(n):
-            await noop.batch_defer_async(*[{} for _ in range(size)])
+            await (defer_locked(size) if KEYS else noop.batch_defer_async(*[{} for _ in range(size)]))
         return time.perf_counter() - begun
+
+
+async def defer_locked(size: int) -> None:
+    """Defer jobs of all keys in turn; a call takes those of one lock."""
+    for key in range(min(KEYS, size)):
+        jobs = [{} for _ in range(key, size, KEYS)]
+        await noop.configure(lock=f"key:{key}").batch_defer_async(*jobs)
 
 
 async def worker() -> None:

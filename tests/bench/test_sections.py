@@ -42,6 +42,18 @@ WHATS = {
         for width in ("100", "1 000", "10 000")
         for more in ("", ", flow.run.completed", ", ratio, flow.run.completed", ", all events", ", ratio, all events")
     },
+    "limits": {
+        *(
+            f"{what}, {label}"
+            for what in ("no limit", "limits that never bind")
+            for label in ("1 process", "2 processes")
+        ),
+        "no limit, 200 at once",
+        "1 000 keys",
+        "free tasks alone",
+        "free tasks behind parked ones",
+        "100/s over 4 workers",
+    },
     "memory": {"at 10 %", "at 50 %", "at 100 %"},
 }
 

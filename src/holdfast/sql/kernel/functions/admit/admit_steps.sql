@@ -24,6 +24,7 @@ declare
   room record;
   step record;
   answer holdfast.admission;
+  state_ids bigint[];
   slots int[];
   purse numeric[];       -- tokens that are left, by limit
   shut boolean[];
@@ -31,6 +32,7 @@ declare
   taken int[] := '{}';   -- places among the candidates
   refused int[] := '{}';
   refused_by bigint[] := '{}';
+  refused_charges numeric[] := '{}';
   blocker int;
   tight boolean[];       -- by limit: fetch no more than there are free handlers
   is_tight boolean;
@@ -47,8 +49,9 @@ begin
     return answer;
   end if;
   if admit_steps.waits then
+    state_ids := array(select u.id from unnest(under.limit_ids) u (id) group by u.id);
     perform from holdfast.limit_states t
-      where t.id = any (under.limit_ids) order by t.id for update;  -- guard: lock
+      where t.id = any (state_ids) order by t.id for update;  -- guard: lock
   end if;
   answer.at := holdfast.clock();  -- under the locks: what is charged later is charged at a later time
   select * into room
@@ -62,17 +65,18 @@ begin
      and (not true = any (tight) or cardinality(admit_steps.candidates) <= admit_steps.free) then
     answer.tight := case when true = any (tight) then cardinality(admit_steps.candidates) else 0 end;
     answer.ids := admit_steps.candidates;
+    answer.pending := under.limit_ids;
     purse := room.rests;
-    taken := array(select generate_subscripts(admit_steps.candidates, 1));
   else
     slots := room.slots;
     purse := room.tokens;
     shut := room.is_shut;
     probes := array_fill(null::bigint, array[cardinality(slots)]);
     for step in
-      select g.ord::int as ord, under.charges[g.ord] as charge, under.limited_by[g.ord] as limited_by,
+      select g.ord::int as ord, coalesce(g.charge, 1) as charge, g.limited_by,
              coalesce(p.places, '{}') as places, coalesce(p.is_away, false) as is_away
-        from generate_subscripts(admit_steps.candidates, 1) g (ord)
+        from unnest(admit_steps.candidates, under.charges, under.limited_by)
+               with ordinality g (id, charge, limited_by, ord)
         left join (select u.ord, array_agg(distinct s.place::int) filter (where s.place is not null) as places,
                           bool_or(s.place is null) as is_away
                      from unnest(under.ords, under.limit_ids) u (ord, limit_id)
@@ -102,6 +106,7 @@ begin
       if blocker is not null then
         refused := refused || step.ord;
         refused_by := refused_by || room.ids[blocker];
+        refused_charges := refused_charges || step.charge;
       elsif is_tight and answer.tight >= admit_steps.free then  -- guard: free
         answer.left_ids := answer.left_ids || admit_steps.candidates[step.ord];
       elsif cardinality(taken) < admit_steps.wanted then
@@ -118,6 +123,9 @@ begin
         end loop;
       end if;
     end loop;
+    answer.pending := array(select u.limit_id
+                              from unnest(under.ords, under.limit_ids) u (ord, limit_id)
+                              join unnest(taken) t (ord) on t.ord = u.ord);
   end if;
   update holdfast.limit_states t
      set tokens = u.rest, filled_at = answer.at, bucket_at = coalesce(t.bucket_at, answer.at),
@@ -129,7 +137,7 @@ begin
        set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'limit',
            limited_by = u.limit_id, charge = u.charge
       from unnest(array(select admit_steps.candidates[r] from unnest(refused) r), refused_by,
-                  array(select under.charges[r] from unnest(refused) r)) u (id, limit_id, charge)
+                  refused_charges) u (id, limit_id, charge)
      where s.id = u.id and s.limited_by is distinct from u.limit_id;
   end if;
   perform holdfast.refresh_limits(room.ids, answer.at);
@@ -143,13 +151,17 @@ begin
     select jsonb_object_agg(admit_steps.candidates[p.ord], p.holds) into answer.holds
       from (select u.ord, array_agg(u.limit_id)::text as holds
               from unnest(under.ords, under.limit_ids) u (ord, limit_id)
-             where u.ord = any (taken)
+              join (select g.ord::int as ord
+                      from unnest(admit_steps.candidates) with ordinality g (id, ord)
+                      join unnest(answer.ids) a (id) on a.id = g.id) t on t.ord = u.ord
              group by u.ord) p;
   end if;
-  select jsonb_object_agg(admit_steps.candidates[t.ord], under.charges[t.ord]) into answer.charges
-    from unnest(taken) t (ord) where under.charges[t.ord] <> 1;
-  answer.pending := array(select u.limit_id from unnest(under.ords, under.limit_ids) u (ord, limit_id)
-                           where u.ord = any (taken));
+  if under.charges is not null then
+    select jsonb_object_agg(c.id, c.charge) into answer.charges
+      from unnest(admit_steps.candidates, under.charges) c (id, charge)
+      join unnest(answer.ids) a (id) on a.id = c.id
+     where c.charge <> 1;
+  end if;
   return answer;
 end
 $$;

@@ -13,18 +13,18 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  wanted constant int := (select count(distinct u.id) from unnest(limit_room.limit_ids) u (id));
+  wanted constant bigint[] := array(select u.id from unnest(limit_room.limit_ids) u (id) group by u.id);
 begin
   limit_room.ids := array(
     select t.id from holdfast.limit_states t
-     where t.id = any (limit_room.limit_ids) order by t.id
+     where t.id = any (wanted) order by t.id
        for update skip locked);  -- guard: lock
   -- Another statement than the one that waits for the locks: it sees what those committed who had them before.
   select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.slots), '{}'), coalesce(array_agg(l.tokens), '{}'),
          coalesce(array_agg(l.burst), '{}'), coalesce(array_agg(l.is_shut), '{}'),
          coalesce(array_agg(l.is_half_open), '{}'), coalesce(array_agg(l.is_behind), '{}'),
          array_agg(l.tokens - l.charge),
-         count(*) = wanted and bool_and(
+         count(*) = cardinality(wanted) and bool_and(
            not (l.is_shut or l.is_half_open or l.is_behind) and l.steps <= l.slots
            and coalesce(l.charge <= l.tokens, true))
     into limit_room.ids, limit_room.slots, limit_room.tokens, limit_room.bursts, limit_room.is_shut,
@@ -44,7 +44,8 @@ begin
                       and p.priority >= limit_room.priority and p.id <> all (limit_room.candidates)) as is_behind,
                  d.steps, d.charge
             from holdfast.limit_states t
-            join (select u.limit_id, count(*) as steps, sum(limit_room.charges[u.ord]) as charge
+            join (select u.limit_id, count(*) as steps,
+                         coalesce(sum(limit_room.charges[u.ord]), count(*)) as charge
                     from unnest(limit_room.ords, limit_room.limit_ids) u (ord, limit_id)
                    group by u.limit_id) d on d.limit_id = t.id
             left join lateral holdfast.limit_rule(t.name, t.tenant) r on true

@@ -2,7 +2,8 @@
 -- after those whose limits kept them waiting. What a limit refuses is parked, window by window, so that it delays
 -- nothing behind it; a claim looks at a bounded number of windows. The first time in a transaction it waits for limits
 -- that others have locked. After that it does not: two that hold some limits each would wait for each other. Steps of
--- runs that are over take nothing from a limit; prepare_runs cancels them, after the limits are locked.
+-- runs that are over take nothing from a limit; prepare_runs cancels them, after the limits are locked. `ended_ids` is
+-- null if none of the steps is of a run.
 create or replace function holdfast.pick_admitted(
   worker text, queue text, priority int, kinds text[], tenants text[], machine text, wanted int,
   clock timestamptz, free int default null)
@@ -20,6 +21,7 @@ declare
   pending bigint[] := '{}';
   missing int := pick_admitted.wanted;
   pick holdfast.pick;
+  has_runs boolean := false;
 begin
   answer.ids := '{}';
   answer.holds := '{}';
@@ -44,7 +46,11 @@ begin
     end if;
     fresh := pulled || coalesce(pick.ids, '{}');
     exit when fresh = '{}';
-    ended := holdfast.of_ended_runs(fresh);
+    ended := '{}';
+    if pulled <> '{}' or pick.run_ids <> '{}' then
+      has_runs := true;
+      ended := holdfast.of_ended_runs(fresh);
+    end if;
     if ended <> '{}' then
       answer.ended_ids := answer.ended_ids || ended;
       fresh := array(select u.id from unnest(fresh) with ordinality u (id, place)
@@ -79,6 +85,9 @@ begin
   end loop;
   if answer.left_ids <> '{}' then
     perform set_config('holdfast.position', '', false);  -- they are before it, and to be seen by the next claim
+  end if;
+  if not has_runs then
+    answer.ended_ids := null;
   end if;
   return answer;
 end

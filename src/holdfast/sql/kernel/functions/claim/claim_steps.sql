@@ -29,6 +29,7 @@ declare
   top int;
   is_asleep boolean;
   is_limited boolean;
+  is_charged boolean := false;  -- some step more or less than 1
   pick holdfast.pick;
   admission holdfast.admission;
   at timestamptz := clock;
@@ -59,8 +60,10 @@ begin
       unoccupied := unoccupied - admission.tight;
       at := admission.at;
       pick.ids := admission.ids || admission.ended_ids;
-      pick.run_ids := array(select s.run_id from holdfast.steps s
-                             where s.id = any (pick.ids) and s.run_id is not null);
+      pick.run_ids := case when admission.ended_ids is null then '{}'
+                           else array(select s.run_id from holdfast.steps s
+                                       where s.id = any (pick.ids) and s.run_id is not null) end;
+      is_charged := admission.charges <> '{}';
     else
       pick := holdfast.pick_steps(
         claim_steps.worker, claim_steps.queue, level, claim_steps.kinds, serves, claim_steps.machine, wanted, clock);
@@ -78,7 +81,7 @@ begin
              parked_for = null, parked_due_at = null, limited_by = null,
              holds = case when is_limited
                           then coalesce(admission.shared, (admission.holds ->> s.id::text)::bigint[]) end,
-             charge = case when is_limited then (admission.charges ->> s.id::text)::numeric end,
+             charge = case when is_charged then (admission.charges ->> s.id::text)::numeric end,
              lease_id = nextval('holdfast.lease_ids'),  -- guard: lease-number
              lease_owner = claim_steps.worker,
              lease_until = at + coalesce(

@@ -22,6 +22,8 @@ declare
   login constant text := case when announced in ('user', 'api') and actor <> session_user then session_user end;
   listening constant text[] := array(select c.machine from holdfast.machines c where c.moved is not null);
   is_limited constant boolean := exists (select from holdfast.limit_states);
+  has_breakers constant boolean := is_limited and exists (
+    select from holdfast.limits r where r.breaker_after is not null);
 begin
   if announced is null then
     perform holdfast.check_by_hand('step', n.machine, n.id::text, o.machine, o.state, n.state, n.lease_id is not null,
@@ -61,21 +63,30 @@ begin
   end if;
   if is_limited then
     perform holdfast.count_limits(array(
+      -- Steps that are alike are counted together. Breakers need to know how each ended, and which was the probe.
+      with alike as materialized (
+        select case when o.lease_id is not null then o.holds end as held_before,
+               case when n.lease_id is not null then n.holds end as held_now,
+               case when o.parked_for = 'limit' then o.limited_by end as parked_before,
+               case when n.parked_for = 'limit' then n.limited_by end as parked_now,
+               case when has_breakers and n.lease_id is distinct from o.lease_id then
+                 case when announced is null then 'by_hand' else n.last_event end end as event,
+               case when has_breakers and n.lease_id is distinct from o.lease_id then n.error ->> 'type' end
+                 as error_type,
+               case when has_breakers then o.id end as step_id, count(*)::int as steps
+          from o join n on n.id = o.id
+         where coalesce(o.holds, n.holds) is not null or coalesce(o.limited_by, n.limited_by) is not null
+         group by 1, 2, 3, 4, 5, 6, 7)
       select (c.limit_id, c.event, c.error_type, sum(c.held), sum(c.parked),
-              array_agg(c.id) filter (where c.event is not null))::holdfast.limit_change
-        from (select h.limit_id, -1 as held, 0 as parked, o.id,
-                     case when n.lease_id is distinct from o.lease_id then
-                       case when announced is null then 'by_hand' else n.last_event end end as event,
-                     case when n.lease_id is distinct from o.lease_id then n.error ->> 'type' end as error_type
-                from o join n on n.id = o.id cross join unnest(o.holds) h (limit_id)
-               where o.lease_id is not null
+              array_agg(c.step_id) filter (where c.event is not null))::holdfast.limit_change
+        from (select h.limit_id, -a.steps as held, 0 as parked, a.step_id, a.event, a.error_type
+                from alike a cross join unnest(a.held_before) h (limit_id)
               union all
-              select h.limit_id, 1, 0, n.id, null, null from n cross join unnest(n.holds) h (limit_id)
-               where n.lease_id is not null
+              select h.limit_id, a.steps, 0, null, null, null from alike a cross join unnest(a.held_now) h (limit_id)
               union all
-              select o.limited_by, 0, -1, o.id, null, null from o where o.parked_for = 'limit'
+              select a.parked_before, 0, -a.steps, null, null, null from alike a
               union all
-              select n.limited_by, 0, 1, n.id, null, null from n where n.parked_for = 'limit') c
+              select a.parked_now, 0, a.steps, null, null, null from alike a) c
        where c.limit_id is not null
        group by c.limit_id, c.event, c.error_type
       having sum(c.held) <> 0 or sum(c.parked) <> 0), clock);

@@ -21,7 +21,8 @@ begin
     select m.machine, m.from_state, m.to_state from holdfast.machine_moves m where m.event = 'succeeded')
   update holdfast.steps s
      set state = m.to_state, last_event = 'succeeded', result = o.result, error = null,
-         finished_at = succeed_steps.clock, lease_id = null, lease_owner = null, lease_until = null, parked_for = null
+         finished_at = succeed_steps.clock, lease_id = null, lease_owner = null, lease_until = null, parked_for = null,
+         holds = null, charge = null
     from (select * from unnest(succeed_steps.step_ids, succeed_steps.lease_ids, succeed_steps.results)
                      as u (step_id, lease_id, result)
            order by u.step_id) o,  -- whichever side is hashed, steps are locked in the order of their ids
