@@ -256,6 +256,43 @@ $$;
 
 
 --
+-- Name: begin_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  checked_context constant jsonb := flow.checked_object('context', begin_task.context);
+  checked_about constant jsonb := flow.checked_object('about', begin_task.about);
+  skipped constant jsonb := case when begin_task.skip <> '{}'
+    then jsonb_build_object('skip', begin_task.skip) else '{}' end;
+  task_id uuid;
+begin
+  if begin_task.steps = '[]' then
+    perform holdfast.refuse('RN005', format('flow %s has no steps', begin_task.name), 'add at least one step');
+  end if;
+  perform holdfast.check_name('namespace', begin_task.namespace);
+  perform holdfast.check_name('version', begin_task.version);
+  perform flow.check_skip(begin_task.steps, begin_task.skip);
+  task_id := holdfast.begin_run(
+    'flow.task', begin_task.name, 'flow.step', flow.fill_limits(begin_task.steps, checked_context),
+    checked_about || skipped || jsonb_build_object(
+      'context', checked_context, 'namespace', begin_task.namespace, 'version', begin_task.version),
+    begin_task.key, begin_task.tenant, null, begin_task.key_for);
+  if begin_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
+    perform holdfast.set_actor('api', session_user::text, 'skipped by request');
+    perform from holdfast.move_steps(array(
+      select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
+        from holdfast.run_steps n where n.run_id = task_id and n.name = any (begin_task.skip)));
+  end if;
+  return task_id;
+end
+$$;
+
+
+--
 -- Name: calculate_dependency_levels(uuid); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -283,6 +320,62 @@ begin
    order by max(r.level), n.step_id;
 end
 $$;
+
+
+--
+-- Name: cancel_open(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.cancel_open(ids text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  step holdfast.steps;
+  run holdfast.runs;
+begin
+  for step in
+    select s.* from holdfast.steps s
+     where s.id = any (array(select u.id::bigint from unnest(cancel_open.ids) u (id) where u.id ~ '^[0-9]{1,18}$'))
+       and s.finished_at is null
+     order by s.id
+       for update
+  loop
+    continue when not exists (
+      select from holdfast.machine_moves m
+       where m.machine = step.machine and m.from_state = step.state and m.event = 'cancelled');
+    perform holdfast.act_on_step(step, 'cancelled');
+  end loop;
+  for run in
+    with recursive family as (
+      select r.id from holdfast.runs r
+       where r.id = any (array(select u.id::uuid from unnest(cancel_open.ids) u (id)
+                                where u.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'))
+      union
+      select r.id from family f join holdfast.runs r on r.of_run = f.id)
+    select r.* from holdfast.runs r
+     where r.id = any (array(select f.id from family f)) and r.finished_at is null
+     order by r.id
+  loop
+    begin
+      perform holdfast.act_on_run(run, 'cancelled');
+    exception when sqlstate 'RN010' then
+      null;  -- it ended in between
+    end;
+  end loop;
+end
+$_$;
+
+
+--
+-- Name: cancel_open(text[], text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.cancel_open(ids text[], reason text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT holdfast.cancel_open(ids) AS cancel_open;
+END;
 
 
 --
@@ -505,6 +598,63 @@ $$;
 
 
 --
+-- Name: definitions; Type: TABLE; Schema: flow; Owner: -
+--
+
+CREATE TABLE flow.definitions (
+    namespace text NOT NULL,
+    name text NOT NULL,
+    version text NOT NULL,
+    description text,
+    steps jsonb NOT NULL,
+    context_schema jsonb,
+    defined_at timestamp with time zone NOT NULL,
+    tenant text DEFAULT '*'::text NOT NULL
+);
+
+ALTER TABLE ONLY flow.definitions FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: definition_to_start(text, jsonb, text, text, text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.definition_to_start(name text, context jsonb, namespace text, version text, tenant text) RETURNS flow.definitions
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  request constant jsonb := flow.checked_object('context', definition_to_start.context);
+  definition flow.definitions;
+  missing text;
+begin
+  select d.* into definition from flow.definitions d
+   where d.namespace = definition_to_start.namespace and d.name = definition_to_start.name
+     and d.tenant in (definition_to_start.tenant, '*')
+     and holdfast.matches(definition_to_start.version, d.version)
+   order by d.tenant = '*', d.defined_at desc
+   limit 1;
+  if definition.name is null then
+    perform holdfast.refuse(
+      'RN004', format('there is no flow %s%s in namespace %s', definition_to_start.name,
+                      ' of version ' || definition_to_start.version, definition_to_start.namespace),
+      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
+                                     from flow.definitions d where d.tenant in (definition_to_start.tenant, '*')),
+               'none is defined: start a worker that serves it'));
+  end if;
+  select min(r.field) into missing
+    from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
+   where not request ? r.field;
+  if missing is not null then
+    perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', definition_to_start.name, missing),
+                            'see context_schema of its definition', 'context');
+  end if;
+  return definition;
+end
+$$;
+
+
+--
 -- Name: fill_limits(jsonb, jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -557,7 +707,7 @@ CREATE TABLE holdfast.runs (
     CONSTRAINT counts_add_up CHECK (((live >= 0) AND (succeeded >= 0) AND (failed >= 0) AND (cancelled >= 0) AND ((((live + succeeded) + failed) + cancelled) <= total))),
     CONSTRAINT moving_is_known CHECK ((moving = ANY (ARRAY['cancelled'::text, 'reopened'::text])))
 )
-WITH (fillfactor='50');
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.runs FORCE ROW LEVEL SECURITY;
 
@@ -579,6 +729,7 @@ begin
    where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
+    perform holdfast.refuse_pruned(finished_task_of.step_id::text);
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
                             'flow.steps lists them', finished_task_of.step_id::text);
   end if;
@@ -767,41 +918,64 @@ $$;
 
 
 --
--- Name: initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT '0.1.0'::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT '0.1.0'::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  checked_context constant jsonb := flow.checked_object('context', initialize_task.context);
-  checked_about constant jsonb := flow.checked_object('about', initialize_task.about);
-  skipped constant jsonb := case when initialize_task.skip <> '{}'
-    then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
   task_id uuid;
 begin
-  if initialize_task.steps = '[]' then
-    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'add at least one step');
-  end if;
-  perform holdfast.check_name('namespace', initialize_task.namespace);
-  perform holdfast.check_name('version', initialize_task.version);
-  perform flow.check_skip(initialize_task.steps, initialize_task.skip);
-  task_id := holdfast.start_run(
-    'flow.task', initialize_task.name, 'flow.step', flow.fill_limits(initialize_task.steps, checked_context),
-    checked_about || skipped || jsonb_build_object(
-      'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
-    initialize_task.key, initialize_task.tenant);
-  if initialize_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
-    perform holdfast.set_actor('api', session_user::text, 'skipped by request');
-    perform from holdfast.move_steps(array(
-      select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
-        from holdfast.run_steps n where n.run_id = task_id and n.name = any (initialize_task.skip)));
-    perform holdfast.set_actor();
-  end if;
+  perform holdfast.set_actor('api', session_user::text);
+  task_id := flow.begin_task(
+    initialize_task.name, initialize_task.steps, initialize_task.context, initialize_task.namespace,
+    initialize_task.version, initialize_task.key, initialize_task.tenant, initialize_task.skip, initialize_task.about,
+    initialize_task.key_for);
+  perform holdfast.set_actor();
   return task_id;
 end
 $$;
+
+
+--
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  steps constant bigint[] := array(
+    select u.id::bigint from unnest(is_any_open.ids) u (id) where u.id ~ '^[0-9]{1,18}$');
+  runs constant uuid[] := array(
+    select u.id::uuid from unnest(is_any_open.ids) u (id)
+     where u.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$');
+begin
+  if exists (select from holdfast.steps s where s.id = any (steps) and s.finished_at is null) then
+    return true;
+  end if;
+  return exists (
+    with recursive family as (
+      select r.id, r.finished_at from holdfast.runs r where r.id = any (runs)
+      union
+      select r.id, r.finished_at from family f join holdfast.runs r on r.of_run = f.id)
+    select from family f where f.finished_at is null);
+end
+$_$;
+
+
+--
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT holdfast.is_any_open(ids) AS is_any_open;
+END;
 
 
 --
@@ -868,7 +1042,8 @@ CREATE TABLE holdfast.edges (
     step_id bigint NOT NULL,
     next_id bigint NOT NULL,
     CONSTRAINT waits_for_another CHECK ((step_id <> next_id))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.edges FORCE ROW LEVEL SECURITY;
 
@@ -881,7 +1056,8 @@ CREATE TABLE holdfast.run_steps (
     run_id uuid NOT NULL,
     step_id bigint NOT NULL,
     name text
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.run_steps FORCE ROW LEVEL SECURITY;
 
@@ -927,7 +1103,8 @@ begin
     when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
     when 'UPDATE' then 'retry a failed task with holdfast.retry, resolve it with holdfast.resolve, '
                        'cancel it with holdfast.cancel'
-    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
+    else 'end a task with holdfast.cancel; retention removes finished tasks by the rules of holdfast.retention_list, '
+         'at once with `holdfast retention run`' end);
   return null;
 end
 $$;
@@ -1094,40 +1271,42 @@ $$;
 
 
 --
--- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: start_for_tick(text, jsonb, jsonb, text); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT NULL::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+CREATE FUNCTION flow.start_for_tick(target text, input jsonb, options jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  definition constant flow.definitions := flow.definition_to_start(
+    start_for_tick.target, start_for_tick.input, coalesce(start_for_tick.options ->> 'namespace', 'default'),
+    start_for_tick.options ->> 'version', start_for_tick.tenant);
+begin
+  perform holdfast.refuse_options('flow', start_for_tick.options, '{namespace,version,skip,about}');
+  return array[flow.begin_task(
+    definition.name, definition.steps, start_for_tick.input, definition.namespace, definition.version, null,
+    start_for_tick.tenant, array(select jsonb_array_elements_text(coalesce(start_for_tick.options -> 'skip', '[]'))),
+    start_for_tick.options -> 'about')::text];
+end
+$$;
+
+
+--
+-- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT NULL::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  request constant jsonb := flow.checked_object('context', start_task.context);
-  definition flow.definitions;
-  missing text;
+  definition constant flow.definitions := flow.definition_to_start(
+    start_task.name, start_task.context, start_task.namespace, start_task.version, start_task.tenant);
 begin
-  select d.* into definition from flow.definitions d
-   where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
-     and holdfast.matches(start_task.version, d.version)
-   order by d.tenant = '*', d.defined_at desc
-   limit 1;
-  if definition.name is null then
-    perform holdfast.refuse(
-      'RN004', format('there is no flow %s%s in namespace %s', start_task.name,
-                      ' of version ' || start_task.version, start_task.namespace),
-      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
-                                     from flow.definitions d where d.tenant in (start_task.tenant, '*')),
-               'none is defined: start a worker that serves it'));
-  end if;
-  select min(r.field) into missing
-    from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
-   where not request ? r.field;
-  if missing is not null then
-    perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'see context_schema of its definition', 'context');
-  end if;
-  return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
-                              start_task.key, start_task.tenant, start_task.skip, start_task.about);
+  return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace,
+                              definition.version, start_task.key, start_task.tenant, start_task.skip, start_task.about,
+                              start_task.key_for);
 end
 $$;
 
@@ -1152,6 +1331,7 @@ begin
      where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant);
   end if;
   if state is null then
+    perform holdfast.refuse_pruned(state_to_change.id);
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
                             'a step is a number, a task a UUID; flow.steps and flow.tasks list them',
                             state_to_change.id);
@@ -1212,10 +1392,11 @@ begin
   return query
   select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
          case when s.finished_at is not null then flow.result_in_run(n.run_id, n.name) end, s.error
-    from holdfast.run_steps n
+    from holdfast.runs r  -- a large run is pruned before its steps
+    join holdfast.run_steps n on n.run_id = r.id
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where n.run_id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
+   where r.id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
      and holdfast.matches_any(allowed, s.tenant)
    order by s.id;
 end
@@ -1298,6 +1479,7 @@ begin
    where s.id = step_to_change.step_id and s.machine = 'flow.step'
      and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
+    perform holdfast.refuse_pruned(step_to_change.step_id::text);
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
                             'flow.steps lists them', step_to_change.step_id::text);
   end if;
@@ -1469,6 +1651,9 @@ begin
     ;
   end if;
   perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
+  if step.run_id is not null and not exists (select from holdfast.runs r where r.id = step.run_id) then
+    step := null;  -- what is left of a run that retention removes
+  end if;
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
@@ -1477,6 +1662,7 @@ begin
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
+    perform holdfast.refuse_pruned(act_on.id);
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
                             'a step is a number, a run a UUID', act_on.id);
   end if;
@@ -1498,11 +1684,18 @@ CREATE FUNCTION holdfast.act_on_run(run holdfast.runs, event text) RETURNS text
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
+  present holdfast.runs;
 begin
   -- Steps are locked before runs: this waits for settles in progress.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
-  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
+  select r.* into present from holdfast.runs r where r.id = run.id for update;
+  if present.id is null then  -- retention was faster
+    perform holdfast.refuse_pruned(run.id::text);
+    perform holdfast.refuse('RN004', format('there is no run %s', run.id), 'find the id with `holdfast runs list`',
+                            run.id::text);
+  end if;
+  run := present;
   if holdfast.move_runs(array[run.id], act_on_run.event, clock) = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, act_on_run.event),
@@ -1889,6 +2082,56 @@ $$;
 
 
 --
+-- Name: backfill_schedule(text, timestamp with time zone[], text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.backfill_schedule(name text, ticks timestamp with time zone[], reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS TABLE(at timestamp with time zone, ids text[])
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  schedule constant holdfast.schedules := holdfast.schedule_to_change(
+    backfill_schedule.name, backfill_schedule.tenant, backfill_schedule.reason, backfill_schedule.actor);
+  who constant text := coalesce(backfill_schedule.actor, session_user);
+  fired int := 0;
+begin
+  if cardinality(backfill_schedule.ticks) > 1000 then
+    perform holdfast.refuse('RN005', format('a backfill fires at most 1000 ticks, got %s',
+                                            cardinality(backfill_schedule.ticks)),
+                            'take a shorter time, and then the next', 'ticks');
+  end if;
+  if exists (select from unnest(backfill_schedule.ticks) t (at) where (t.at + schedule.shift <= clock) is not true) then
+    perform holdfast.refuse('RN005', 'a backfill is for ticks of the past', 'end it before now', 'ticks');
+  end if;
+  for backfill_schedule.at in
+    select distinct t.at from unnest(backfill_schedule.ticks) t (at)
+     where not exists (select from holdfast.ticks f
+                        where f.tenant = schedule.tenant and f.name = schedule.name and f.at = t.at
+                          and f.outcome = 'started')  -- guard: backfill
+     order by t.at
+  loop
+    perform holdfast.set_actor('user', who, coalesce(backfill_schedule.reason,
+                                                     format('backfill of schedule %s', schedule.name)));
+    backfill_schedule.ids := holdfast.start_tick(schedule, clock);
+    perform holdfast.set_actor();
+    insert into holdfast.ticks as f (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, actor)
+    values (schedule.tenant, schedule.name, backfill_schedule.at, backfill_schedule.at + schedule.shift, clock,
+            'backfill', 'started', schedule.face, backfill_schedule.ids, who)
+    on conflict on constraint ticks_pkey do update
+      set fired_at = excluded.fired_at, cause = excluded.cause, outcome = excluded.outcome, face = excluded.face,
+          ids = excluded.ids, error = null, actor = excluded.actor;
+    fired := fired + 1;
+    return next;
+  end loop;
+  perform holdfast.note_schedule(
+    schedule.tenant, schedule.name, 'backfilled', 'user', backfill_schedule.actor, backfill_schedule.reason,
+    jsonb_build_object('ticks', fired));
+end
+$$;
+
+
+--
 -- Name: backlog(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1970,6 +2213,93 @@ $$;
 
 
 --
+-- Name: begin_run(text, text, text, jsonb, jsonb, text, text, uuid, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval DEFAULT NULL::interval) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run_id constant uuid := holdfast.uuid7();
+  hash bytea;
+  taken uuid;
+begin
+  perform holdfast.check_start(begin_run.name, begin_run.input, 0);
+  perform holdfast.check_tenant(begin_run.tenant);
+  perform holdfast.check_name('key', begin_run.key, 400);
+  perform holdfast.check_key_for(begin_run.key, begin_run.key_for);
+  -- Locked, so that retention leaves the other run in place.
+  perform from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant for key share;
+  if begin_run.of_run is not null and not found then
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant));
+  end if;
+  if begin_run.key is not null then
+    hash := sha256(convert_to(concat(begin_run.machine, ' ', begin_run.name, ' ', begin_run.input,
+                                     begin_run.steps), 'UTF8'));
+    taken := holdfast.take_key(begin_run.tenant, begin_run.key, run_id::text, hash, begin_run.key_for)::uuid;
+    if taken <> run_id then
+      return taken;
+    end if;
+  end if;
+  perform holdfast.make_run(run_id, begin_run.machine, begin_run.name, begin_run.step_machine, begin_run.steps,
+                            begin_run.input, begin_run.tenant, begin_run.of_run);
+  return run_id;
+end
+$$;
+
+
+--
+-- Name: retention_sweep; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_sweep (
+    is_only boolean DEFAULT true NOT NULL,
+    begins_at timestamp with time zone NOT NULL,
+    phase text DEFAULT 'steps'::text NOT NULL,
+    step_id bigint DEFAULT 0 NOT NULL,
+    run_id uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    run_left uuid,
+    next_at timestamp with time zone,
+    began_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    busy interval DEFAULT '00:00:00'::interval NOT NULL,
+    steps bigint DEFAULT 0 NOT NULL,
+    runs bigint DEFAULT 0 NOT NULL,
+    keys bigint DEFAULT 0 NOT NULL,
+    ticks bigint DEFAULT 0 NOT NULL,
+    blocked_at timestamp with time zone,
+    blocked_month text,
+    CONSTRAINT known_sweep_phase CHECK ((phase = ANY (ARRAY['steps'::text, 'runs'::text, 'rest'::text]))),
+    CONSTRAINT there_is_one_sweep CHECK (is_only)
+);
+
+
+--
+-- Name: begun_sweep(holdfast.retention_sweep, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  sweep.phase := 'steps';
+  sweep.step_id := 0;
+  sweep.run_id := '00000000-0000-0000-0000-000000000000';
+  sweep.next_at := null;
+  sweep.began_at := begun_sweep.clock;
+  sweep.busy := '0';
+  sweep.steps := 0;
+  sweep.runs := 0;
+  sweep.keys := 0;
+  sweep.ticks := 0;
+  return sweep;
+end
+$$;
+
+
+--
 -- Name: call_moved(text, holdfast.shared_move[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1994,6 +2324,25 @@ begin
                                     where c.machine = call_moved.machine))
     using call_moved.moves;
   perform holdfast.set_actor(actor_kind, actor, reason);
+end
+$_$;
+
+
+--
+-- Name: call_prunes(bigint[], uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.call_prunes(step_ids bigint[], run_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  function text;
+begin
+  for function in select f.prunes from holdfast.faces f where f.prunes is not null order by f.face loop
+    execute format('select %s($1, $2)', holdfast.face_name(function))
+      using call_prunes.step_ids, call_prunes.run_ids;
+  end loop;
 end
 $_$;
 
@@ -2065,6 +2414,55 @@ begin
              and r.finished_at is not null and r.moving is null),
     'reopened', clock);
   perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: change_retention(text, text, text, text, text, interval, boolean, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  present holdfast.retention_rules;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('holdfast.retention_rules', 0));  -- one change after the other
+  select r.* into present from holdfast.retention_rules r
+   where r.what = change_retention.what and r.tenant = change_retention.owner and not r.is_default
+     and r.machine is not distinct from change_retention.machine
+     and r.queue is not distinct from change_retention.queue
+     and r.outcome is not distinct from change_retention.outcome;
+  if (change_retention.is_removed and present.what is null)
+     or (not change_retention.is_removed and present.what is not null
+         and present.keep is not distinct from change_retention.keep) then
+    return false;
+  end if;
+  delete from holdfast.retention_rules r
+   where r.what = change_retention.what and r.tenant = change_retention.owner and not r.is_default
+     and r.machine is not distinct from change_retention.machine
+     and r.queue is not distinct from change_retention.queue
+     and r.outcome is not distinct from change_retention.outcome;
+  if not change_retention.is_removed then
+    insert into holdfast.retention_rules (what, tenant, machine, queue, outcome, keep, set_at)
+    values (change_retention.what, change_retention.owner, change_retention.machine, change_retention.queue,
+            change_retention.outcome, change_retention.keep, clock);
+  end if;
+  insert into holdfast.retention_changes (at, what, tenant, machine, queue, outcome, event, keep, kept, actor, login,
+                                          reason)
+  values (clock, change_retention.what, change_retention.owner, change_retention.machine, change_retention.queue,
+          change_retention.outcome, case when change_retention.is_removed then 'removed' else 'set' end,
+          case when not change_retention.is_removed then change_retention.keep end, present.keep,
+          coalesce(change_retention.actor, session_user),
+          case when change_retention.actor <> session_user then session_user end, change_retention.reason);
+  update holdfast.retention_sweep w
+     set next_at = clock
+   where w.next_at > clock
+     and w.is_only in (select l.is_only from holdfast.retention_sweep l for update skip locked);
+  return true;
 end
 $$;
 
@@ -2374,6 +2772,64 @@ $$;
 
 
 --
+-- Name: check_cron(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_cron(cron text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  names constant text[] := array['minute', 'hour', 'day-of-month', 'month', 'day-of-week'];
+  least_values constant int[] := array[0, 0, 1, 1, 0];
+  most_values constant int[] := array[59, 23, 31, 12, 7];
+  months constant text[] := '{JAN,FEB,MAR,APR,MAY,JUN,JUL,AUG,SEP,OCT,NOV,DEC}';
+  days constant text[] := '{SUN,MON,TUE,WED,THU,FRI,SAT}';
+  fields constant text[] := regexp_split_to_array(upper(check_cron.cron), ' ');
+  place int;
+  part text;
+  bounds int[];
+  step int;
+begin
+  if check_cron.cron is null then
+    return;
+  end if;
+  if cardinality(fields) <> 5 or length(check_cron.cron) > 200 then
+    perform holdfast.refuse('RN005', format('a cron has five fields, got %s: %s', cardinality(fields),
+                                            to_json(left(check_cron.cron, 50))),
+                            'minute, hour, day of month, month, day of week: 0 2 * * *; for seconds use every', 'cron');
+  end if;
+  for place in 1 .. 5 loop
+    foreach part in array string_to_array(fields[place], ',') loop
+      step := case when part ~ '/[0-9]{1,4}$' then split_part(part, '/', 2)::int end;
+      part := case when step is null then part else split_part(part, '/', 1) end;
+      if place = 4 then
+        part := (select coalesce(string_agg(coalesce(array_position(months, w.word)::text, w.word), '-'
+                                            order by w.n), '')
+                   from regexp_split_to_table(part, '-') with ordinality w (word, n));
+      elsif place = 5 then
+        part := (select coalesce(string_agg(coalesce((array_position(days, w.word) - 1)::text, w.word), '-'
+                                            order by w.n), '')
+                   from regexp_split_to_table(regexp_replace(part, '#[1-5]$|(?<=[0-9])L$', ''), '-')
+                        with ordinality w (word, n));
+      end if;
+      bounds := case when part ~ '^[0-9]{1,2}(-[0-9]{1,2})?$' then regexp_split_to_array(part, '-')::int[] end;
+      if not coalesce(
+           step is distinct from 0
+           and (part = '*' or (place = 3 and part in ('L', 'LW'))
+                or (bounds[1] >= least_values[place] and bounds[cardinality(bounds)] <= most_values[place]
+                    and bounds[1] <= bounds[cardinality(bounds)])), false) then
+        perform holdfast.refuse('RN005', format('the %s of a cron must be %s to %s, got %s', names[place],
+                                                least_values[place], most_values[place], to_json(fields[place])),
+                                'such as 5, 1-5, */15 or 1,15', 'cron');
+      end if;
+    end loop;
+  end loop;
+end
+$_$;
+
+
+--
 -- Name: check_due(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2385,6 +2841,31 @@ begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
                             'leave it out to make the step due now', 'due_at');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_key_for(text, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_key_for(key text, key_for interval) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_key_for.key_for is null then
+    return;
+  end if;
+  if check_key_for.key is null then
+    perform holdfast.refuse('RN005', format('key_for is %s, but there is no key', check_key_for.key_for),
+                            'pass a key, or leave key_for out', 'key_for');
+  end if;
+  if check_key_for.key_for <= interval '0' or check_key_for.key_for > interval '1000 years' then
+    perform holdfast.refuse('RN005', format('key_for must be above 0 and at most 1000 years, got %s',
+                                            check_key_for.key_for),
+                            'leave it out to keep the key forever', 'key_for');
   end if;
 end
 $$;
@@ -2799,6 +3280,58 @@ $$;
 
 
 --
+-- Name: check_retention(text, text, text, text, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_retention(what text, machine text, queue text, outcome text, keep interval DEFAULT NULL::interval) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  outcomes constant text[] := '{succeeded,failed,cancelled,partial,undone}';
+  subject constant text := (select m.subject from holdfast.machines m where m.machine = check_retention.machine);
+begin
+  if check_retention.what is null or check_retention.what not in ('runs', 'journal', 'ticks') then
+    perform holdfast.refuse('RN005', format('what must be runs, journal or ticks, got %s', check_retention.what),
+                            'use runs for tasks and runs that are over', 'what');
+  end if;
+  if check_retention.what <> 'runs'
+     and num_nonnulls(check_retention.machine, check_retention.queue, check_retention.outcome) > 0 then
+    perform holdfast.refuse('RN005',
+                            format('the rule of the %s has no machine, queue or outcome', check_retention.what),
+                            'leave them out', 'what');
+  end if;
+  if check_retention.machine is not null and subject is null then
+    perform holdfast.refuse('RN004', format('there is no machine %s', check_retention.machine),
+                            'the machines are: ' || (select string_agg(m.machine, ', ' order by m.machine)
+                                                       from holdfast.machines m), 'machine');
+  end if;
+  perform holdfast.check_name('queue', check_retention.queue);
+  if subject = 'run' and check_retention.queue is not null then
+    perform holdfast.refuse('RN005', format('runs of %s have no queue, got %s', check_retention.machine,
+                                            check_retention.queue),
+                            'leave the queue out: a run goes whole, whatever queues its steps were in', 'queue');
+  end if;
+  if check_retention.outcome <> all (outcomes) then
+    perform holdfast.refuse('RN005', format('outcome must be one of %s, got %s', array_to_string(outcomes, ', '),
+                                            check_retention.outcome), 'use failed', 'outcome');
+  end if;
+  if least(extract(year from check_retention.keep), extract(month from check_retention.keep),
+           extract(day from check_retention.keep), extract(hour from check_retention.keep),
+           extract(minute from check_retention.keep), extract(second from check_retention.keep)) < 0
+     or check_retention.keep > interval '1000 years' then
+    perform holdfast.refuse('RN005', format('keep must be 0 to 1000 years, got %s', check_retention.keep),
+                            'use 0 to keep nothing, null to keep it forever', 'keep');
+  end if;
+  if check_retention.what = 'journal' and check_retention.keep < interval '1 month' then
+    perform holdfast.refuse('RN005', format('the journal is kept for a month or longer, got %s', check_retention.keep),
+                            'it goes by whole months: use 1 month', 'keep');
+  end if;
+end
+$$;
+
+
+--
 -- Name: check_rule(holdfast.limits); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2845,6 +3378,142 @@ begin
                             'breaker_counts');
   end if;
   perform holdfast.check_names('breaker_counts', rule.breaker_counts);
+end
+$$;
+
+
+--
+-- Name: schedules; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.schedules (
+    id bigint NOT NULL,
+    tenant text NOT NULL,
+    name text NOT NULL,
+    face text NOT NULL,
+    target text NOT NULL,
+    input jsonb NOT NULL,
+    options jsonb NOT NULL,
+    cron text,
+    every interval,
+    at timestamp with time zone,
+    timezone text NOT NULL,
+    starts_at timestamp with time zone,
+    ends_at timestamp with time zone,
+    missed text NOT NULL,
+    missed_window interval,
+    overlap text NOT NULL,
+    spread interval NOT NULL,
+    shift interval NOT NULL,
+    words text,
+    version integer DEFAULT 1 NOT NULL,
+    after_at timestamp with time zone NOT NULL,
+    upcoming timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[] NOT NULL,
+    is_planned boolean DEFAULT false NOT NULL,
+    next_at timestamp with time zone,
+    wake_at timestamp with time zone,
+    last_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    broken text,
+    paused_at timestamp with time zone,
+    paused_by text,
+    pause_reason text,
+    defined_at timestamp with time zone NOT NULL,
+    CONSTRAINT every_second_at_most CHECK ((every >= '00:00:01'::interval)),
+    CONSTRAINT first_tick_is_next CHECK ((NOT (next_at IS DISTINCT FROM
+CASE
+    WHEN ((ended_at IS NULL) AND (broken IS NULL)) THEN (upcoming[1] + shift)
+    ELSE NULL::timestamp with time zone
+END))),
+    CONSTRAINT known_missed CHECK ((missed = ANY (ARRAY['skip'::text, 'one'::text, 'all'::text]))),
+    CONSTRAINT known_overlap CHECK ((overlap = ANY (ARRAY['allow'::text, 'skip'::text, 'cancel'::text]))),
+    CONSTRAINT one_rule CHECK ((num_nonnulls(cron, every, at) = 1)),
+    CONSTRAINT shift_is_below_spread CHECK (((shift >= '00:00:00'::interval) AND ((shift < spread) OR (shift = '00:00:00'::interval)))),
+    CONSTRAINT sleeps_when_it_cannot_fire CHECK (((wake_at IS NULL) OR (num_nonnulls(ended_at, broken, paused_at) = 0)))
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY holdfast.schedules FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: check_schedule(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_schedule(schedule holdfast.schedules, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  face constant holdfast.faces := (select f from holdfast.faces f where f.face = schedule.face);
+begin
+  perform holdfast.check_name('target', coalesce(schedule.target, ''));
+  perform holdfast.check_size('an input', schedule.input);
+  perform holdfast.check_size('options', schedule.options);
+  if face.starts is null then
+    perform holdfast.refuse(
+      'RN005', format('a schedule cannot start anything of the face %s', schedule.face),
+      'use one of: ' || (select string_agg(f.face, ', ' order by f.face) from holdfast.faces f
+                          where f.starts is not null),
+      'face');
+  end if;
+  if jsonb_typeof(schedule.options) <> 'object' then
+    perform holdfast.refuse('RN005', format('options must be an object, got %s', jsonb_typeof(schedule.options)),
+                            'such as {"queue": "mail"}', 'options');
+  end if;
+  if num_nonnulls(schedule.cron, schedule.every, schedule.at) <> 1 then
+    perform holdfast.refuse('RN005', format('a schedule needs one of cron, every and at, got %s',
+                                            num_nonnulls(schedule.cron, schedule.every, schedule.at)),
+                            'such as cron => ''0 2 * * *''', 'cron');
+  end if;
+  perform holdfast.check_cron(schedule.cron);
+  if schedule.every not between interval '1 second' and interval '366 days'
+     or extract(month from schedule.every) <> 0 then
+    perform holdfast.refuse('RN005', format('every must be a second to 366 days, got %s', schedule.every),
+                            'a cron has months: 0 2 1 * *', 'every');
+  end if;
+  if not exists (select from pg_timezone_names z where z.name = schedule.timezone) then
+    perform holdfast.refuse('RN005', format('there is no time zone %s', to_json(schedule.timezone)),
+                            'use a name of pg_timezone_names, such as Europe/Berlin', 'timezone');
+  end if;
+  perform holdfast.check_due(schedule.at);
+  perform holdfast.check_due(schedule.starts_at);
+  perform holdfast.check_due(schedule.ends_at);
+  if schedule.ends_at <= check_schedule.clock then
+    perform holdfast.refuse('RN005', format('ends_at must be in the future, got %s', schedule.ends_at),
+                            'leave it out for a schedule without an end', 'ends_at');
+  end if;
+  if schedule.at <= check_schedule.clock then
+    perform holdfast.refuse('RN005', format('at must be in the future, got %s', schedule.at),
+                            'start the work itself instead', 'at');
+  end if;
+  if schedule.ends_at < coalesce(schedule.starts_at, schedule.at) then
+    perform holdfast.refuse('RN005', format('ends_at is before the first tick: %s', schedule.ends_at),
+                            'end after the start', 'ends_at');
+  end if;
+  if schedule.missed is null or schedule.missed not in ('skip', 'one', 'all') then
+    perform holdfast.refuse('RN005', format('missed must be skip, one or all, got %s', to_json(schedule.missed)),
+                            'one fires the newest of the ticks that nobody fired', 'missed');
+  end if;
+  if schedule.missed_window not between interval '0' and interval '3660 days' then
+    perform holdfast.refuse('RN005', format('missed_window must be 0 to 3660 days, got %s', schedule.missed_window),
+                            'leave it out to catch up with ticks of any age', 'missed_window');
+  end if;
+  if schedule.overlap is null or schedule.overlap not in ('allow', 'skip', 'cancel') then
+    perform holdfast.refuse('RN005', format('overlap must be allow, skip or cancel, got %s',
+                                            to_json(schedule.overlap)),
+                            'skip starts nothing while the work of the previous tick is not over', 'overlap');
+  end if;
+  if (schedule.overlap <> 'allow' and face.is_open is null)
+     or (schedule.overlap = 'cancel' and face.cancels is null) then
+    perform holdfast.refuse('RN005', format('the face %s does not tell what is over, or cannot cancel it',
+                                            schedule.face),
+                            'use overlap allow', 'overlap');
+  end if;
+  if schedule.spread is null or schedule.spread not between interval '0' and interval '1 day' then
+    perform holdfast.refuse('RN005', format('spread must be 0 to a day, got %s', schedule.spread),
+                            'such as 60 seconds', 'spread');
+  end if;
 end
 $$;
 
@@ -3511,6 +4180,178 @@ $$;
 
 
 --
+-- Name: define_schedule(text, text, text, jsonb, jsonb, text, interval, timestamp with time zone, text, timestamp with time zone, timestamp with time zone, text, interval, text, interval, text, text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.define_schedule(name text, target text, face text DEFAULT 'work'::text, input jsonb DEFAULT '{}'::jsonb, options jsonb DEFAULT '{}'::jsonb, cron text DEFAULT NULL::text, every interval DEFAULT NULL::interval, at timestamp with time zone DEFAULT NULL::timestamp with time zone, timezone text DEFAULT 'UTC'::text, starts_at timestamp with time zone DEFAULT NULL::timestamp with time zone, ends_at timestamp with time zone DEFAULT NULL::timestamp with time zone, missed text DEFAULT 'one'::text, missed_window interval DEFAULT NULL::interval, overlap text DEFAULT 'allow'::text, spread interval DEFAULT '00:00:00'::interval, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text, from_code boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  wanted holdfast.schedules;
+  present holdfast.schedules;
+begin
+  perform holdfast.check_name('the name of a schedule', coalesce(define_schedule.name, ''));
+  perform holdfast.check_tenant(define_schedule.tenant);  -- guard: tenant
+  perform holdfast.check_name('actor', define_schedule.actor);
+  perform pg_advisory_xact_lock(hashtextextended(  -- two workers that start together define it one after the other
+    format('holdfast.schedule %s %s', define_schedule.tenant, define_schedule.name), 0));
+  select s.* into present from holdfast.schedules s
+   where s.tenant = define_schedule.tenant and s.name = define_schedule.name
+     for update;
+  wanted := present;
+  wanted.tenant := define_schedule.tenant;
+  wanted.name := define_schedule.name;
+  wanted.face := define_schedule.face;
+  wanted.target := define_schedule.target;
+  wanted.input := coalesce(define_schedule.input, '{}');
+  wanted.options := coalesce(define_schedule.options, '{}');
+  wanted.cron := regexp_replace(btrim(define_schedule.cron), '\s+', ' ', 'g');
+  wanted.every := define_schedule.every;
+  wanted.at := define_schedule.at;
+  wanted.timezone := define_schedule.timezone;
+  wanted.starts_at := define_schedule.starts_at;
+  wanted.ends_at := define_schedule.ends_at;
+  wanted.missed := define_schedule.missed;
+  wanted.missed_window := define_schedule.missed_window;
+  wanted.overlap := define_schedule.overlap;
+  wanted.spread := define_schedule.spread;
+  if present.id is not null and wanted = present then
+    return;  -- each worker defines it at its start; only what is new is written
+  end if;
+  perform holdfast.check_schedule(wanted, case when not coalesce(define_schedule.from_code, false) then clock end);
+  wanted.shift := holdfast.schedule_shift(wanted.tenant, wanted.name, wanted.spread);
+  wanted.version := coalesce(present.version, 0) + 1;
+  wanted.broken := null;
+  wanted.ended_at := null;
+  wanted.defined_at := clock;
+  if present.id is null
+     or (present.cron, present.every, present.at, present.timezone, present.starts_at)
+        is distinct from (wanted.cron, wanted.every, wanted.at, wanted.timezone, wanted.starts_at) then
+    wanted.words := null;
+    wanted.after_at := case
+      when wanted.at <= clock then wanted.at  -- it is over before it began
+      when wanted.at is not null then wanted.at - interval '1 microsecond'
+      when wanted.cron is not null then greatest(clock, wanted.starts_at - interval '1 microsecond')
+      when wanted.starts_at is null then date_trunc('second', clock)
+      else greatest(wanted.starts_at - wanted.every,
+                    holdfast.tick_before(wanted.starts_at, wanted.every, clock)) end;
+  end if;
+  wanted.upcoming := '{}';
+  wanted.is_planned := false;
+  wanted.next_at := null;
+  wanted.wake_at := case when wanted.paused_at is null then clock end;
+  if present.id is null then
+    insert into holdfast.schedules (
+      tenant, name, face, target, input, options, cron, every, at, timezone, starts_at, ends_at, missed, missed_window,
+      overlap, spread, shift, version, after_at, wake_at, defined_at)
+    values (wanted.tenant, wanted.name, wanted.face, wanted.target, wanted.input, wanted.options, wanted.cron,
+            wanted.every, wanted.at, wanted.timezone, wanted.starts_at, wanted.ends_at, wanted.missed,
+            wanted.missed_window, wanted.overlap, wanted.spread, wanted.shift, wanted.version, wanted.after_at,
+            wanted.wake_at, wanted.defined_at)
+    returning * into wanted;
+  else
+    update holdfast.schedules s
+       set face = wanted.face, target = wanted.target, input = wanted.input, options = wanted.options,
+           cron = wanted.cron, every = wanted.every, at = wanted.at, timezone = wanted.timezone,
+           starts_at = wanted.starts_at, ends_at = wanted.ends_at, missed = wanted.missed,
+           missed_window = wanted.missed_window, overlap = wanted.overlap, spread = wanted.spread,
+           shift = wanted.shift, words = wanted.words, version = wanted.version, after_at = wanted.after_at,
+           upcoming = wanted.upcoming, is_planned = wanted.is_planned, next_at = wanted.next_at,
+           wake_at = wanted.wake_at, ended_at = wanted.ended_at, broken = wanted.broken, defined_at = wanted.defined_at
+     where s.id = present.id;
+  end if;
+  perform holdfast.note_schedule(wanted.tenant, wanted.name, 'defined', 'user', define_schedule.actor, null,
+                                 holdfast.schedule_definition(wanted));
+  if wanted.cron is null then
+    perform holdfast.store_plan(holdfast.plan_by_interval(wanted, clock), clock);
+  end if;
+  perform holdfast.wake_for_schedules();
+end
+$$;
+
+
+--
+-- Name: delete_run_steps(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.delete_run_steps(ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  perform holdfast.call_prunes(delete_run_steps.ids, '{}');
+  delete from holdfast.edges e where e.step_id = any (delete_run_steps.ids);  -- guard: edges
+  delete from holdfast.note_keys k where k.step_id = any (delete_run_steps.ids);  -- guard: notes
+  delete from holdfast.steps s where s.id = any (delete_run_steps.ids);
+end
+$$;
+
+
+--
+-- Name: delete_steps_of_runs(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.delete_steps_of_runs(ids uuid[]) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  own constant bigint[] := array(
+    select n.step_id from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids));
+begin
+  perform holdfast.delete_run_steps(own);  -- guard: steps
+  delete from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids);
+  return cardinality(own);
+end
+$$;
+
+
+--
+-- Name: drop_month(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.drop_month() RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '100ms'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  month text;
+  is_blocked boolean := false;
+  is_used constant boolean := exists (
+    select from pg_locks l
+     where l.pid = pg_backend_pid() and l.granted
+       and l.relation in ('holdfast.journal'::regclass, 'holdfast.notes'::regclass));
+begin
+  if is_used then  -- guard: alone
+    perform holdfast.refuse('RN010', 'drop_month was called in a transaction that has used the journal',
+                            'call it in a transaction of its own');
+  end if;
+  month := (select (holdfast.old_months(clock))[1] from holdfast.retention_sweep w where w.begins_at <= clock);
+  if month is not null then
+    begin
+      execute format('drop table holdfast.%I', month);
+    exception when lock_not_available then
+      is_blocked := true;
+    end;
+  end if;
+  -- Without waiting: the journal may be locked now, and whoever sweeps has the row.
+  update holdfast.retention_sweep w
+     set blocked_at = case when is_blocked then case when w.blocked_month = month then w.blocked_at else clock end end,
+         blocked_month = case when is_blocked then month end
+   where w.is_only in (select l.is_only from holdfast.retention_sweep l
+                     where is_blocked or l.blocked_at is not null for update skip locked);
+  return case when not is_blocked then month end;
+end
+$$;
+
+
+--
 -- Name: enlist_worker(text, text[], text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3644,6 +4485,75 @@ $$;
 
 
 --
+-- Name: expired_runs(uuid, uuid, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expired_runs(above uuid, upto uuid, clock timestamp with time zone) RETURNS TABLE(run_id uuid, finished_at timestamp with time zone, steps integer, tenant text, rule text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  with ended as materialized (
+    select n.id, n.finished_at, n.total, n.tenant, n.machine, t.outcome
+      from holdfast.runs n
+      join holdfast.machine_states t on t.machine = n.machine and t.state = n.state
+     where n.id > expired_runs.above and n.id <= expired_runs.upto
+       and n.finished_at is not null
+       and n.moving is null and n.live = 0  -- guard: over
+  ),
+  ruled as materialized (
+    select k.tenant, k.machine, k.outcome, expired_runs.clock - r.keep as ended_by, holdfast.rule_text(r) as rule
+      from (select distinct e.tenant, e.machine, e.outcome from ended e) k
+     cross join lateral holdfast.retention_rule(k.machine, null, k.outcome, k.tenant) r
+     where r.keep is not null)
+  select e.id, e.finished_at, e.total, e.tenant, r.rule
+    from ended e
+    join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.outcome = e.outcome
+   where e.finished_at <= r.ended_by  -- guard: age
+     and not exists (select from holdfast.runs c where c.of_run = e.id and c.finished_at is null)  -- guard: undoing
+   order by e.id;
+end
+$$;
+
+
+--
+-- Name: expired_steps(bigint, bigint, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expired_steps(above bigint, upto bigint, clock timestamp with time zone) RETURNS TABLE(step_id bigint, finished_at timestamp with time zone, tenant text, rule text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  with ended as materialized (
+    select s.id, s.finished_at, s.tenant, s.machine, s.queue, t.outcome
+      from holdfast.steps s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+     where s.id > expired_steps.above and s.id <= expired_steps.upto
+       and s.run_id is null
+       and s.finished_at is not null),
+  ruled as materialized (
+    select k.tenant, k.machine, k.queue, k.outcome, expired_steps.clock - r.keep as ended_by,
+           holdfast.rule_text(r) as rule
+      from (select distinct e.tenant, e.machine, e.queue, e.outcome from ended e) k
+     cross join lateral holdfast.retention_rule(k.machine, k.queue, k.outcome, k.tenant) r
+     where r.keep is not null)
+  select e.id, e.finished_at, e.tenant, r.rule
+    from ended e
+    join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.queue = e.queue and r.outcome = e.outcome
+   where e.finished_at <= r.ended_by  -- guard: age
+   order by e.id;
+end
+$$;
+
+
+--
 -- Name: face_name(text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3711,6 +4621,154 @@ $$;
 
 
 --
+-- Name: fire_due(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.fire_due(schedule holdfast.schedules, clock timestamp with time zone) RETURNS holdfast.schedules
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  due constant timestamptz[] := array(
+    select u.at from unnest(schedule.upcoming) u (at) where u.at + schedule.shift <= fire_due.clock order by u.at);
+  newest constant timestamptz := due[cardinality(due)];
+  missed constant timestamptz[] := array(
+    select d.at from unnest(due) d (at)
+     cross join lateral (select fire_due.clock - d.at - schedule.shift as late) l
+     where l.late > interval '60 s' or (l.late > interval '5 s' and d.at <> newest)
+     order by d.at);
+  caught_up constant timestamptz[] := array(
+    select m.at from unnest(missed) m (at)
+     where coalesce(fire_due.clock - m.at - schedule.shift <= schedule.missed_window, true)
+       and (schedule.missed = 'all' or (schedule.missed = 'one' and m.at = newest))
+     order by m.at desc
+     limit 100);
+  tick timestamptz;
+begin
+  if due = '{}' then
+    return schedule;
+  end if;
+  perform holdfast.record_missed(
+    schedule, array(select m.at from unnest(missed) m (at) where m.at <> all (caught_up)), 1, null, fire_due.clock);
+  foreach tick in array due loop
+    if tick <> all (missed) or tick = any (caught_up) then
+      perform holdfast.fire_tick(schedule, tick, fire_due.clock);
+    end if;
+  end loop;
+  schedule.after_at := newest;
+  schedule.last_at := newest;
+  schedule.upcoming := schedule.upcoming[cardinality(due) + 1 :];
+  return schedule;
+end
+$$;
+
+
+--
+-- Name: fire_schedules(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.fire_schedules(batch integer DEFAULT 50) RETURNS TABLE(looked_at integer, waits interval, plans jsonb)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  schedule holdfast.schedules;
+begin
+  fire_schedules.looked_at := 0;
+  fire_schedules.plans := '[]';
+  for schedule in
+    select s.* from holdfast.schedules s
+     where s.wake_at <= clock and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
+     order by s.wake_at
+     limit greatest(1, least(fire_schedules.batch, 1000))
+       for update skip locked
+  loop
+    clock := holdfast.clock();
+    fire_schedules.looked_at := fire_schedules.looked_at + 1;
+    if schedule.cron is null and holdfast.lacks_ticks(schedule, clock) then
+      schedule := holdfast.plan_by_interval(schedule, clock);
+    end if;
+    if not holdfast.is_all_due(schedule, clock) then  -- guard: newest
+      schedule := holdfast.fire_due(schedule, clock);
+    end if;
+    perform holdfast.store_plan(schedule, clock);
+    if holdfast.lacks_ticks(schedule, clock) and schedule.cron is not null then
+      fire_schedules.plans := fire_schedules.plans || jsonb_build_object(
+        'id', schedule.id, 'version', schedule.version, 'cron', schedule.cron, 'timezone', schedule.timezone,
+        'now', holdfast.microseconds(clock), 'after', holdfast.microseconds(
+          coalesce(schedule.upcoming[cardinality(schedule.upcoming)], schedule.after_at)));
+    end if;
+  end loop;
+  fire_schedules.waits := holdfast.next_tick_in(allowed);
+  return next;
+end
+$$;
+
+
+--
+-- Name: fire_tick(holdfast.schedules, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.fire_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  reason constant text := format('schedule %s, tick %s', schedule.name, to_char(
+    fire_tick.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'));
+  face constant holdfast.faces := (select f from holdfast.faces f where f.face = schedule.face);
+  outcome text := 'started';
+  open_ids text[] := '{}';
+  is_open boolean;
+  ids text[] := '{}';
+  message text;
+  hint text;
+  error jsonb;
+begin
+  if exists (select from holdfast.ticks t
+              where t.tenant = schedule.tenant and t.name = schedule.name and t.at = fire_tick.at) then  -- guard: tick
+    return null;
+  end if;
+  begin
+    if schedule.overlap <> 'allow' then
+      open_ids := holdfast.started_ids(schedule);
+      execute format('select %s($1)', holdfast.face_name(face.is_open)) into is_open using open_ids;
+      open_ids := case when is_open then open_ids else '{}' end;
+    end if;
+    if open_ids <> '{}' and schedule.overlap = 'skip' then
+      outcome := 'skipped';
+      open_ids := '{}';
+    else
+      perform holdfast.set_actor('scheduler', 'scheduler', reason);
+      if open_ids <> '{}' then
+        execute format('select %s($1, $2)', holdfast.face_name(face.cancels)) using open_ids, reason;
+      end if;
+      ids := holdfast.start_tick(schedule, fire_tick.clock);
+      perform holdfast.set_actor();
+    end if;
+  exception when others then
+    -- What another try may get past (a deadlock, a full disk, a shutdown) undoes the whole call.
+    if sqlstate ~ '^(08|25|40|53|55|57|58|XX)' then
+      raise;
+    end if;
+    get stacked diagnostics message = message_text, hint = pg_exception_hint;
+    outcome := 'failed';
+    ids := '{}';
+    open_ids := '{}';
+    error := jsonb_strip_nulls(jsonb_build_object('type', sqlstate, 'message', message, 'next', nullif(hint, '')));
+  end;
+  perform holdfast.record_tick(schedule, fire_tick.at, fire_tick.clock, outcome, ids, open_ids, error);  -- guard: row
+  return outcome;
+end
+$_$;
+
+
+--
 -- Name: forget_idle_limits(integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3769,6 +4827,53 @@ $$;
 
 
 --
+-- Name: forget_retention(text, text, text, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.forget_retention(outcome text DEFAULT NULL::text, machine text DEFAULT NULL::text, queue text DEFAULT NULL::text, tenant text DEFAULT NULL::text, what text DEFAULT 'runs'::text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  owners constant text[] := holdfast.retention_tenants(forget_retention.what, forget_retention.tenant);
+begin
+  perform holdfast.check_retention(forget_retention.what, forget_retention.machine, forget_retention.queue,
+                                   forget_retention.outcome);
+  perform holdfast.check_reason(forget_retention.reason);
+  perform holdfast.check_name('actor', forget_retention.actor);
+  return (select bool_or(holdfast.change_retention(
+                   forget_retention.what, t.owner, forget_retention.machine, forget_retention.queue,
+                   forget_retention.outcome, null, true, forget_retention.reason, forget_retention.actor))
+            from unnest(owners) t (owner));
+end
+$$;
+
+
+--
+-- Name: forget_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.forget_schedule(name text, reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('the name of a schedule', coalesce(forget_schedule.name, ''));
+  perform holdfast.check_tenant(forget_schedule.tenant);  -- guard: tenant
+  perform holdfast.check_reason(forget_schedule.reason);
+  perform holdfast.check_name('actor', forget_schedule.actor);
+  delete from holdfast.schedules s where s.tenant = forget_schedule.tenant and s.name = forget_schedule.name;
+  if not found then
+    return false;
+  end if;
+  perform holdfast.note_schedule(forget_schedule.tenant, forget_schedule.name, 'forgotten', 'user',
+                                 forget_schedule.actor, forget_schedule.reason);
+  return true;
+end
+$$;
+
+
+--
 -- Name: guard_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3781,7 +4886,10 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
                  ('runs', 'begins'), ('runs', 'keeps_its_id'), ('edges', 'acyclic'), ('journal', 'stays'),
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole'),
-                 ('limit_changes', 'stays'), ('limit_changes', 'stays_whole')) w (table_name, name)
+                 ('limit_changes', 'stays'), ('limit_changes', 'stays_whole'),
+                 ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole'),
+
+                 ('retention_changes', 'stays'), ('retention_changes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
                         and t.tgenabled in ('O', 'A'))
@@ -3840,6 +4948,51 @@ END;
 
 
 --
+-- Name: retention_rules; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_rules (
+    what text NOT NULL,
+    tenant text NOT NULL,
+    machine text,
+    queue text,
+    outcome text,
+    keep interval,
+    set_at timestamp with time zone NOT NULL,
+    is_default boolean DEFAULT false NOT NULL,
+    CONSTRAINT journal_is_kept_for_months CHECK (((what <> 'journal'::text) OR (keep >= '1 mon'::interval))),
+    CONSTRAINT keep_is_not_negative CHECK ((keep >= '00:00:00'::interval)),
+    CONSTRAINT known_kept_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'partial'::text, 'undone'::text]))),
+    CONSTRAINT known_retention CHECK ((what = ANY (ARRAY['runs'::text, 'journal'::text, 'ticks'::text]))),
+    CONSTRAINT only_runs_are_told_apart CHECK (((what = 'runs'::text) OR ((tenant = '*'::text) AND (num_nonnulls(machine, queue, outcome) = 0))))
+);
+
+ALTER TABLE ONLY holdfast.retention_rules FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: history_rule(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.history_rule(what text) RETURNS SETOF holdfast.retention_rules
+    LANGUAGE sql STABLE ROWS 1
+    BEGIN ATOMIC
+ SELECT r.what,
+     r.tenant,
+     r.machine,
+     r.queue,
+     r.outcome,
+     r.keep,
+     r.set_at,
+     r.is_default
+    FROM holdfast.retention_rules r
+   WHERE (r.what = history_rule.what)
+   ORDER BY r.is_default
+  LIMIT 1;
+END;
+
+
+--
 -- Name: id_of_key(text, text, bytea); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3881,6 +5034,17 @@ begin
   return state;
 end
 $$;
+
+
+--
+-- Name: is_all_due(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_all_due(schedule holdfast.schedules, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((NOT (schedule).is_planned) AND COALESCE((((schedule).upcoming[cardinality((schedule).upcoming)] + (schedule).shift) <= clock), true));
+END;
 
 
 --
@@ -3935,6 +5099,51 @@ CREATE FUNCTION holdfast.is_name(name text, longest integer DEFAULT 200) RETURNS
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
  SELECT ((name <> ''::text) AND (name <> '*'::text) AND (length(name) <= longest) AND (name !~ '[\u0001-\u001f\u007f-\u009f]'::text));
+END;
+
+
+--
+-- Name: ticks; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.ticks (
+    tenant text NOT NULL,
+    name text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    fired_at timestamp with time zone NOT NULL,
+    cause text NOT NULL,
+    outcome text NOT NULL,
+    face text NOT NULL,
+    ids text[] DEFAULT '{}'::text[] NOT NULL,
+    cancelled text[] DEFAULT '{}'::text[] NOT NULL,
+    error jsonb,
+    ticks integer DEFAULT 1 NOT NULL,
+    until_at timestamp with time zone,
+    actor text NOT NULL,
+    CONSTRAINT failed_has_an_error CHECK (((outcome = 'failed'::text) = (error IS NOT NULL))),
+    CONSTRAINT known_cause CHECK ((cause = ANY (ARRAY['clock'::text, 'run'::text, 'backfill'::text]))),
+    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['started'::text, 'skipped'::text, 'missed'::text, 'failed'::text]))),
+    CONSTRAINT started_has_ids CHECK (((outcome = 'started'::text) = (ids <> '{}'::text[])))
+);
+
+ALTER TABLE ONLY holdfast.ticks FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: is_needed_tick(holdfast.ticks); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_needed_tick(tick holdfast.ticks) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (EXISTS ( SELECT
+            FROM holdfast.schedules s
+           WHERE ((s.tenant = (is_needed_tick.tick).tenant) AND (s.name = (is_needed_tick.tick).name) AND ((s.last_at = (is_needed_tick.tick).at) OR (((is_needed_tick.tick).outcome = 'started'::text) AND (10 > ( SELECT count(*) AS count
+                    FROM ( SELECT
+                            FROM holdfast.ticks n
+                           WHERE ((n.tenant = (is_needed_tick.tick).tenant) AND (n.name = (is_needed_tick.tick).name) AND (n.outcome = 'started'::text) AND (n.fired_at > (is_needed_tick.tick).fired_at))
+                          LIMIT 10) later))))))) AS "exists";
 END;
 
 
@@ -4367,6 +5576,17 @@ END;
 
 
 --
+-- Name: lacks_ticks(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lacks_ticks(schedule holdfast.schedules, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((NOT (schedule).is_planned) AND ((cardinality((schedule).upcoming) < 5) OR holdfast.is_all_due(schedule, clock)));
+END;
+
+
+--
 -- Name: lease_holder(bigint[], bigint[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4722,6 +5942,45 @@ $$;
 
 
 --
+-- Name: lock_whole_runs(uuid[], timestamp with time zone[], boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean) RETURNS uuid[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  locked constant uuid[] := array(
+    select r.id
+      from unnest(lock_whole_runs.ids, lock_whole_runs.ends) e (id, finished_at)
+      join holdfast.runs r on r.id = e.id
+       and r.finished_at = e.finished_at and r.moving is null and r.live = 0  -- guard: over
+     order by r.id
+       for update of r skip locked);
+  own bigint[];
+begin
+  if not lock_whole_runs.is_large then
+    own := array(select s.id
+                   from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                  where n.run_id = any (locked)
+                    for update of s skip locked);
+  end if;
+  -- In a statement of its own: it sees what was committed before the runs were locked.
+  return array(
+    select u.id from unnest(locked) u (id)
+     where (lock_whole_runs.is_large
+            or not exists (select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                            where n.run_id = u.id
+                              and not exists (select from unnest(own) o (id) where o.id = s.id)))
+       and not exists (select from holdfast.runs c where c.of_run = u.id and c.finished_at is null)  -- guard: undoing
+     order by u.id);
+end
+$$;
+
+
+--
 -- Name: lost_leases(bigint[], bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4837,7 +6096,7 @@ begin
   end loop;
   soonest := least(soonest, (  -- any worker looks after any limit, whichever queues are parked on it
     select t.wake_at from holdfast.limit_states t where t.wake_at > clock order by t.wake_at limit 1));  -- guard: wake
-  return soonest - clock;
+  return least(soonest - clock, holdfast.next_tick_in(holdfast.allowed_tenants()));  -- guard: tick
 end
 $$;
 
@@ -4915,6 +6174,17 @@ begin
   return next;
 end
 $$;
+
+
+--
+-- Name: microseconds(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.microseconds(at timestamp with time zone) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((EXTRACT(epoch FROM at) * (1000000)::numeric))::bigint AS int8;
+END;
 
 
 --
@@ -5144,6 +6414,29 @@ $$;
 
 
 --
+-- Name: next_tick_in(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.next_tick_in(allowed text[]) RETURNS interval
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET enable_bitmapscan TO 'off'
+    AS $$
+declare
+  soonest constant timestamptz := (
+    select s.wake_at from holdfast.schedules s
+     where s.wake_at is not null and holdfast.matches_any(next_tick_in.allowed, s.tenant)
+     order by s.wake_at
+     limit 1);
+begin
+  return case when soonest is not null then greatest(interval '0', soonest - holdfast.clock()) end;
+end
+$$;
+
+
+--
 -- Name: note(bigint, bigint, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5225,6 +6518,24 @@ $$;
 
 
 --
+-- Name: note_schedule(text, text, text, text, text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.note_schedule(tenant text, name text, event text, actor_kind text, actor text, reason text, payload jsonb DEFAULT '{}'::jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.schedule_changes (at, tenant, name, event, actor_kind, actor, login, reason, payload)
+  values (holdfast.clock(), note_schedule.tenant, note_schedule.name, note_schedule.event, note_schedule.actor_kind,
+          coalesce(note_schedule.actor, session_user),
+          case when note_schedule.actor_kind = 'user' and note_schedule.actor <> session_user then session_user end,
+          note_schedule.reason, note_schedule.payload);
+end
+$$;
+
+
+--
 -- Name: of_ended_runs(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5239,6 +6550,27 @@ begin
       join lateral (select r.finished_at from holdfast.runs r where r.id = s.run_id offset 0) r on true
      where s.id = any (of_ended_runs.ids) and s.run_id is not null and r.finished_at is not null);
 end
+$$;
+
+
+--
+-- Name: old_months(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.old_months(clock timestamp with time zone) RETURNS text[]
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select array(
+    select c.relname::text
+      from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+     cross join holdfast.history_rule('journal') r
+     where i.inhparent in ('holdfast.journal'::regclass, 'holdfast.notes'::regclass)
+       -- Its last moment is the end of the month, by UTC.
+       and (to_timestamp(right(c.relname, 6), 'YYYYMM')::timestamp + interval '1 month') at time zone 'UTC'
+           <= old_months.clock - r.keep
+     order by right(c.relname, 6), c.relname)
 $$;
 
 
@@ -5559,6 +6891,28 @@ $$;
 
 
 --
+-- Name: pause_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pause_schedule(name text, reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  schedule constant holdfast.schedules := holdfast.schedule_to_change(
+    pause_schedule.name, pause_schedule.tenant, pause_schedule.reason, pause_schedule.actor);
+begin
+  update holdfast.schedules s
+     set paused_at = coalesce(s.paused_at, holdfast.clock()), paused_by = coalesce(pause_schedule.actor, session_user),
+         pause_reason = pause_schedule.reason, wake_at = null
+   where s.id = schedule.id;
+  perform holdfast.note_schedule(schedule.tenant, schedule.name, 'paused', 'user', pause_schedule.actor,
+                                 pause_schedule.reason);
+end
+$$;
+
+
+--
 -- Name: pick_admitted(text, text, integer, text[], text[], text, integer, timestamp with time zone, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5748,6 +7102,104 @@ begin
     perform holdfast.remember_position(place, last, pick_steps.clock);
   end if;
   return pick;
+end
+$$;
+
+
+--
+-- Name: place_of(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.place_of(run_id uuid) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((('x'::text || lpad("left"(replace((run_id)::text, '-'::text, ''::text), 12), 16, '0'::text)))::bit(64))::bigint AS int8;
+END;
+
+
+--
+-- Name: plan_by_interval(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.plan_by_interval(schedule holdfast.schedules, clock timestamp with time zone) RETURNS holdfast.schedules
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  last_planned constant timestamptz := schedule.upcoming[cardinality(schedule.upcoming)];
+  after constant timestamptz := coalesce(last_planned, schedule.after_at);  -- guard: after
+  step constant interval := make_interval(secs => extract(epoch from schedule.every)::double precision);
+  passed bigint;
+  dropped bigint := 0;
+begin
+  if schedule.at is not null then
+    return holdfast.with_ticks(schedule, case when after < schedule.at then array[schedule.at] end, true);
+  end if;
+  passed := greatest(0, floor(extract(epoch from least(plan_by_interval.clock, schedule.ends_at) - after)
+                              / extract(epoch from step)));
+  if passed > 1000 then
+    dropped := passed - 1000;
+    perform holdfast.record_missed(schedule, array[after + step], dropped::int, after + step * dropped,
+                                   plan_by_interval.clock);
+  end if;
+  return holdfast.with_ticks(
+    schedule, array(select after + step * n from generate_series(dropped + 1, passed + 20) n), false);
+end
+$$;
+
+
+--
+-- Name: plan_schedules(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.plan_schedules(plans jsonb) RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  epoch constant timestamptz := 'epoch';
+  unit constant interval := '1 microsecond';
+  plan jsonb;
+  schedule holdfast.schedules;
+  ticks timestamptz[];
+begin
+  if jsonb_typeof(plan_schedules.plans) is distinct from 'array' then
+    perform holdfast.refuse('RN005', 'plans must be an array', 'pass what was computed for fire_schedules', 'plans');
+  end if;
+  for plan in select p from jsonb_array_elements(plan_schedules.plans) p order by (p ->> 'id')::bigint loop
+    select s.* into schedule from holdfast.schedules s
+     where s.id = (plan ->> 'id')::bigint and holdfast.matches_any(allowed, s.tenant) and s.cron is not null
+       and num_nonnulls(s.ended_at, s.broken) = 0
+       for update;
+    continue when not found or schedule.version <> (plan ->> 'version')::int  -- guard: version
+      or coalesce(schedule.upcoming[cardinality(schedule.upcoming)], schedule.after_at)
+         <> epoch + (plan ->> 'after')::bigint * unit;  -- guard: planned
+    if plan ->> 'broken' is not null then
+      update holdfast.schedules s
+         set broken = left(plan ->> 'broken', 1000), upcoming = '{}', next_at = null, wake_at = null
+       where s.id = schedule.id;
+      perform holdfast.note_schedule(schedule.tenant, schedule.name, 'broken', 'scheduler', 'scheduler',
+                                     left(plan ->> 'broken', 1000));
+      continue;
+    end if;
+    ticks := array(select epoch + t.at::bigint * unit from jsonb_array_elements_text(plan -> 'ticks') t (at));
+    if (select bool_or(t.at <= coalesce(t.before, epoch + (plan ->> 'after')::bigint * unit)) is not false
+          from (select u.at, lag(u.at) over (order by u.n) as before
+                  from unnest(ticks) with ordinality u (at, n)) t) then
+      perform holdfast.refuse('RN005', format('the ticks of schedule %s do not ascend', schedule.name),
+                              'compute them from `after` on', 'ticks');
+    end if;
+    if plan ? 'dropped' then
+      perform holdfast.record_missed(schedule, array[epoch + (plan #>> '{dropped,1}')::bigint * unit],
+                                     (plan #>> '{dropped,0}')::int, epoch + (plan #>> '{dropped,2}')::bigint * unit,
+                                     clock);
+    end if;
+    schedule.words := left(plan ->> 'words', 200);
+    perform holdfast.store_plan(holdfast.with_ticks(schedule, ticks, false), clock);
+  end loop;
+  return holdfast.next_tick_in(allowed);
 end
 $$;
 
@@ -5976,6 +7428,324 @@ $$;
 
 
 --
+-- Name: prunable(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prunable(most integer DEFAULT 1000000) RETURNS TABLE(what text, rule text, rows bigint, steps bigint, is_all boolean)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  look constant int := 10000;
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  youngest constant timestamptz := clock - holdfast.shortest_keep();
+  above_step bigint := 0;
+  above_run uuid := '00000000-0000-0000-0000-000000000000';
+  looked int := 0;
+  page record;
+  found jsonb := '{}';  -- the rows and steps of each rule so far
+  one record;
+begin
+  if prunable.most is null or prunable.most not between 1 and 100000000 then
+    perform holdfast.refuse('RN005', format('most must be 1 to 100000000, got %s', prunable.most), 'use 1000000',
+                            'most');
+  end if;
+  loop
+    select max(w.id) as last_id, count(*)::int as seen, min(w.created_at) as oldest into page
+      from (select s.id, s.created_at from holdfast.steps s where s.id > above_step order by s.id
+             limit least(look, prunable.most - looked)) w;
+    exit when page.seen = 0 or page.oldest > youngest or youngest is null;
+    for one in
+      select e.rule, count(*) as rows from holdfast.expired_steps(above_step, page.last_id, clock) e
+       where holdfast.matches_any(allowed, e.tenant) group by e.rule
+    loop
+      found := jsonb_set(found, array[one.rule], to_jsonb(coalesce((found ->> one.rule)::bigint, 0) + one.rows));
+    end loop;
+    above_step := page.last_id;
+    looked := looked + page.seen;
+  end loop;
+  return query select 'tasks', f.key, f.value::text::bigint, f.value::text::bigint, looked < prunable.most
+                 from jsonb_each(found) f order by f.key;
+  found := '{}';
+  looked := 0;
+  loop
+    select (array_agg(w.id order by w.id desc))[1] as last_id, count(*)::int as seen, min(w.created_at) as oldest
+      into page
+      from (select r.id, r.created_at from holdfast.runs r where r.id > above_run order by r.id
+             limit least(look, prunable.most - looked)) w;
+    exit when page.seen = 0 or page.oldest > youngest or youngest is null;
+    for one in
+      select e.rule, count(*) as rows, sum(e.steps) as steps
+        from holdfast.expired_runs(above_run, page.last_id, clock) e
+       where holdfast.matches_any(allowed, e.tenant) group by e.rule
+    loop
+      found := jsonb_set(found, array[one.rule], jsonb_build_array(
+        coalesce((found -> one.rule ->> 0)::bigint, 0) + one.rows,
+        coalesce((found -> one.rule ->> 1)::bigint, 0) + one.steps));
+    end loop;
+    above_run := page.last_id;
+    looked := looked + page.seen;
+  end loop;
+  return query select 'runs', f.key, (f.value ->> 0)::bigint, (f.value ->> 1)::bigint, looked < prunable.most
+                 from jsonb_each(found) f order by f.key;
+  if allowed is null then
+    return query
+    select 'keys', 'key_for', count(*), null::bigint, count(*) < prunable.most
+      from (select from holdfast.keys k where k.expires_at <= clock limit prunable.most) e
+    having count(*) > 0
+    union all
+    select 'months', m.month, null, null, true from unnest(holdfast.old_months(clock)) m (month);
+  end if;
+end
+$$;
+
+
+--
+-- Name: prune_rest(holdfast.retention_sweep, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  removed int;
+begin
+  delete from holdfast.keys k
+   where (k.tenant, k.key) in (
+           select o.tenant, o.key from holdfast.keys o
+            where o.expires_at <= prune_rest.clock  -- guard: expiry
+            order by o.expires_at
+            limit prune_rest.batch
+              for update skip locked);
+  get diagnostics removed = row_count;
+  sweep.keys := sweep.keys + removed;
+  delete from holdfast.prunings p
+   where p.id in (select o.id from holdfast.prunings o
+                   where o.at < prune_rest.clock - (
+                           select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
+                   order by o.at
+                   limit prune_rest.batch);
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_rest_of_run(holdfast.retention_sweep, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_rest_of_run(sweep holdfast.retention_sweep, batch integer) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  ids constant bigint[] := array(select n.step_id from holdfast.run_steps n
+                                  where n.run_id = sweep.run_left order by n.step_id limit prune_rest_of_run.batch);
+begin
+  perform holdfast.delete_run_steps(ids);
+  delete from holdfast.run_steps n where n.run_id = sweep.run_left and n.step_id = any (ids);
+  sweep.steps := sweep.steps + cardinality(ids);
+  if cardinality(ids) < prune_rest_of_run.batch then
+    sweep.run_left := null;
+  end if;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_runs(holdfast.retention_sweep, integer, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  last_id uuid;
+  seen int;
+  oldest timestamptz;
+  found_ids uuid[];
+  ends timestamptz[];
+  rules text[];
+  is_large boolean;
+  is_cut boolean;
+  ids uuid[];
+begin
+  select (array_agg(w.id order by w.id desc))[1], count(*), min(w.created_at) into last_id, seen, oldest
+    from (select r.id, r.created_at from holdfast.runs r
+           where r.id > sweep.run_id order by r.id limit prune_runs.look) w;
+  if seen = 0 or oldest > prune_runs.youngest or prune_runs.youngest is null then
+    sweep.phase := 'rest';
+    return sweep;
+  end if;
+  select array_agg(e.run_id), array_agg(e.finished_at), array_agg(e.rule), bool_or(e.steps > prune_runs.batch),
+         count(*) < max(e.among)
+    into found_ids, ends, rules, is_large, is_cut
+    from (select x.*, sum(x.steps) over (order by x.run_id) as so_far, row_number() over (order by x.run_id) as no,
+                 count(*) over () as among
+            from holdfast.expired_runs(sweep.run_id, last_id, prune_runs.clock) x) e
+   where e.so_far <= prune_runs.batch or e.no = 1;
+  if found_ids is not null then
+    ids := holdfast.lock_whole_runs(found_ids, ends, is_large);
+    perform holdfast.call_prunes('{}', ids);
+    if is_large then
+      sweep.run_left := ids[1];
+    else
+      sweep.steps := sweep.steps + holdfast.delete_steps_of_runs(ids);
+    end if;
+    delete from holdfast.runs r where r.id = any (ids);
+    perform holdfast.remember_pruned_runs(
+      ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),
+      prune_runs.clock);
+    sweep.runs := sweep.runs + cardinality(ids);
+  end if;
+  sweep.run_id := case when is_cut then found_ids[cardinality(found_ids)] else last_id end;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_steps(holdfast.retention_sweep, integer, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  last_id bigint;
+  seen int;
+  oldest timestamptz;
+  ids bigint[];
+  ends timestamptz[];
+  rules text[];
+  gone bigint[];
+  gone_rules text[];
+begin
+  select max(w.id), count(*), min(w.created_at) into last_id, seen, oldest
+    from (select s.id, s.created_at from holdfast.steps s
+           where s.id > sweep.step_id order by s.id limit prune_steps.look) w;
+  if seen = 0 or oldest > prune_steps.youngest or prune_steps.youngest is null then
+    sweep.phase := 'runs';
+    return sweep;
+  end if;
+  select array_agg(e.step_id), array_agg(e.finished_at), array_agg(e.rule) into ids, ends, rules
+    from (select x.* from holdfast.expired_steps(sweep.step_id, last_id, prune_steps.clock) x
+           order by x.step_id limit prune_steps.batch) e;
+  -- Ended at another time: it was retried meanwhile, so its end is to be judged anew.
+  select array_agg(l.id), array_agg(l.rule) into gone, gone_rules
+    from (select s.id, e.rule
+            from unnest(ids, ends, rules) e (id, finished_at, rule)
+            join holdfast.steps s on s.id = e.id
+             and s.finished_at = e.finished_at  -- guard: over
+           order by s.id
+             for update of s skip locked) l;
+  if gone is not null then
+    perform holdfast.call_prunes(gone, '{}');
+    delete from holdfast.note_keys k where k.step_id = any (gone);
+    delete from holdfast.steps s where s.id = any (gone);
+    perform holdfast.remember_pruned_steps(gone, gone_rules, prune_steps.clock);
+    sweep.steps := sweep.steps + cardinality(gone);
+  end if;
+  sweep.step_id := case when cardinality(ids) = prune_steps.batch then ids[prune_steps.batch] else last_id end;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_ticks(holdfast.retention_sweep, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  rule constant holdfast.retention_rules := (select r from holdfast.history_rule('ticks') r);
+  removed int;
+begin
+  delete from holdfast.ticks t
+   where (t.tenant, t.name, t.at) in (
+           select o.tenant, o.name, o.at from holdfast.ticks o
+            where o.fired_at <= prune_ticks.clock - rule.keep
+              and not holdfast.is_needed_tick(o)  -- guard: needed
+            order by o.fired_at
+            limit prune_ticks.batch
+              for update skip locked);
+  get diagnostics removed = row_count;
+  sweep.ticks := sweep.ticks + removed;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: pruned(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pruned(of_id text) RETURNS TABLE(id text, label text, machine text, state text, outcome text, finished_at timestamp with time zone, run_id uuid, pruned_at timestamp with time zone, rule text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  last holdfast.journal;
+begin
+  if pruned.of_id ~ '^[0-9]{1,18}$' then
+    select j.* into last from holdfast.journal j
+     where j.step_id = pruned.of_id::bigint
+       and holdfast.matches_any(allowed, j.tenant)  -- guard: step-tenant
+     order by j.id desc limit 1;
+    if exists (select from holdfast.steps s
+                where s.id = last.step_id
+                  and (s.run_id is null or exists (select from holdfast.runs r where r.id = s.run_id))) then
+      return;
+    end if;
+  elsif pruned.of_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select j.* into last from holdfast.journal j
+     where j.run_id = pruned.of_id::uuid and j.step_id is null
+       and holdfast.matches_any(allowed, j.tenant)  -- guard: run-tenant
+     order by j.id desc limit 1;
+    if exists (select from holdfast.runs r where r.id = last.run_id) then
+      return;
+    end if;
+  end if;
+  return query
+  select pruned.of_id, m.label, last.machine, last.to_state, t.outcome, last.at, last.run_id, p.at, p.rule
+    from (select) one
+    left join holdfast.machines m on m.machine = last.machine
+    left join holdfast.machine_states t on t.machine = last.machine and t.state = last.to_state
+    left join lateral (
+      select g.at, g.rule from holdfast.prunings g
+       where case when last.run_id is null
+                  then g.span @> last.step_id and last.step_id = any (g.step_ids)
+                  else g.span @> holdfast.place_of(last.run_id) and last.run_id = any (g.run_ids) end
+       order by g.at desc limit 1) p on true
+   where last.id is not null;
+end
+$_$;
+
+
+--
 -- Name: pull_parked(text, integer, text[], text[], text, integer, bigint[], bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6038,6 +7808,40 @@ begin
     perform holdfast.park_unserved(pull_parked.queue, passed, pull_parked.clock);
   end if;
   return pulled;
+end
+$$;
+
+
+--
+-- Name: record_missed(holdfast.schedules, timestamp with time zone[], integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.record_missed(schedule holdfast.schedules, missed timestamp with time zone[], ticks integer, until_at timestamp with time zone, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ticks, until_at, actor)
+  select schedule.tenant, schedule.name, m.at, m.at + schedule.shift, record_missed.clock, 'clock', 'missed',
+         schedule.face, record_missed.ticks, record_missed.until_at, 'scheduler'
+    from unnest(record_missed.missed) m (at)
+  on conflict on constraint ticks_pkey do nothing;
+end
+$$;
+
+
+--
+-- Name: record_tick(holdfast.schedules, timestamp with time zone, timestamp with time zone, text, text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.record_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone, outcome text, ids text[], cancelled text[], error jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, cancelled, error, actor)
+  values (schedule.tenant, schedule.name, record_tick.at, record_tick.at + schedule.shift, record_tick.clock, 'clock',
+          record_tick.outcome, schedule.face, record_tick.ids, record_tick.cancelled, record_tick.error, 'scheduler');
 end
 $$;
 
@@ -6183,13 +7987,17 @@ $$;
 CREATE FUNCTION holdfast.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
+    AS $_$
 begin
-  perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
-                          'only retention removes old rows, by dropping whole partitions');
+  perform holdfast.refuse(
+    'RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
+    case when tg_table_name ~ '^(journal|notes)(_|$)'
+         then format('retention drops whole months (%s); `holdfast retention set 1y --journal` changes that',
+                     (select holdfast.rule_text(r) from holdfast.history_rule('journal') r))
+         else 'its rows stay; retention does not remove them' end);
   return null;
 end
-$$;
+$_$;
 
 
 --
@@ -6214,6 +8022,51 @@ begin
            refuse_move.from_state, refuse_move.to_state, refuse_move.event),
     format('from %s it may become: %s', refuse_move.from_state, coalesce(ways, 'nothing, it is final')));
   return null;
+end
+$$;
+
+
+--
+-- Name: refuse_options(text, jsonb, text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_options(face text, options jsonb, known text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  odd constant text := (
+    select min(k.name) from jsonb_object_keys(coalesce(refuse_options.options, '{}')) k (name)
+     where k.name <> all (refuse_options.known));
+begin
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('a schedule of %s has no option %s', refuse_options.face, odd),
+                            format('use some of: %s', array_to_string(refuse_options.known, ', ')), 'options');
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_pruned(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_pruned(id text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  gone record;
+begin
+  select p.* into gone from holdfast.pruned(refuse_pruned.id) p;
+  if gone.id is not null then
+    perform holdfast.refuse(
+      'RN012',
+      format('%s %s was pruned: it ended as %s at %s%s', gone.label, gone.id, coalesce(gone.outcome, gone.state),
+             to_char(gone.finished_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'),
+             ', and the rule "' || gone.rule || '" removed it'),
+      format('see its history: holdfast runs show %s; see the rules: holdfast retention show', gone.id), gone.id);
+  end if;
 end
 $$;
 
@@ -6269,6 +8122,52 @@ begin
     'until', until)::text, false);
 end
 $$;
+
+
+--
+-- Name: prunings; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.prunings (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    rule text NOT NULL,
+    span int8range NOT NULL,
+    step_ids bigint[],
+    run_ids uuid[]
+);
+
+
+--
+-- Name: remember_pruned_runs(uuid[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO holdfast.prunings (at, rule, span, run_ids)  SELECT remember_pruned_runs.clock AS clock,
+             u.rule,
+             int8range(min(holdfast.place_of(u.id)), max(holdfast.place_of(u.id)), '[]'::text) AS int8range,
+             array_agg(u.id ORDER BY u.id) AS array_agg
+            FROM UNNEST(remember_pruned_runs.ids, remember_pruned_runs.rules) u(id, rule)
+           GROUP BY u.rule;
+END;
+
+
+--
+-- Name: remember_pruned_steps(bigint[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO holdfast.prunings (at, rule, span, step_ids)  SELECT remember_pruned_steps.clock AS clock,
+             u.rule,
+             int8range(min(u.id), max(u.id), '[]'::text) AS int8range,
+             array_agg(u.id ORDER BY u.id) AS array_agg
+            FROM UNNEST(remember_pruned_steps.ids, remember_pruned_steps.rules) u(id, rule)
+           GROUP BY u.rule;
+END;
 
 
 --
@@ -6382,7 +8281,12 @@ declare
   run holdfast.runs;
 begin
   -- Locked even if it has not ended: this waits for a settle that is about to close it.
-  select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
+  select r.* into run from holdfast.runs r where r.id = reopen_run.run_id for update;
+  if run.id is null then  -- retention was faster
+    perform holdfast.refuse_pruned(reopen_run.run_id::text);
+    perform holdfast.refuse('RN004', format('there is no run %s', reopen_run.run_id),
+                            'find the id with `holdfast runs list`', reopen_run.run_id::text);
+  end if;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
     perform holdfast.refuse('RN010', format('run %s is %s and its steps cannot change', run.id, run.state),
                             format('%s is final for a %s', run.state, run.machine), run.id::text);
@@ -6568,6 +8472,137 @@ $$;
 
 
 --
+-- Name: resume_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.resume_schedule(name text, reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  schedule holdfast.schedules := holdfast.schedule_to_change(
+    resume_schedule.name, resume_schedule.tenant, resume_schedule.reason, resume_schedule.actor);
+begin
+  if schedule.paused_at is null then
+    return;
+  end if;
+  if schedule.ended_at is null and schedule.broken is null then
+    if schedule.at > schedule.after_at and schedule.at + schedule.shift <= clock then
+      perform holdfast.record_missed(schedule, array[schedule.at], 1, null, clock);
+    end if;
+    schedule.after_at := greatest(
+      schedule.after_at,
+      case when schedule.every is null then clock - schedule.shift
+           else holdfast.tick_before(schedule.after_at, schedule.every, clock - schedule.shift) end);
+    schedule.upcoming := '{}';
+    schedule.is_planned := false;
+  end if;
+  update holdfast.schedules s
+     set paused_at = null, paused_by = null, pause_reason = null, upcoming = schedule.upcoming,
+         is_planned = schedule.is_planned, after_at = schedule.after_at,
+         next_at = schedule.upcoming[1] + s.shift,
+         wake_at = case when s.ended_at is null and s.broken is null then clock end
+   where s.id = schedule.id
+  returning s.* into schedule;
+  if schedule.wake_at is not null and schedule.cron is null then
+    perform holdfast.store_plan(holdfast.plan_by_interval(schedule, clock), clock);
+  end if;
+  perform holdfast.note_schedule(schedule.tenant, schedule.name, 'resumed', 'user', resume_schedule.actor,
+                                 resume_schedule.reason);
+  perform holdfast.wake_for_schedules();
+end
+$$;
+
+
+--
+-- Name: retention_rule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_rule(machine text, queue text, outcome text, tenant text) RETURNS SETOF holdfast.retention_rules
+    LANGUAGE sql STABLE ROWS 1
+    BEGIN ATOMIC
+ SELECT r.what,
+     r.tenant,
+     r.machine,
+     r.queue,
+     r.outcome,
+     r.keep,
+     r.set_at,
+     r.is_default
+    FROM holdfast.retention_rules r
+   WHERE ((r.what = 'runs'::text) AND (r.tenant = ANY (ARRAY['*'::text, retention_rule.tenant])) AND COALESCE((r.machine = retention_rule.machine), (r.machine IS NULL)) AND COALESCE((r.queue = retention_rule.queue), (r.queue IS NULL)) AND COALESCE((r.outcome = retention_rule.outcome), (r.outcome IS NULL)))
+   ORDER BY r.is_default, (r.tenant = '*'::text), (r.machine IS NULL), (r.queue IS NULL), (r.outcome IS NULL)
+  LIMIT 1;
+END;
+
+
+--
+-- Name: retention_tenants(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_tenants(what text, tenant text) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if retention_tenants.what <> 'runs' then
+    if coalesce(retention_tenants.tenant, '*') <> '*' then
+      perform holdfast.refuse('RN005', format('the rule of the %s is one for all tenants, got tenant %s',
+                                              retention_tenants.what, retention_tenants.tenant),
+                              'leave the tenant out', 'tenant');
+    end if;
+    perform holdfast.check_all_tenants(format('the retention of the %s', retention_tenants.what));
+    return array['*'];
+  end if;
+  return holdfast.limit_tenants(retention_tenants.tenant, 'a rule of retention');
+end
+$$;
+
+
+--
+-- Name: retention_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  with orphans as (
+    select n.run_id, n.step_id, r.id is null as lacks_run, s.id is null as lacks_step
+      from holdfast.run_steps n
+      left join holdfast.runs r on r.id = n.run_id
+      left join holdfast.steps s on s.id = n.step_id
+     where (r.id is null or s.id is null)
+       and not exists (select from holdfast.retention_sweep w where w.run_left = n.run_id))
+  select 'run_is_whole', 'run ' || o.run_id,
+         format('step %s belongs to it, but %s', o.step_id,
+                case when o.lacks_run then 'the run is gone' else 'the step is gone' end)
+    from orphans o
+  union all
+  select 'run_is_whole', 'run ' || s.run_id, format('step %s is left of it', s.id)
+    from holdfast.steps s
+   where s.run_id is not null and not exists (select from holdfast.runs r where r.id = s.run_id)
+     and not exists (select from holdfast.run_steps n where n.run_id = s.run_id and n.step_id = s.id)
+  union all
+  select 'edge_joins_two_steps', 'step ' || e.next_id,
+         format('it waits for step %s, and one of them is gone', e.step_id)
+    from holdfast.edges e
+   where (not exists (select from holdfast.steps s where s.id = e.step_id)
+          or not exists (select from holdfast.steps s where s.id = e.next_id))
+     and not exists (select from holdfast.retention_sweep w
+                       join holdfast.run_steps n on n.run_id = w.run_left and n.step_id in (e.step_id, e.next_id))
+  union all
+  select 'noted_step_exists', 'step ' || k.step_id, format('it has the key %s of a note, and is gone', k.key)
+    from holdfast.note_keys k
+   where not exists (select from holdfast.steps s where s.id = k.step_id)
+  union all
+  select 'retention_sweeps', 'retention_sweep', 'its row is missing; insert it again: begins_at'
+   where not exists (select from holdfast.retention_sweep)
+$$;
+
+
+--
 -- Name: retire_worker(text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6595,6 +8630,28 @@ begin
   return holdfast.act_on(retry.id, 'reopened', retry.reason, actor => retry.actor);
 end
 $$;
+
+
+--
+-- Name: rule_text(holdfast.retention_rules); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.rule_text(rule holdfast.retention_rules) RETURNS text
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((COALESCE(NULLIF(concat_ws(', '::text, ('tenant '::text || NULLIF((rule).tenant, '*'::text)), ('machine '::text || (rule).machine), ('queue '::text || (rule).queue), (rule).outcome, NULLIF((rule).what, 'runs'::text)), ''::text), 'all'::text) || ': '::text) ||
+         CASE
+             WHEN ((rule).keep IS NULL) THEN 'forever'::text
+             WHEN ((rule).keep = '00:00:00'::interval) THEN 'not at all'::text
+             ELSE ( SELECT string_agg((((u.amount || ' '::text) || u.unit) ||
+                     CASE
+                         WHEN (u.amount = '1'::text) THEN ''::text
+                         ELSE 's'::text
+                     END), ' '::text ORDER BY u.no) AS string_agg
+                FROM ( VALUES (1,'year'::text,(EXTRACT(year FROM (rule_text.rule).keep))::text), (2,'month'::text,(EXTRACT(month FROM (rule_text.rule).keep))::text), (3,'day'::text,(EXTRACT(day FROM (rule_text.rule).keep))::text), (4,'hour'::text,(EXTRACT(hour FROM (rule_text.rule).keep))::text), (5,'minute'::text,(EXTRACT(minute FROM (rule_text.rule).keep))::text), (6,'second'::text,(trim_scale(EXTRACT(second FROM (rule_text.rule).keep)))::text)) u(no, unit, amount)
+               WHERE (u.amount <> '0'::text))
+         END);
+END;
 
 
 --
@@ -6649,6 +8706,34 @@ $$;
 
 
 --
+-- Name: run_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_schedule(name text, reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS text[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  schedule constant holdfast.schedules := holdfast.schedule_to_change(
+    run_schedule.name, run_schedule.tenant, run_schedule.reason, run_schedule.actor);
+  who constant text := coalesce(run_schedule.actor, session_user);
+  ids text[];
+begin
+  perform holdfast.set_actor('user', who, coalesce(run_schedule.reason, format('schedule %s, run by hand',
+                                                                               schedule.name)));
+  ids := holdfast.start_tick(schedule, clock);
+  perform holdfast.set_actor();
+  insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, actor)
+  values (schedule.tenant, schedule.name, clock, clock, clock, 'run', 'started', schedule.face, ids, who);
+  perform holdfast.note_schedule(schedule.tenant, schedule.name, 'run', 'user', run_schedule.actor,
+                                 run_schedule.reason, jsonb_build_object('ids', ids));
+  return ids;
+end
+$$;
+
+
+--
 -- Name: run_status(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6674,6 +8759,98 @@ begin
        limit 1) b on r.failed + r.cancelled > 0
    where r.id = any (run_status.run_ids);
 end
+$$;
+
+
+--
+-- Name: schedule_definition(holdfast.schedules); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.schedule_definition(schedule holdfast.schedules) RETURNS jsonb
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT jsonb_strip_nulls((to_jsonb(schedule) - ARRAY['id'::text, 'tenant'::text, 'name'::text, 'words'::text, 'version'::text, 'after_at'::text, 'upcoming'::text, 'is_planned'::text, 'next_at'::text, 'wake_at'::text, 'last_at'::text, 'ended_at'::text, 'broken'::text, 'paused_at'::text, 'paused_by'::text, 'pause_reason'::text, 'defined_at'::text, 'shift'::text])) AS jsonb_strip_nulls;
+END;
+
+
+--
+-- Name: schedule_shift(text, text, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.schedule_shift(tenant text, name text, spread interval) RETURNS interval
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (spread < '00:00:00.002'::interval) THEN '00:00:00'::interval
+             ELSE make_interval(secs => ((mod(((hashtextextended(((tenant || '
+'::text) || name), (0)::bigint))::numeric + '9223372036854775808'::numeric), floor((EXTRACT(epoch FROM spread) * (1000)::numeric))) / 1000.0))::double precision)
+         END AS make_interval;
+END;
+
+
+--
+-- Name: schedule_to_change(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.schedule_to_change(name text, tenant text, reason text, actor text) RETURNS holdfast.schedules
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  schedule holdfast.schedules;
+begin
+  perform holdfast.check_name('the name of a schedule', coalesce(schedule_to_change.name, ''));
+  perform holdfast.check_tenant(schedule_to_change.tenant);  -- guard: tenant
+  perform holdfast.check_reason(schedule_to_change.reason);
+  perform holdfast.check_name('actor', schedule_to_change.actor);
+  select s.* into schedule from holdfast.schedules s
+   where s.tenant = schedule_to_change.tenant and s.name = schedule_to_change.name
+     for update;
+  if schedule.id is null then
+    perform holdfast.refuse('RN004', format('there is no schedule %s of tenant %s', schedule_to_change.name,
+                                            schedule_to_change.tenant),
+                            '`holdfast schedules list` shows them', schedule_to_change.name);
+  end if;
+  return schedule;
+end
+$$;
+
+
+--
+-- Name: schedule_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.schedule_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select 'schedule_has_a_next_tick', format('schedule %s of %s', s.name, s.tenant),
+         'it has none, and is neither new, paused, ended nor broken'
+    from holdfast.schedules s
+   where s.wake_at is null and num_nonnulls(s.paused_at, s.ended_at, s.broken) = 0
+  union all
+  select 'tick_is_recorded', format('schedule %s of %s', s.name, s.tenant),
+         format('its tick at %s is handled and has no row', s.last_at)
+    from holdfast.schedules s
+   where s.last_at > holdfast.clock() - interval '7 days'  -- retention keeps them longer
+     and not exists (select from holdfast.ticks t
+                      where t.tenant = s.tenant and t.name = s.name and t.at = s.last_at)
+  union all
+  select 'planned_ticks_ascend', format('schedule %s of %s', s.name, s.tenant),
+         format('tick %s is planned after %s', u.at, u.before)
+    from holdfast.schedules s
+   cross join lateral (select p.at, lag(p.at, 1, s.after_at) over (order by p.n) as before
+                         from unnest(s.upcoming) with ordinality p (at, n)) u
+   where u.at <= u.before
+  union all
+  select 'tick_is_fired', format('schedule %s of %s', s.name, s.tenant),
+         format('due at %s, but no worker fired it', s.wake_at)
+    from holdfast.schedules s
+   where s.wake_at < holdfast.clock() - interval '10 minutes'
+     and exists (select from holdfast.workers w
+                  where w.started_at < holdfast.clock() - interval '10 minutes' and w.tenants is null
+                    and holdfast.is_live_worker(w.seen_at, holdfast.clock()))
 $$;
 
 
@@ -6740,6 +8917,27 @@ begin
          probe_id = case when set_pause.until is not null then s.probe_id end
    where s.id = any (ids);
   perform holdfast.refresh_limits(ids, holdfast.clock());
+end
+$$;
+
+
+--
+-- Name: set_retention(interval, text, text, text, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_retention(keep interval, outcome text DEFAULT NULL::text, machine text DEFAULT NULL::text, queue text DEFAULT NULL::text, tenant text DEFAULT NULL::text, what text DEFAULT 'runs'::text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_retention(set_retention.what, set_retention.machine, set_retention.queue,
+                                   set_retention.outcome, set_retention.keep);
+  perform holdfast.check_reason(set_retention.reason);
+  perform holdfast.check_name('actor', set_retention.actor);
+  perform holdfast.change_retention(
+    set_retention.what, t.owner, set_retention.machine, set_retention.queue, set_retention.outcome, set_retention.keep,
+    false, set_retention.reason, set_retention.actor)
+     from unnest(holdfast.retention_tenants(set_retention.what, set_retention.tenant)) t (owner);
 end
 $$;
 
@@ -6946,6 +9144,21 @@ $_$;
 
 
 --
+-- Name: shortest_keep(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.shortest_keep() RETURNS interval
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT min(r.keep) AS min
+    FROM holdfast.retention_rules r
+   WHERE ((r.what = 'runs'::text) AND (NOT (r.is_default AND (EXISTS ( SELECT
+            FROM holdfast.retention_rules a
+           WHERE ((a.what = 'runs'::text) AND (NOT a.is_default) AND (a.tenant = '*'::text) AND (num_nonnulls(a.machine, a.queue, a.outcome) = 0)))))));
+END;
+
+
+--
 -- Name: stage_steps(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6982,36 +9195,19 @@ $$;
 
 
 --
--- Name: start_run(text, text, text, jsonb, jsonb, text, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_run(text, text, text, jsonb, jsonb, text, text, uuid, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb DEFAULT '[]'::jsonb, input jsonb DEFAULT '{}'::jsonb, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, of_run uuid DEFAULT NULL::uuid) RETURNS uuid
+CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb DEFAULT '[]'::jsonb, input jsonb DEFAULT '{}'::jsonb, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, of_run uuid DEFAULT NULL::uuid, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  run_id constant uuid := holdfast.uuid7();
-  hash bytea;
+  run_id uuid;
 begin
-  perform holdfast.check_start(start_run.name, start_run.input, 0);
-  perform holdfast.check_tenant(start_run.tenant);
-  perform holdfast.check_name('key', start_run.key, 400);
-  if start_run.of_run is not null
-     and not exists (select from holdfast.runs r where r.id = start_run.of_run and r.tenant = start_run.tenant) then
-    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
-  end if;
-  if start_run.key is not null then
-    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input,
-                                     start_run.steps), 'UTF8'));
-    insert into holdfast.keys values (start_run.tenant, start_run.key, run_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
-    end if;
-  end if;
   perform holdfast.set_actor('api', session_user::text);
-  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine,
-                            start_run.steps, start_run.input,
-                            start_run.tenant, start_run.of_run);
+  run_id := holdfast.begin_run(start_run.machine, start_run.name, start_run.step_machine, start_run.steps,
+                               start_run.input, start_run.key, start_run.tenant, start_run.of_run, start_run.key_for);
   perform holdfast.set_actor();
   return run_id;
 end
@@ -7050,10 +9246,10 @@ $$;
 
 
 --
--- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric) RETURNS bigint
+CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -7114,15 +9310,18 @@ begin
     parked_due := due;
     due := null;
   end if;
+  if start_step.key_for is not null then
+    perform holdfast.check_key_for(start_step.key, start_step.key_for);
+  end if;
   if start_step.key is not null then
     -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
     hash := sha256(convert_to(
       case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
       || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
     own_id := nextval('holdfast.step_ids');
-    insert into holdfast.keys values (start_step.tenant, start_step.key, own_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
+    step_id := holdfast.take_key(start_step.tenant, start_step.key, own_id::text, hash, start_step.key_for)::bigint;
+    if step_id <> own_id then
+      return step_id;
     end if;
   end if;
   select exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_step.priority),
@@ -7176,17 +9375,18 @@ $$;
 
 
 --
--- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric) RETURNS bigint
+CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
   return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
                              start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
-                             limits => start_task.limits, weight => start_task.weight);
+                             limits => start_task.limits, weight => start_task.weight,
+                             key_for => start_task.key_for);
 end
 $$;
 
@@ -7212,23 +9412,80 @@ begin
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
            case when jsonb_typeof(o) = 'object' then o else jsonb_build_object(left(o::text, 50), 0) end) k
    where k not in ('name', 'input', 'queue', 'key', 'unique_key', 'due_at', 'priority', 'tenant', 'limits',
-                   'weight')
+                   'weight', 'key_for')
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a task has no %s', odd),
-                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits and weight');
+                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits, weight '
+                            'and key_for');
   end if;
   for task in
     select * from jsonb_to_recordset(start_tasks.tasks) o (
       name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text,
-      limits text[], weight numeric)
+      limits text[], weight numeric, key_for interval)
   loop
     ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key,
                                       task.unique_key, task.due_at,
                                       coalesce(task.priority, 0), coalesce(task.tenant, 'default'),
-                                      task.limits, task.weight);
+                                      task.limits, task.weight, task.key_for);
   end loop;
   return query select unnest(ids);
+end
+$$;
+
+
+--
+-- Name: start_tick(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_tick(schedule holdfast.schedules, clock timestamp with time zone) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  actor_kind constant text := current_setting('holdfast.actor_kind', true);
+  actor constant text := current_setting('holdfast.actor', true);
+  reason constant text := current_setting('holdfast.reason', true);
+  ids text[];
+begin
+  execute format('select %s($1, $2, $3, $4)', (select holdfast.face_name(f.starts) from holdfast.faces f
+                                                where f.face = schedule.face))
+    into ids using schedule.target, schedule.input, schedule.options, schedule.tenant;
+  if coalesce(ids, '{}') = '{}' then
+    perform holdfast.refuse('RN005', format('the face %s started nothing for %s', schedule.face, schedule.target),
+                            'check the target and its options', 'target');
+  end if;
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
+                                reason, login)
+  select start_tick.clock, s.tenant, s.machine, 'new', 'created', s.state, actor_kind, actor, s.id, s.attempt, reason,
+         case when actor_kind = 'user' and actor <> session_user then session_user end
+    from holdfast.steps s
+   where s.id = any (array(select u.id::bigint from unnest(ids) u (id) where u.id ~ '^[0-9]{1,18}$'))
+     and not exists (select from holdfast.journal j where j.step_id = s.id);
+  return ids;
+end
+$_$;
+
+
+--
+-- Name: started_ids(holdfast.schedules); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.started_ids(schedule holdfast.schedules) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return array(
+    select i.id
+      from (select t.ids from holdfast.ticks t
+             where t.tenant = schedule.tenant and t.name = schedule.name and t.outcome = 'started'
+               and t.face = schedule.face
+             order by t.fired_at desc
+             limit 10) t
+     cross join lateral unnest(t.ids) i (id));
 end
 $$;
 
@@ -7298,6 +9555,35 @@ $$;
 
 
 --
+-- Name: store_plan(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.store_plan(schedule holdfast.schedules, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  is_over constant boolean := schedule.is_planned and schedule.upcoming = '{}';
+  due_at constant timestamptz := schedule.upcoming[1] + schedule.shift;
+begin
+  update holdfast.schedules s
+     set after_at = schedule.after_at, last_at = schedule.last_at, upcoming = schedule.upcoming,
+         is_planned = schedule.is_planned, words = schedule.words, next_at = due_at,
+         ended_at = case when is_over then store_plan.clock end,
+         wake_at = case when s.paused_at is not null or is_over then null
+                        when holdfast.is_all_due(schedule, store_plan.clock) then store_plan.clock + interval '1 s'
+                        when holdfast.lacks_ticks(schedule, store_plan.clock)
+                        then least(due_at, store_plan.clock + interval '1 s')
+                        else due_at end
+   where s.id = schedule.id;
+  if is_over and schedule.ended_at is null then
+    perform holdfast.note_schedule(schedule.tenant, schedule.name, 'ended', 'scheduler', 'scheduler', null);
+  end if;
+end
+$$;
+
+
+--
 -- Name: succeed_steps(bigint[], bigint[], jsonb[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7331,6 +9617,146 @@ begin
      and holdfast.matches_any(succeed_steps.allowed, s.tenant)  -- guard: tenant
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
+end
+$$;
+
+
+--
+-- Name: sweep(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep(batch integer DEFAULT 1000) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query select c.* from holdfast.sweep_chunk(sweep.batch, false) c;
+end
+$$;
+
+
+--
+-- Name: sweep_chunk(integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_chunk(batch integer, at_once boolean) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  sweep holdfast.retention_sweep;
+  was holdfast.retention_sweep;
+  shortest constant interval := holdfast.shortest_keep();
+  before bigint;
+  is_over boolean := false;
+begin
+  if sweep_chunk.batch is null or sweep_chunk.batch not between 1 and 10000 then
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', sweep_chunk.batch), 'use 1000',
+                            'batch');
+  end if;
+  select w.* into sweep from holdfast.retention_sweep w for update skip locked;  -- guard: one
+  if sweep.begins_at is null then
+    return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0, null::boolean, interval '1 minute';
+    return;
+  end if;
+  if not sweep_chunk.at_once and greatest(sweep.begins_at, sweep.next_at) > clock then
+    return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0, true,
+                        greatest(sweep.begins_at, sweep.next_at) - clock;
+    return;
+  end if;
+  if sweep.next_at is not null or sweep.began_at is null then
+    sweep := holdfast.begun_sweep(sweep, clock);
+  end if;
+  was := sweep;
+  loop
+    before := sweep.steps + sweep.runs + sweep.keys + sweep.ticks;
+    if sweep.run_left is not null then
+      sweep := holdfast.prune_rest_of_run(sweep, sweep_chunk.batch);
+    elsif sweep.phase = 'steps' then
+      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, 5 * sweep_chunk.batch, clock - shortest, clock);
+    elsif sweep.phase = 'runs' then
+      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, sweep_chunk.batch, clock - shortest, clock);
+    else
+      sweep := holdfast.prune_ticks(holdfast.prune_rest(sweep, sweep_chunk.batch, clock), sweep_chunk.batch, clock);
+      if before = sweep.steps + sweep.runs + sweep.keys + sweep.ticks then
+        is_over := true;
+      end if;
+    end if;
+    exit when before < sweep.steps + sweep.runs + sweep.keys + sweep.ticks or is_over
+           or clock_timestamp() > statement_timestamp() + interval '50 ms';
+  end loop;
+  sweep.busy := sweep.busy + (clock_timestamp() - statement_timestamp());
+  if is_over then
+    -- Rules for days need no sweep each minute, and a sweep that takes long rests twenty times as long.
+    sweep.ended_at := clock;
+    sweep.next_at := clock + greatest(least(coalesce(shortest / 100, '1 hour'), '1 hour'), '1 minute', sweep.busy * 20);
+  end if;
+  update holdfast.retention_sweep w
+     set phase = sweep.phase, step_id = sweep.step_id, run_id = sweep.run_id, run_left = sweep.run_left,
+         next_at = sweep.next_at, began_at = sweep.began_at, ended_at = sweep.ended_at,
+         busy = sweep.busy, steps = sweep.steps, runs = sweep.runs, keys = sweep.keys, ticks = sweep.ticks;
+  return query
+  select sweep.steps - was.steps, sweep.runs - was.runs, sweep.keys - was.keys, sweep.ticks - was.ticks,
+         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over, coalesce(sweep.next_at - clock, '0');
+end
+$$;
+
+
+--
+-- Name: sweep_now(integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_now(batch integer DEFAULT 1000, afresh boolean DEFAULT false) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_all_tenants('sweep_now');
+  if sweep_now.afresh then
+    update holdfast.retention_sweep w
+       set next_at = holdfast.clock()
+     where w.is_only in (select l.is_only from holdfast.retention_sweep l for update skip locked);
+  end if;
+  return query select c.* from holdfast.sweep_chunk(sweep_now.batch, true) c;
+end
+$$;
+
+
+--
+-- Name: sweep_state(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_state() RETURNS TABLE(begins_at timestamp with time zone, next_at timestamp with time zone, began_at timestamp with time zone, ended_at timestamp with time zone, steps bigint, runs bigint, keys bigint, ticks bigint, blocked_month text, blocked_at timestamp with time zone)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select w.begins_at, w.next_at, w.began_at, w.ended_at, w.steps, w.runs, w.keys, w.ticks, w.blocked_month, w.blocked_at
+    from holdfast.retention_sweep w
+$$;
+
+
+--
+-- Name: take_key(text, text, text, bytea, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.take_key(tenant text, key text, id text, hash bytea, key_for interval) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  insert into holdfast.keys as k (tenant, key, id, input_hash, expires_at)
+  values (take_key.tenant, take_key.key, take_key.id, take_key.hash, clock + take_key.key_for)
+  on conflict (tenant, key) do update
+    set id = excluded.id, input_hash = excluded.input_hash, expires_at = excluded.expires_at
+    where k.expires_at <= clock;  -- guard: expired
+  if found then
+    return take_key.id;
+  end if;
+  return holdfast.id_of_key(take_key.tenant, take_key.key, take_key.hash);
 end
 $$;
 
@@ -7479,6 +9905,17 @@ begin
   return tenants;
 end
 $$;
+
+
+--
+-- Name: tick_before(timestamp with time zone, interval, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.tick_before(anchor timestamp with time zone, every interval, clock timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (anchor + (make_interval(secs => (EXTRACT(epoch FROM every))::double precision) * (floor((EXTRACT(epoch FROM (clock - anchor)) / EXTRACT(epoch FROM every))))::double precision));
+END;
 
 
 --
@@ -7735,6 +10172,10 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select l.invariant, l.subject, l.detail from holdfast.limit_violations() l
   union all
+  select c.invariant, c.subject, c.detail from holdfast.schedule_violations() c
+  union all
+  select r.invariant, r.subject, r.detail from holdfast.retention_violations() r
+  union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
   union all
   select f.invariant, f.subject, f.detail from holdfast.face_violations() f
@@ -7755,6 +10196,24 @@ begin
   perform pg_notify('holdfast', s.queue)  -- a transaction sends equal notifications once
      from holdfast.workers s
     where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
+end
+$$;
+
+
+--
+-- Name: wake_for_schedules(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.wake_for_schedules() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  if exists (select from holdfast.workers w where w.is_asleep and holdfast.is_live_worker(w.seen_at, clock)) then
+    perform pg_notify('holdfast', '');
+  end if;
 end
 $$;
 
@@ -7786,6 +10245,26 @@ $_$;
 
 
 --
+-- Name: with_ticks(holdfast.schedules, timestamp with time zone[], boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.with_ticks(schedule holdfast.schedules, ticks timestamp with time zone[], is_all boolean) RETURNS holdfast.schedules
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  schedule.is_planned := with_ticks.is_all or schedule.is_planned
+    or coalesce((select max(t.at) > schedule.ends_at from unnest(with_ticks.ticks) t (at)), false);
+  schedule.upcoming := schedule.upcoming || array(
+    select t.at from unnest(with_ticks.ticks) t (at)
+     where coalesce(t.at <= schedule.ends_at, true)  -- guard: end
+     order by t.at);
+  return schedule;
+end
+$$;
+
+
+--
 -- Name: worker_standing(timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7798,6 +10277,17 @@ CREATE FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock
              WHEN holdfast.is_live_worker(seen_at, clock) THEN 'late'::text
              ELSE 'gone'::text
          END AS "case";
+END;
+
+
+--
+-- Name: cancel_open(text[], text); Type: FUNCTION; Schema: work; Owner: -
+--
+
+CREATE FUNCTION work.cancel_open(ids text[], reason text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT holdfast.cancel_open(ids) AS cancel_open;
 END;
 
 
@@ -7935,6 +10425,17 @@ $$;
 
 
 --
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: work; Owner: -
+--
+
+CREATE FUNCTION work.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT holdfast.is_any_open(ids) AS is_any_open;
+END;
+
+
+--
 -- Name: recover_expired_leases(integer); Type: FUNCTION; Schema: work; Owner: -
 --
 
@@ -7965,28 +10466,31 @@ begin
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
     when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, retry a failed '
                        'task with holdfast.retry, cancel one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
+    else 'end a task with holdfast.cancel; retention removes finished tasks by the rules of holdfast.retention_list, '
+         'at once with `holdfast retention run`' end);
   return null;
 end
 $$;
 
 
 --
--- Name: definitions; Type: TABLE; Schema: flow; Owner: -
+-- Name: start_for_tick(text, jsonb, jsonb, text); Type: FUNCTION; Schema: work; Owner: -
 --
 
-CREATE TABLE flow.definitions (
-    namespace text NOT NULL,
-    name text NOT NULL,
-    version text NOT NULL,
-    description text,
-    steps jsonb NOT NULL,
-    context_schema jsonb,
-    defined_at timestamp with time zone NOT NULL,
-    tenant text DEFAULT '*'::text NOT NULL
-);
-
-ALTER TABLE ONLY flow.definitions FORCE ROW LEVEL SECURITY;
+CREATE FUNCTION work.start_for_tick(target text, input jsonb, options jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.refuse_options('work', start_for_tick.options, '{queue,priority,limits,weight}');
+  return array[holdfast.start_step(
+    'work.task', start_for_tick.target, start_for_tick.input, start_for_tick.options ->> 'queue',
+    priority => coalesce((start_for_tick.options ->> 'priority')::int, 0), tenant => start_for_tick.tenant,
+    limits => case when start_for_tick.options ? 'limits'
+                   then array(select jsonb_array_elements_text(start_for_tick.options -> 'limits')) end,
+    weight => (start_for_tick.options ->> 'weight')::numeric)::text];
+end
+$$;
 
 
 --
@@ -8225,6 +10729,19 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
 
 
 --
+-- Name: faces; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.faces (
+    face text NOT NULL,
+    starts text,
+    is_open text,
+    cancels text,
+    prunes text
+);
+
+
+--
 -- Name: installed; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -8245,7 +10762,8 @@ CREATE TABLE holdfast.keys (
     id text NOT NULL,
     input_hash bytea NOT NULL,
     expires_at timestamp with time zone
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.keys FORCE ROW LEVEL SECURITY;
 
@@ -8415,6 +10933,20 @@ CREATE TABLE holdfast.migrations (
 
 
 --
+-- Name: prunings_id_seq; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.prunings ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME holdfast.prunings_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
 -- Name: queues; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -8484,6 +11016,50 @@ CREATE TABLE holdfast.reserved_ids (
 
 
 --
+-- Name: retention_changes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_changes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    what text NOT NULL,
+    tenant text NOT NULL,
+    machine text,
+    queue text,
+    outcome text,
+    event text NOT NULL,
+    keep interval,
+    kept interval,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    CONSTRAINT known_retention_event CHECK ((event = ANY (ARRAY['set'::text, 'removed'::text])))
+);
+
+ALTER TABLE ONLY holdfast.retention_changes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: retention_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.retention_list WITH (security_invoker='true') AS
+ SELECT what,
+    tenant,
+    machine,
+    queue,
+    outcome,
+    keep,
+    holdfast.rule_text(r.*) AS rule,
+    set_at,
+    is_default
+   FROM holdfast.retention_rules r
+  WHERE (((tenant = '*'::text) OR COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)) AND (NOT (is_default AND (EXISTS ( SELECT
+           FROM holdfast.retention_rules o
+          WHERE ((o.what = r.what) AND (NOT o.is_default) AND (o.tenant = '*'::text) AND (num_nonnulls(o.machine, o.queue) = 0) AND COALESCE((o.outcome = r.outcome), true)))))));
+
+
+--
 -- Name: role_tenants; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -8529,6 +11105,142 @@ CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
    FROM (holdfast.runs r
      LEFT JOIN holdfast.machine_states t ON (((t.machine = r.machine) AND (t.state = r.state))))
   WHERE COALESCE((r.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: schedule_changes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.schedule_changes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    name text NOT NULL,
+    event text NOT NULL,
+    actor_kind text NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_schedule_event CHECK ((event = ANY (ARRAY['defined'::text, 'forgotten'::text, 'paused'::text, 'resumed'::text, 'run'::text, 'backfilled'::text, 'broken'::text, 'ended'::text])))
+);
+
+ALTER TABLE ONLY holdfast.schedule_changes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: schedule_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.schedule_list WITH (security_invoker='true') AS
+ SELECT s.name,
+    s.tenant,
+    s.face,
+    s.target,
+        CASE
+            WHEN (s.broken IS NOT NULL) THEN 'broken'::text
+            WHEN (s.ended_at IS NOT NULL) THEN 'ended'::text
+            WHEN (s.paused_at IS NOT NULL) THEN 'paused'::text
+            WHEN (s.next_at IS NULL) THEN 'new'::text
+            ELSE 'active'::text
+        END AS state,
+    (
+        CASE
+            WHEN (s.at IS NOT NULL) THEN ('once at '::text || to_char((s.at AT TIME ZONE s.timezone), 'YYYY-MM-DD HH24:MI:SS'::text))
+            WHEN (s.every IS NOT NULL) THEN ('every '::text || ( SELECT string_agg((((p.count || ' '::text) || p.unit) ||
+                    CASE
+                        WHEN (p.count = (1)::numeric) THEN ''::text
+                        ELSE 's'::text
+                    END), ' '::text ORDER BY p.n) AS string_agg
+               FROM ( VALUES (1,floor((EXTRACT(epoch FROM s.every) / (86400)::numeric)),'day'::text), (2,floor((mod(EXTRACT(epoch FROM s.every), (86400)::numeric) / (3600)::numeric)),'hour'::text), (3,floor((mod(EXTRACT(epoch FROM s.every), (3600)::numeric) / (60)::numeric)),'minute'::text), (4,trim_scale(mod(EXTRACT(epoch FROM s.every), (60)::numeric)),'second'::text)) p(n, count, unit)
+              WHERE (p.count > (0)::numeric)))
+            ELSE COALESCE(s.words, ('cron '::text || s.cron))
+        END ||
+        CASE
+            WHEN (s.every IS NULL) THEN (', '::text || s.timezone)
+            ELSE ''::text
+        END) AS words,
+        CASE
+            WHEN (s.paused_at IS NULL) THEN s.next_at
+            ELSE NULL::timestamp with time zone
+        END AS next_at,
+    ARRAY( SELECT (u.at + s.shift)
+           FROM unnest(s.upcoming[1:5]) WITH ORDINALITY u(at, n)
+          WHERE ((s.paused_at IS NULL) AND (s.broken IS NULL))
+          ORDER BY u.n) AS next_ticks,
+    l.at AS last_at,
+    l.fired_at AS last_fired_at,
+    l.outcome AS last_outcome,
+    l.ids AS last_ids,
+    holdfast.error_text(l.error) AS last_error,
+    s.cron,
+    s.every,
+    s.at,
+    s.timezone,
+    s.starts_at,
+    s.ends_at,
+    s.missed,
+    s.missed_window,
+    s.overlap,
+    s.spread,
+    s.shift,
+    s.input,
+    s.options,
+    s.paused_at,
+    s.paused_by,
+    s.pause_reason,
+    s.broken,
+    s.ended_at,
+    s.defined_at
+   FROM (holdfast.schedules s
+     LEFT JOIN LATERAL ( SELECT t.at,
+            t.fired_at,
+            t.outcome,
+            t.ids,
+            t.error
+           FROM holdfast.ticks t
+          WHERE ((t.tenant = s.tenant) AND (t.name = s.name))
+          ORDER BY t.at DESC
+         LIMIT 1) l ON (true))
+  WHERE COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: schedule_ticks; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.schedule_ticks WITH (security_invoker='true') AS
+ SELECT name,
+    tenant,
+    at AS tick_at,
+    due_at,
+    fired_at,
+    cause,
+    outcome,
+    face,
+    ids,
+    cancelled,
+    holdfast.error_text(error) AS error,
+    (error ->> 'next'::text) AS next,
+    ticks,
+    until_at,
+    actor
+   FROM holdfast.ticks t
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: schedules_id_seq; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.schedules ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME holdfast.schedules_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 
 --
@@ -8750,6 +11462,14 @@ ALTER TABLE ONLY holdfast.edges
 
 
 --
+-- Name: faces faces_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.faces
+    ADD CONSTRAINT faces_pkey PRIMARY KEY (face);
+
+
+--
 -- Name: installed installed_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -8854,6 +11574,14 @@ ALTER TABLE ONLY holdfast.policies
 
 
 --
+-- Name: prunings prunings_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.prunings
+    ADD CONSTRAINT prunings_pkey PRIMARY KEY (id);
+
+
+--
 -- Name: queue_pauses queue_pauses_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -8875,6 +11603,30 @@ ALTER TABLE ONLY holdfast.queues
 
 ALTER TABLE ONLY holdfast.reserved_ids
     ADD CONSTRAINT reserved_ids_pkey PRIMARY KEY (login, first_id);
+
+
+--
+-- Name: retention_changes retention_changes_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_changes
+    ADD CONSTRAINT retention_changes_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: retention_rules retention_rules_what_tenant_machine_queue_outcome_is_defaul_key; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_rules
+    ADD CONSTRAINT retention_rules_what_tenant_machine_queue_outcome_is_defaul_key UNIQUE NULLS NOT DISTINCT (what, tenant, machine, queue, outcome, is_default);
+
+
+--
+-- Name: retention_sweep retention_sweep_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_sweep
+    ADD CONSTRAINT retention_sweep_pkey PRIMARY KEY (is_only);
 
 
 --
@@ -8902,11 +11654,43 @@ ALTER TABLE ONLY holdfast.runs
 
 
 --
+-- Name: schedule_changes schedule_changes_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.schedule_changes
+    ADD CONSTRAINT schedule_changes_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: schedules schedules_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.schedules
+    ADD CONSTRAINT schedules_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: schedules schedules_tenant_name_key; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.schedules
+    ADD CONSTRAINT schedules_tenant_name_key UNIQUE (tenant, name);
+
+
+--
 -- Name: steps steps_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
 ALTER TABLE ONLY holdfast.steps
     ADD CONSTRAINT steps_pkey PRIMARY KEY (id) WITH (fillfactor='50');
+
+
+--
+-- Name: ticks ticks_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.ticks
+    ADD CONSTRAINT ticks_pkey PRIMARY KEY (tenant, name, at);
 
 
 --
@@ -8922,6 +11706,13 @@ ALTER TABLE ONLY holdfast.workers
 --
 
 CREATE INDEX changes_of_limit ON holdfast.limit_changes USING btree (name, tenant, id);
+
+
+--
+-- Name: changes_of_schedule; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX changes_of_schedule ON holdfast.schedule_changes USING btree (tenant, name, id);
 
 
 --
@@ -8943,6 +11734,13 @@ CREATE INDEX journal_of_run ON ONLY holdfast.journal USING btree (run_id, id) WH
 --
 
 CREATE INDEX journal_of_step ON ONLY holdfast.journal USING btree (step_id, id) WHERE (step_id IS NOT NULL);
+
+
+--
+-- Name: keys_expiring; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX keys_expiring ON holdfast.keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
 
 --
@@ -8974,6 +11772,20 @@ CREATE INDEX pauses_of_queue ON holdfast.queue_pauses USING btree (queue, id);
 
 
 --
+-- Name: prunings_by_age; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX prunings_by_age ON holdfast.prunings USING btree (at);
+
+
+--
+-- Name: prunings_of_ids; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX prunings_of_ids ON holdfast.prunings USING gist (span);
+
+
+--
 -- Name: run_step_names; Type: INDEX; Schema: holdfast; Owner: -
 --
 
@@ -8985,6 +11797,20 @@ CREATE UNIQUE INDEX run_step_names ON holdfast.run_steps USING btree (run_id, na
 --
 
 CREATE INDEX runs_moving ON holdfast.runs USING btree (id) WHERE (moving IS NOT NULL);
+
+
+--
+-- Name: runs_of_run; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX runs_of_run ON holdfast.runs USING btree (of_run) WHERE (of_run IS NOT NULL);
+
+
+--
+-- Name: schedules_awake; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX schedules_awake ON holdfast.schedules USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 
 
 --
@@ -9027,6 +11853,20 @@ CREATE UNIQUE INDEX steps_open_key ON holdfast.steps USING btree (tenant, unique
 --
 
 CREATE INDEX steps_parked ON holdfast.steps USING btree (queue, parked_for, kind, tenant) WHERE (parked_for IS NOT NULL);
+
+
+--
+-- Name: ticks_fired; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX ticks_fired ON holdfast.ticks USING btree (fired_at);
+
+
+--
+-- Name: ticks_started; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX ticks_started ON holdfast.ticks USING btree (tenant, name, fired_at) WHERE (outcome = 'started'::text);
 
 
 --
@@ -9142,6 +11982,20 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.queue_pauses FOR EACH R
 
 
 --
+-- Name: retention_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.retention_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: schedule_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.schedule_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: journal stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -9167,6 +12021,20 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.notes FOR EACH STATEMENT 
 --
 
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.queue_pauses FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: retention_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.retention_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: schedule_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.schedule_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
 
 
 --
@@ -9221,6 +12089,14 @@ ALTER TABLE ONLY holdfast.machine_states
 
 ALTER TABLE ONLY holdfast.machines
     ADD CONSTRAINT machines_policy_fkey FOREIGN KEY (policy) REFERENCES holdfast.policies(policy);
+
+
+--
+-- Name: schedules schedules_face_fkey; Type: FK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.schedules
+    ADD CONSTRAINT schedules_face_fkey FOREIGN KEY (face) REFERENCES holdfast.faces(face);
 
 
 --
@@ -9326,6 +12202,20 @@ CREATE POLICY kernel_sees_all ON holdfast.policies TO hf_owner USING (true) WITH
 
 
 --
+-- Name: retention_changes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.retention_changes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: retention_rules kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.retention_rules TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: run_steps kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -9340,10 +12230,31 @@ CREATE POLICY kernel_sees_all ON holdfast.runs TO hf_owner USING (true) WITH CHE
 
 
 --
+-- Name: schedule_changes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.schedule_changes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: schedules kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.schedules TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: steps kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
 --
 
 CREATE POLICY kernel_sees_all ON holdfast.steps TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: ticks kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.ticks TO hf_owner USING (true) WITH CHECK (true);
 
 
 --
@@ -9474,6 +12385,20 @@ CREATE POLICY own_tenants ON holdfast.policies FOR SELECT TO hf_producer, hf_wor
 
 
 --
+-- Name: retention_changes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.retention_changes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: retention_rules own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.retention_rules FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: runs own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -9481,10 +12406,31 @@ CREATE POLICY own_tenants ON holdfast.runs FOR SELECT TO hf_producer, hf_worker,
 
 
 --
+-- Name: schedule_changes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.schedule_changes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: schedules own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.schedules FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: steps own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
 CREATE POLICY own_tenants ON holdfast.steps FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: ticks own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.ticks FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
 
 
 --
@@ -9501,6 +12447,18 @@ CREATE POLICY own_tenants ON holdfast.workers FOR SELECT TO hf_producer, hf_work
 ALTER TABLE holdfast.policies ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: retention_changes; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.retention_changes ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: retention_rules; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.retention_rules ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: run_steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
@@ -9513,10 +12471,28 @@ ALTER TABLE holdfast.run_steps ENABLE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.runs ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: schedule_changes; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.schedule_changes ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: schedules; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.schedules ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
 ALTER TABLE holdfast.steps ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: ticks; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.ticks ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: workers; Type: ROW SECURITY; Schema: holdfast; Owner: -
@@ -9563,6 +12539,13 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
+-- Name: FUNCTION begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION calculate_dependency_levels(task_id uuid); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -9571,6 +12554,20 @@ GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_produ
 GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_worker;
 GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_reader;
 GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.cancel_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.cancel_open(ids text[], reason text) FROM PUBLIC;
 
 
 --
@@ -9638,6 +12635,23 @@ GRANT ALL ON FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) TO hf_op
 REVOKE ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) TO hf_operator;
+
+
+--
+-- Name: TABLE definitions; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT ON TABLE flow.definitions TO hf_producer;
+GRANT SELECT ON TABLE flow.definitions TO hf_worker;
+GRANT SELECT ON TABLE flow.definitions TO hf_reader;
+GRANT SELECT ON TABLE flow.definitions TO hf_operator;
+
+
+--
+-- Name: FUNCTION definition_to_start(name text, context jsonb, namespace text, version text, tenant text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.definition_to_start(name text, context jsonb, namespace text, version text, tenant text) FROM PUBLIC;
 
 
 --
@@ -9720,13 +12734,27 @@ GRANT ALL ON FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) TO 
 
 
 --
--- Name: FUNCTION initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.is_any_open(ids text[]) FROM PUBLIC;
 
 
 --
@@ -9831,13 +12859,20 @@ GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_o
 
 
 --
--- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION start_for_tick(target text, input jsonb, options jsonb, tenant text); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_operator;
 
 
 --
@@ -9970,6 +13005,14 @@ REVOKE ALL ON FUNCTION holdfast.admit_steps(queue text, priority integer, candid
 
 
 --
+-- Name: FUNCTION backfill_schedule(name text, ticks timestamp with time zone[], reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.backfill_schedule(name text, ticks timestamp with time zone[], reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.backfill_schedule(name text, ticks timestamp with time zone[], reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION backlog(queue text, most integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -9999,10 +13042,31 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 
 
 --
+-- Name: FUNCTION begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION call_moved(machine text, moves holdfast.shared_move[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION call_prunes(step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.call_prunes(step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
 
 
 --
@@ -10026,6 +13090,13 @@ REVOKE ALL ON FUNCTION holdfast.cancelled_names(run holdfast.runs) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text) FROM PUBLIC;
 
 
 --
@@ -10096,10 +13167,24 @@ REVOKE ALL ON FUNCTION holdfast.check_claim(worker text, batch integer, lease in
 
 
 --
+-- Name: FUNCTION check_cron(cron text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_cron(cron text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_due(due_at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_due(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_key_for(key text, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_key_for(key text, key_for interval) FROM PUBLIC;
 
 
 --
@@ -10194,10 +13279,34 @@ REVOKE ALL ON FUNCTION holdfast.check_reserved(first_id bigint, last_id bigint) 
 
 
 --
+-- Name: FUNCTION check_retention(what text, machine text, queue text, outcome text, keep interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_retention(what text, machine text, queue text, outcome text, keep interval) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_rule(rule holdfast.limits); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_rule(rule holdfast.limits) FROM PUBLIC;
+
+
+--
+-- Name: TABLE schedules; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.schedules TO hf_producer;
+GRANT SELECT ON TABLE holdfast.schedules TO hf_worker;
+GRANT SELECT ON TABLE holdfast.schedules TO hf_reader;
+GRANT SELECT ON TABLE holdfast.schedules TO hf_operator;
+
+
+--
+-- Name: FUNCTION check_schedule(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_schedule(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -10370,6 +13479,38 @@ GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits i
 
 
 --
+-- Name: FUNCTION define_schedule(name text, target text, face text, input jsonb, options jsonb, cron text, every interval, at timestamp with time zone, timezone text, starts_at timestamp with time zone, ends_at timestamp with time zone, missed text, missed_window interval, overlap text, spread interval, tenant text, actor text, from_code boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.define_schedule(name text, target text, face text, input jsonb, options jsonb, cron text, every interval, at timestamp with time zone, timezone text, starts_at timestamp with time zone, ends_at timestamp with time zone, missed text, missed_window interval, overlap text, spread interval, tenant text, actor text, from_code boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_schedule(name text, target text, face text, input jsonb, options jsonb, cron text, every interval, at timestamp with time zone, timezone text, starts_at timestamp with time zone, ends_at timestamp with time zone, missed text, missed_window interval, overlap text, spread interval, tenant text, actor text, from_code boolean) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_schedule(name text, target text, face text, input jsonb, options jsonb, cron text, every interval, at timestamp with time zone, timezone text, starts_at timestamp with time zone, ends_at timestamp with time zone, missed text, missed_window interval, overlap text, spread interval, tenant text, actor text, from_code boolean) TO hf_operator;
+
+
+--
+-- Name: FUNCTION delete_run_steps(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.delete_run_steps(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION delete_steps_of_runs(ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.delete_steps_of_runs(ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION drop_month(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.drop_month() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.drop_month() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.drop_month() TO hf_operator;
+
+
+--
 -- Name: FUNCTION enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10403,6 +13544,20 @@ REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with 
 
 
 --
+-- Name: FUNCTION expired_runs(above uuid, upto uuid, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expired_runs(above uuid, upto uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expired_steps(above bigint, upto bigint, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expired_steps(above bigint, upto bigint, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION face_name(name text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10424,6 +13579,28 @@ REVOKE ALL ON FUNCTION holdfast.fill_template(template text, input jsonb, source
 
 
 --
+-- Name: FUNCTION fire_due(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.fire_due(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION fire_schedules(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.fire_schedules(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.fire_schedules(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION fire_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.fire_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION forget_idle_limits(batch integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10436,6 +13613,22 @@ REVOKE ALL ON FUNCTION holdfast.forget_idle_limits(batch integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION holdfast.forget_limit(name text, reason text, tenant text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.forget_limit(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION forget_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.forget_schedule(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.forget_schedule(name text, reason text, tenant text, actor text) TO hf_operator;
 
 
 --
@@ -10463,6 +13656,27 @@ REVOKE ALL ON FUNCTION holdfast.has_limits(word text) FROM PUBLIC;
 
 
 --
+-- Name: TABLE retention_rules; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_operator;
+
+
+--
+-- Name: FUNCTION history_rule(what text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.history_rule(what text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION id_of_key(tenant text, key text, hash bytea); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10474,6 +13688,13 @@ REVOKE ALL ON FUNCTION holdfast.id_of_key(tenant text, key text, hash bytea) FRO
 --
 
 REVOKE ALL ON FUNCTION holdfast.initial_state(machine text, subject text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_all_due(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_all_due(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -10517,6 +13738,23 @@ GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, 
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_name(name text, longest integer) FROM PUBLIC;
+
+
+--
+-- Name: TABLE ticks; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.ticks TO hf_producer;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_worker;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_reader;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_needed_tick(tick holdfast.ticks); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_needed_tick(tick holdfast.ticks) FROM PUBLIC;
 
 
 --
@@ -10633,6 +13871,13 @@ REVOKE ALL ON FUNCTION holdfast.kinds_of(tenant text) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION lacks_ticks(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lacks_ticks(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION lease_holder(step_ids bigint[], lease_ids bigint[], others jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10729,6 +13974,13 @@ REVOKE ALL ON FUNCTION holdfast.lock_held(step_ids bigint[], others jsonb) FROM 
 
 
 --
+-- Name: FUNCTION lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION lost_leases(step_ids bigint[], lease_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10789,6 +14041,13 @@ GRANT ALL ON FUNCTION holdfast.measured_upkeep(worker text, about jsonb, batch i
 
 
 --
+-- Name: FUNCTION microseconds(at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.microseconds(at timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION move_run_steps(run_id uuid, batch integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10832,6 +14091,13 @@ REVOKE ALL ON FUNCTION holdfast.narrow_to_setting(tenants text[], setting text) 
 
 
 --
+-- Name: FUNCTION next_tick_in(allowed text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.next_tick_in(allowed text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10847,10 +14113,28 @@ REVOKE ALL ON FUNCTION holdfast.note_change(ids bigint[], what text, payload jso
 
 
 --
+-- Name: FUNCTION note_schedule(tenant text, name text, event text, actor_kind text, actor text, reason text, payload jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.note_schedule(tenant text, name text, event text, actor_kind text, actor text, reason text, payload jsonb) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION of_ended_runs(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.of_ended_runs(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION old_months(clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_operator;
 
 
 --
@@ -10931,6 +14215,14 @@ GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) 
 
 
 --
+-- Name: FUNCTION pause_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pause_schedule(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pause_schedule(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10949,6 +14241,28 @@ REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds 
 --
 
 REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, taken bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION place_of(run_id uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.place_of(run_id uuid) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_by_interval(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.plan_by_interval(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_schedules(plans jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.plan_schedules(plans jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.plan_schedules(plans jsonb) TO hf_worker;
 
 
 --
@@ -11029,10 +14343,78 @@ REVOKE ALL ON FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp
 
 
 --
+-- Name: FUNCTION prunable(most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prunable(most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.prunable(most integer) TO hf_operator;
+
+
+--
+-- Name: FUNCTION prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_rest_of_run(sweep holdfast.retention_sweep, batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_rest_of_run(sweep holdfast.retention_sweep, batch integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION pruned(of_id text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pruned(of_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_missed(schedule holdfast.schedules, missed timestamp with time zone[], ticks integer, until_at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.record_missed(schedule holdfast.schedules, missed timestamp with time zone[], ticks integer, until_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone, outcome text, ids text[], cancelled text[], error jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.record_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone, outcome text, ids text[], cancelled text[], error jsonb) FROM PUBLIC;
 
 
 --
@@ -11078,6 +14460,20 @@ REVOKE ALL ON FUNCTION holdfast.refuse_move(machine text, from_state text, event
 
 
 --
+-- Name: FUNCTION refuse_options(face text, options jsonb, known text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_options(face text, options jsonb, known text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_pruned(id text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_pruned(id text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION refuse_renumbering(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11096,6 +14492,20 @@ REVOKE ALL ON FUNCTION holdfast.refuse_worker(worker text) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.remember_position(place text, last holdfast.due_position, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -11178,6 +14588,35 @@ GRANT ALL ON FUNCTION holdfast.resume_queue(queue text, reason text, actor text)
 
 
 --
+-- Name: FUNCTION resume_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.resume_schedule(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resume_schedule(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retention_rule(machine text, queue text, outcome text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_rule(machine text, queue text, outcome text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION retention_tenants(what text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_tenants(what text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION retention_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_violations() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION retire_worker(worker text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11191,6 +14630,17 @@ GRANT ALL ON FUNCTION holdfast.retire_worker(worker text) TO hf_worker;
 
 REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION rule_text(rule holdfast.retention_rules); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_operator;
 
 
 --
@@ -11216,6 +14666,14 @@ GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
 
 
 --
+-- Name: FUNCTION run_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_schedule(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_schedule(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION run_status(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11224,6 +14682,34 @@ GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION schedule_definition(schedule holdfast.schedules); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.schedule_definition(schedule holdfast.schedules) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION schedule_shift(tenant text, name text, spread interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.schedule_shift(tenant text, name text, spread interval) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION schedule_to_change(name text, tenant text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.schedule_to_change(name text, tenant text, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION schedule_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.schedule_violations() FROM PUBLIC;
 
 
 --
@@ -11238,6 +14724,14 @@ REVOKE ALL ON FUNCTION holdfast.set_actor(kind text, name text, reason text) FRO
 --
 
 REVOKE ALL ON FUNCTION holdfast.set_pause(name text, tenants text[], until timestamp with time zone, actor text, reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text) TO hf_operator;
 
 
 --
@@ -11271,6 +14765,13 @@ GRANT ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) TO hf_worker;
 
 
 --
+-- Name: FUNCTION shortest_keep(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.shortest_keep() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION stage_steps(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11281,13 +14782,13 @@ GRANT ALL ON FUNCTION holdfast.stage_steps() TO hf_operator;
 
 
 --
--- Name: FUNCTION start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_operator;
 
 
 --
@@ -11298,23 +14799,23 @@ REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) F
 
 
 --
--- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_operator;
 
 
 --
--- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_operator;
 
 
 --
@@ -11325,6 +14826,20 @@ REVOKE ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION start_tick(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_tick(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION started_ids(schedule holdfast.schedules); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.started_ids(schedule holdfast.schedules) FROM PUBLIC;
 
 
 --
@@ -11361,10 +14876,58 @@ GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_operator;
 
 
 --
+-- Name: FUNCTION store_plan(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.store_plan(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION succeed_steps(step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.succeed_steps(step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION sweep(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION sweep_chunk(batch integer, at_once boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_chunk(batch integer, at_once boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION sweep_now(batch integer, afresh boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_now(batch integer, afresh boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep_now(batch integer, afresh boolean) TO hf_operator;
+
+
+--
+-- Name: FUNCTION sweep_state(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_state() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_operator;
+
+
+--
+-- Name: FUNCTION take_key(tenant text, key text, id text, hash bytea, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.take_key(tenant text, key text, id text, hash bytea, key_for interval) FROM PUBLIC;
 
 
 --
@@ -11389,6 +14952,13 @@ REVOKE ALL ON FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock ti
 --
 
 REVOKE ALL ON FUNCTION holdfast.tenants_to_define(what text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION tick_before(anchor timestamp with time zone, every interval, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.tick_before(anchor timestamp with time zone, every interval, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -11462,10 +15032,24 @@ REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION wake_for_schedules(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.wake_for_schedules() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION weight_for(given numeric, template text, call_weight numeric, input jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.weight_for(given numeric, template text, call_weight numeric, input jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION with_ticks(schedule holdfast.schedules, ticks timestamp with time zone[], is_all boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.with_ticks(schedule holdfast.schedules, ticks timestamp with time zone[], is_all boolean) FROM PUBLIC;
 
 
 --
@@ -11477,6 +15061,13 @@ GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone,
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: work; Owner: -
+--
+
+REVOKE ALL ON FUNCTION work.cancel_open(ids text[], reason text) FROM PUBLIC;
 
 
 --
@@ -11528,6 +15119,13 @@ GRANT ALL ON FUNCTION work.claim_next_task(worker text, types text[], queue text
 
 
 --
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: work; Owner: -
+--
+
+REVOKE ALL ON FUNCTION work.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION recover_expired_leases(batch integer); Type: ACL; Schema: work; Owner: -
 --
 
@@ -11543,13 +15141,10 @@ REVOKE ALL ON FUNCTION work.refuse_write() FROM PUBLIC;
 
 
 --
--- Name: TABLE definitions; Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION start_for_tick(target text, input jsonb, options jsonb, tenant text); Type: ACL; Schema: work; Owner: -
 --
 
-GRANT SELECT ON TABLE flow.definitions TO hf_producer;
-GRANT SELECT ON TABLE flow.definitions TO hf_worker;
-GRANT SELECT ON TABLE flow.definitions TO hf_reader;
-GRANT SELECT ON TABLE flow.definitions TO hf_operator;
+REVOKE ALL ON FUNCTION work.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
 
 
 --
@@ -11693,6 +15288,26 @@ GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_operator;
 
 
 --
+-- Name: TABLE retention_changes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_operator;
+
+
+--
+-- Name: TABLE retention_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_operator;
+
+
+--
 -- Name: TABLE run_list; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11700,6 +15315,36 @@ GRANT SELECT ON TABLE holdfast.run_list TO hf_producer;
 GRANT SELECT ON TABLE holdfast.run_list TO hf_worker;
 GRANT SELECT ON TABLE holdfast.run_list TO hf_reader;
 GRANT SELECT ON TABLE holdfast.run_list TO hf_operator;
+
+
+--
+-- Name: TABLE schedule_changes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_operator;
+
+
+--
+-- Name: TABLE schedule_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.schedule_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.schedule_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.schedule_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.schedule_list TO hf_operator;
+
+
+--
+-- Name: TABLE schedule_ticks; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.schedule_ticks TO hf_producer;
+GRANT SELECT ON TABLE holdfast.schedule_ticks TO hf_worker;
+GRANT SELECT ON TABLE holdfast.schedule_ticks TO hf_reader;
+GRANT SELECT ON TABLE holdfast.schedule_ticks TO hf_operator;
 
 
 --
