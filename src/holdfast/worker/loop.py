@@ -28,6 +28,7 @@ from holdfast.worker.leases import Leases
 from holdfast.worker.listener import Listener
 from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
+from holdfast.worker.secret_check import check_secrets
 from holdfast.worker.settler import Settler
 from holdfast.worker.states import State, States
 from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, register
@@ -39,6 +40,7 @@ class Worker:
     """One worker: one loop, its lanes, its leases."""
 
     def __init__(self, dsn: str, registry: Registry, options: Options, hooks: Hooks | None = None) -> None:
+        check_secrets(dsn, registry, options.queues)
         self.options = options
         self.meters = Meters()
         self.states = States(self._moved)
