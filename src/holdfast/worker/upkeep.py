@@ -1,6 +1,7 @@
 """Checks a worker's secrets before it begins, registers it when it has connected, and recovers steps of silent workers.
 
-If a secret is missing or the database rejects its definitions, the worker ends. Recovery runs now and then, in whichever worker comes first.
+If a secret is missing or the database rejects its definitions, the worker ends. Recovery runs now and then, in
+whichever worker comes first.
 """
 
 from __future__ import annotations
