@@ -119,7 +119,7 @@ class Receiver:
     async def _take(self, headers: dict[str, str], body: bytes) -> Answer:
         try:
             secrets = [secret for each in self._secrets if (secret := each.find()) is not None]
-            if not is_signed(body, headers.get("x-hub-signature-256"), secrets):  # guard: signature
+            if not is_signed(body, headers.get("x-hub-signature-256"), secrets):
                 self._log.warning("webhook.refused", why="its signature is missing or wrong")
                 return Answer(HTTPStatus.UNAUTHORIZED)
             delivery = read_delivery(headers)
@@ -211,7 +211,7 @@ async def _body(receive: Receive, length: str | None, within: float) -> bytes:
             if message["type"] == "http.disconnect":
                 raise Gone
             body += message.get("body", b"")
-            if len(body) > LARGEST:  # guard: size
+            if len(body) > LARGEST:
                 raise TooMuch
             if not message.get("more_body", False):
                 return bytes(body)
