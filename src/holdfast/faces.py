@@ -41,6 +41,11 @@ class Face:
     events: str | None = None  # the catalogue of its events, which the `watcher` of its API publishes
     starter: str | None = None  # the module that starts its runs by name: Starter in reads/startable.py
     retry: str | None = None  # called with an id and a reason, returns the call; None: the kernel's `retry`
+    # Functions of its schema that the kernel calls by name, as docs/design/clock.md describes them.
+    starts: str | None = None  # (target text, input jsonb, options jsonb, tenant text) returns text[]: the ids
+    is_open: str | None = None  # (ids text[]) returns boolean: whether one of them, or what it started, is not over
+    cancels: str | None = None  # (ids text[], reason text) returns void: cancels those that are not over
+    prunes: str | None = None  # (step_ids bigint[], run_ids uuid[]) returns void: removes its rows about them
     pages: Mapping[str, str] = field(
         default_factory=dict
     )  # files of docs/reference, each with the function that returns its text

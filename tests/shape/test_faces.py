@@ -12,9 +12,20 @@ import pytest
 from psycopg import Connection
 
 from holdfast import Holdfast, faces
+from holdfast.connections.deadline import connect
+from holdfast.kernel import migrate, sources
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = [faces.face(name) for name in faces.FACES]
+STORED = "select face, starts, is_open, cancels, prunes from holdfast.faces"
+RESULT = "select pg_catalog.pg_get_function_result(%s::regprocedure)"
+CALLED_WITH = {
+    "starts": "text, jsonb, jsonb, text",
+    "is_open": "text[]",
+    "cancels": "text[], text",
+    "prunes": "bigint[], uuid[]",
+}
+RETURNED = {"starts": "text[]", "is_open": "boolean", "cancels": "void", "prunes": "void"}
 LOADED = """
 import sys
 from holdfast import Holdfast
@@ -65,3 +76,26 @@ def test_each_machine_is_brought_by_one_face_under_the_same_label(db: Connection
     installed = db.execute("select machine, label from holdfast.machines").fetchall()
 
     assert sorted(installed) == sorted(item for face in SHIPPED for item in face.machines.items())
+
+
+@pytest.mark.one_server
+def test_the_database_knows_which_functions_of_each_face_it_may_call(dsn: str) -> None:
+    """The toy names all of them; a function with other parameters would only fail when the kernel calls it."""
+    with faces.plugged("toy", "toy.face") as toy:
+        migrate.run(dsn)
+        with connect(dsn) as connection:
+            rows = {face: dict(zip(sources.CALLED, called, strict=True)) for face, *called in connection.execute(STORED)}
+            results = {
+                (name, field): connection.execute(RESULT, [f"{function}({CALLED_WITH[field]})"]).fetchone()
+                for name, called in rows.items()
+                for field, function in called.items()
+                if function is not None
+            }
+
+    assert rows == {
+        face.name: {field: getattr(face, field) for field in sources.CALLED} for face in [*SHIPPED, toy]
+    }
+    assert None not in rows["toy"].values()
+    assert {(name, field): RETURNED[field] for name, field in results} == {
+        place: result and result[0] for place, result in results.items()
+    }

@@ -15,5 +15,9 @@ FACE = Face(
     commands="toy.cli:app",
     events="toy.events:CATALOGUE",
     retry="toy.retry:grant_again",
+    starts="toy.start_for_tick",
+    is_open="toy.is_any_open",
+    cancels="toy.cancel_open",
+    prunes="toy.prune_counts",
     pages={"toy.md": "toy.events:page"},
 )

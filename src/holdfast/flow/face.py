@@ -16,6 +16,9 @@ FACE = Face(
     commands_help="Flows (steps that wait for steps) and their runs.",
     starter="holdfast.flow.starter",
     events="holdfast.flow.events:CATALOGUE",
+    starts="flow.start_for_tick",
+    is_open="flow.is_any_open",
+    cancels="flow.cancel_open",
     pages={"flow.schema.json": "holdfast.flow.schema:written"},
     requirements=("T-01 … T-148",),
 )

@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 from holdfast import faces
 from holdfast.faces import Face
 
+CALLED = ("starts", "is_open", "cancels", "prunes")  # the fields of a Face that name SQL functions
 KERNEL = "code"  # the name of the kernel's part in holdfast.installed; a face's part has the face's name
 # Other objects need these when they are created; everything else in plpgsql resolves names when it runs.
 FIRST = (
@@ -85,7 +86,17 @@ def _face_part(face: Face) -> list[str]:
         *_texts(root / "views"),
         *(file.read_text("utf-8") for _, file in sorted(_functions(root).items())),
         *_texts(root, "triggers", "policies", "machine", "rights"),
+        _entry(face),
     ]
+
+
+def _entry(face: Face) -> str:
+    """Return the statement that stores which functions of the face the kernel calls."""
+    functions = ", ".join("null" if name is None else f"'{name}'" for name in (getattr(face, f) for f in CALLED))
+    columns = ", ".join(CALLED)
+    changes = ", ".join(f"{column} = excluded.{column}" for column in CALLED)
+    return f"""insert into holdfast.faces (face, {columns}) values ('{face.name}', {functions})
+on conflict (face) do update set {changes};"""
 
 
 def _schema(face: Face) -> str:

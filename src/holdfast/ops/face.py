@@ -1,4 +1,4 @@
-"""The face `ops`: its machine and its policies; its schema and its API are not there yet."""
+"""The face `ops`: runs that people and programs queue, watch and cancel (document 002)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,9 @@ FACE = Face(
     summary="runs that people and programs queue, watch and cancel",
     machines={"ops.run": "run"},
     sql="holdfast:sql/ops",
-    has_schema=False,
+    id_form="run-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    starts="ops.start_for_tick",
+    is_open="ops.is_any_open",
+    cancels="ops.cancel_open",
+    prunes="ops.prune_facts",
 )

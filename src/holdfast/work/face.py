@@ -14,5 +14,8 @@ FACE = Face(
     id_form="[0-9]{1,18}",
     starter="holdfast.work.starter",
     events="holdfast.work.events:CATALOGUE",
+    starts="work.start_for_tick",
+    is_open="work.is_any_open",
+    cancels="work.cancel_open",
     requirements=("W-01 … W-64",),
 )

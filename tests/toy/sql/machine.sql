@@ -23,8 +23,8 @@ insert into holdfast.machine_moves (machine, from_state, event, to_state, actors
   ('toy.list', 'heard',  'all_succeeded',  'granted', '{worker,system,user}'),
   ('toy.list', 'heard',  'some_failed',    'halved',  '{worker,system,user}'),
   ('toy.list', 'heard',  'none_succeeded', 'denied',  '{worker,system,user}'),
-  ('toy.list', 'hoped',  'cancelled',      'dropped', '{user}'),
-  ('toy.list', 'heard',  'cancelled',      'dropped', '{user}'),
+  ('toy.list', 'hoped',  'cancelled',      'dropped', '{user,scheduler}'),
+  ('toy.list', 'heard',  'cancelled',      'dropped', '{user,scheduler}'),
   ('toy.list', 'denied', 'reopened',       'hoped',   '{user,system}'),
   ('toy.list', 'halved', 'reopened',       'hoped',   '{user,system}'),
   ('toy.wish', 'hoped',  'claimed',        'heard',   '{worker}'),
@@ -33,8 +33,8 @@ insert into holdfast.machine_moves (machine, from_state, event, to_state, actors
   ('toy.wish', 'heard',  'failed',         'denied',  '{worker,system}'),
   ('toy.wish', 'heard',  'released',       'hoped',   '{worker}'),
   ('toy.wish', 'heard',  'expired',        'denied',  '{system}'),
-  ('toy.wish', 'hoped',  'cancelled',      'dropped', '{user,system,worker}'),
-  ('toy.wish', 'heard',  'cancelled',      'dropped', '{user,system}'),
-  ('toy.wish', 'denied', 'cancelled',      'dropped', '{user,system,worker}'),
+  ('toy.wish', 'hoped',  'cancelled',      'dropped', '{user,system,worker,scheduler}'),
+  ('toy.wish', 'heard',  'cancelled',      'dropped', '{user,system,scheduler}'),
+  ('toy.wish', 'denied', 'cancelled',      'dropped', '{user,system,worker,scheduler}'),
   ('toy.wish', 'denied', 'reopened',       'hoped',   '{worker,user,system}')
 on conflict (machine, from_state, event) do update set to_state = excluded.to_state, actors = excluded.actors;

@@ -29,8 +29,8 @@ insert into holdfast.machine_moves (machine, from_state, event, to_state, actors
   ('flow.task', 'in_progress', 'blocked',        'error',             '{worker,system,user,api}'),
   ('flow.task', 'error',       'reopened',       'pending',           '{user,api,system}'),
   ('flow.task', 'error',       'resolved',       'resolved_manually', '{user,api}'),
-  ('flow.task', 'pending',     'cancelled',      'cancelled',         '{user,api,system}'),
-  ('flow.task', 'in_progress', 'cancelled',      'cancelled',         '{user,api,system}'),
+  ('flow.task', 'pending',     'cancelled',      'cancelled',         '{user,api,system,scheduler}'),
+  ('flow.task', 'in_progress', 'cancelled',      'cancelled',         '{user,api,system,scheduler}'),
   ('flow.step', 'pending',     'claimed',        'in_progress',       '{worker}'),
   ('flow.step', 'in_progress', 'succeeded',      'complete',          '{worker}'),
   ('flow.step', 'in_progress', 'retried',        'error',             '{worker}'),
@@ -42,7 +42,7 @@ insert into holdfast.machine_moves (machine, from_state, event, to_state, actors
   ('flow.step', 'error',       'reopened',       'pending',           '{worker,user,api,system}'),
   ('flow.step', 'error',       'resolved',       'resolved_manually', '{user,api}'),
   ('flow.step', 'pending',     'resolved',       'resolved_manually', '{user,api}'),
-  ('flow.step', 'pending',     'cancelled',      'cancelled',         '{user,api,system,worker}'),
-  ('flow.step', 'in_progress', 'cancelled',      'cancelled',         '{user,api,system}'),
-  ('flow.step', 'error',       'cancelled',      'cancelled',         '{user,api,system,worker}')
+  ('flow.step', 'pending',     'cancelled',      'cancelled',         '{user,api,system,worker,scheduler}'),
+  ('flow.step', 'in_progress', 'cancelled',      'cancelled',         '{user,api,system,scheduler}'),
+  ('flow.step', 'error',       'cancelled',      'cancelled',         '{user,api,system,worker,scheduler}')
 on conflict (machine, from_state, event) do update set to_state = excluded.to_state, actors = excluded.actors;

@@ -21,8 +21,8 @@ insert into holdfast.machine_moves (machine, from_state, event, to_state, actors
   ('work.task', 'running', 'released',  'pending',   '{worker}'),
   ('work.task', 'running', 'continued', 'pending',   '{worker}'),
   ('work.task', 'running', 'expired',   'pending',   '{system}'),
-  ('work.task', 'running', 'cancelled', 'cancelled', '{user,api,system}'),
-  ('work.task', 'pending', 'cancelled', 'cancelled', '{user,api,system,worker}'),
+  ('work.task', 'running', 'cancelled', 'cancelled', '{user,api,system,scheduler}'),
+  ('work.task', 'pending', 'cancelled', 'cancelled', '{user,api,system,worker,scheduler}'),
   ('work.task', 'error',   'reopened',  'pending',   '{user,api,system}'),
   ('work.task', 'error',   'resolved',  'done',      '{user,api}')
 on conflict (machine, from_state, event) do update set to_state = excluded.to_state, actors = excluded.actors;

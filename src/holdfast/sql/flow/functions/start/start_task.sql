@@ -10,32 +10,11 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  request constant jsonb := flow.checked_object('context', start_task.context);
-  definition flow.definitions;
-  missing text;
+  definition constant flow.definitions := flow.definition_to_start(
+    start_task.name, start_task.context, start_task.namespace, start_task.version, start_task.tenant);
 begin
-  select d.* into definition from flow.definitions d
-   where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
-     and holdfast.matches(start_task.version, d.version)
-   order by d.tenant = '*', d.defined_at desc
-   limit 1;
-  if definition.name is null then
-    perform holdfast.refuse(
-      'RN004', format('there is no flow %s%s in namespace %s', start_task.name,
-                      ' of version ' || start_task.version, start_task.namespace),
-      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
-                                     from flow.definitions d where d.tenant in (start_task.tenant, '*')),
-               'none is defined: start a worker that serves it'));
-  end if;
-  select min(r.field) into missing
-    from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
-   where not request ? r.field;
-  if missing is not null then
-    perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'see context_schema of its definition', 'context');
-  end if;
-  return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
-                              start_task.key, start_task.tenant, start_task.skip, start_task.about);
+  return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace,
+                              definition.version, start_task.key, start_task.tenant, start_task.skip, start_task.about);
 end
 $$;
 grant execute on function flow.start_task to hf_producer, hf_worker, hf_operator;

@@ -10,28 +10,11 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  run_id constant uuid := holdfast.uuid7();
-  hash bytea;
+  run_id uuid;
 begin
-  perform holdfast.check_start(start_run.name, start_run.input, 0);
-  perform holdfast.check_tenant(start_run.tenant);
-  perform holdfast.check_name('key', start_run.key, 400);
-  if start_run.of_run is not null
-     and not exists (select from holdfast.runs r where r.id = start_run.of_run and r.tenant = start_run.tenant) then
-    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
-  end if;
-  if start_run.key is not null then
-    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input,
-                                     start_run.steps), 'UTF8'));
-    insert into holdfast.keys values (start_run.tenant, start_run.key, run_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
-    end if;
-  end if;
   perform holdfast.set_actor('api', session_user::text);
-  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine,
-                            start_run.steps, start_run.input,
-                            start_run.tenant, start_run.of_run);
+  run_id := holdfast.begin_run(start_run.machine, start_run.name, start_run.step_machine, start_run.steps,
+                               start_run.input, start_run.key, start_run.tenant, start_run.of_run);
   perform holdfast.set_actor();
   return run_id;
 end

@@ -1,0 +1,7 @@
+-- Cancels those of the tasks that are not over. The caller has called set_actor, which has the reason.
+create or replace function work.cancel_open(ids text[], reason text)
+returns void
+language sql
+begin atomic
+  select holdfast.cancel_open(cancel_open.ids);
+end;
