@@ -51,7 +51,9 @@ class Signature:
         self._result = (
             None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
         )
-        self.read = self._arguments.validator.validate_json  # not through the adapter, which wraps each call in Python
+        self.read: Callable[[str | bytes], Any] = (
+            self._arguments.validator.validate_json
+        )  # not through the adapter, which wraps each call in Python
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Check the arguments of a caller."""
@@ -153,7 +155,7 @@ class Signature:
             ) from error
 
     def _find_ctx(self, hints: dict[str, Any]) -> str | None:
-        named = [name for name in self._signature.parameters if hints.get(name) is Ctx]
+        named = [name for name in self._signature.parameters if _is_context(hints.get(name))]
         if len(named) > 1:
             raise BadDefinition(f"{self._name} takes two contexts, {' and '.join(named)}", next="remove one of them")
         if named and named[0] != next(iter(self._signature.parameters)):
@@ -209,6 +211,10 @@ def _check(function: Callable[..., Any]) -> None:
             where=function.__qualname__,
             next="return a value instead of yielding several",
         )
+
+
+def _is_context(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Ctx)
 
 
 def strict_scalars(hint: Any) -> Any:

@@ -75,8 +75,10 @@ class Claimer:
         served = [h for versions in self._versions.values() for h in versions]
         # By identity, because hashing a handler is slow.
         self._served = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}
+        self._unreleasable_queues = {h.queue for h in served if not h.is_releasable}
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = Texts(registry.kinds())
+        self.lacks_slots = False  # the last claim left out a queue whose steps cannot be released
         self.awaits_children = False  # nothing else is due, and the last claim's steps will soon free their children
 
     @property
@@ -98,19 +100,26 @@ class Claimer:
     async def claim(self, connection: WorkerConnection) -> Counter[str]:
         """Claim from one queue after the other until there is no room, and count the steps by kind."""
         counts: Counter[str] = Counter()
-        in_runs = False
+        in_runs = self.lacks_slots = False
         room = self.room()
         for queue in self._options.queues:
             sent_at = lease_clock()
+            free = max(0, self.lanes.capacity - self.unfinished)  # without the steps of the queues before
+            left = room - counts.total()
+            if queue in self._unreleasable_queues:
+                left = min(left, free)
+            if left == 0:
+                self.lacks_slots = True
+                continue
             steps = await connection.make(
                 calls.claim_steps(
                     self._options.identity,
                     queue,
                     self._kinds,
-                    batch=room - counts.total(),
+                    batch=left,
                     lease=self._options.lease,
                     tenants=self._options.tenants,
-                    free=max(0, self.lanes.capacity - self.unfinished - counts.total()),
+                    free=free,
                     keeps_json=True,
                 )
             )

@@ -209,6 +209,9 @@ class Worker:
             if self.claimer.awaits_children:
                 await self._sleep(AT_ONCE)
             return True
+        if self.claimer.lacks_slots:
+            await self._sleep(FULL_LOOK)
+            return True
         if hinted:  # another worker was faster
             self.states.pass_tasks(1, "polling", "claiming", "polling")
         if self._wake.is_set():  # a settle may have made something due meanwhile
