@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_v
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from holdfast import durations, log
+from holdfast import durations, log, masking
 from holdfast.errors import BadAddress, BadSetting
 
 PREFIX = "HOLDFAST_"
@@ -199,9 +199,9 @@ def to_writer(dsn: str) -> str:
 
 
 def check_dsn(dsn: str) -> None:
-    """Raise BadAddress if the DSN cannot be parsed."""
+    """Raise BadAddress if the DSN cannot be parsed; its password is masked from now on."""
     try:
-        conninfo_to_dict(dsn)
+        masking.known.add(str(conninfo_to_dict(dsn).get("password") or ""))
     except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
         reason = re.sub(r'"[^"]*"', '"…"', str(error)).strip()  # the quoted part may be the password
         raise BadAddress(

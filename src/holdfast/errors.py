@@ -23,6 +23,7 @@ HoldfastError
 │   ├── ResultMismatch      a stored result does not fit the handler's declared type
 │   └── WaitTimedOut        the task or run did not end within the timeout
 ├── BadSetting              a HOLDFAST_… setting has an invalid value
+├── SecretMissing           a secret is not set in the environment of the process that needs it
 ├── OutsideError            an outside system failed a handler; the class decides whether the step retries
 │   ├── RateLimited         the system asked us to slow down; retried, no earlier than it asked
 │   ├── Unavailable         the system could not answer; retried
@@ -221,6 +222,10 @@ class WaitTimedOut(TaskError):
 
 
 class BadSetting(HoldfastError):
+    exit_code = 2
+
+
+class SecretMissing(HoldfastError):
     exit_code = 2
 
 

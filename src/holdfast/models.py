@@ -167,6 +167,23 @@ class MeasuredUpkeep:
 
 
 @dataclass(frozen=True, slots=True)
+class FiredSchedules:
+    """How many schedules a worker looked at, after how long to look again, and whose ticks it is to plan."""
+
+    looked_at: int
+    waits: timedelta | None
+    plans: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class BackfilledTick:
+    """A past tick that was fired by hand, and what it started."""
+
+    at: datetime
+    ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """An invariant that does not hold."""
 

@@ -9,14 +9,14 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
 from types import UnionType
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
-from holdfast import log
+from holdfast import log, masking
 
 T = TypeVar("T")
 Count = Callable[[bool], None]  # called after each delivery with whether it succeeded
@@ -169,7 +169,9 @@ class Subscribers:
         return kept != before
 
     def publish(self, event: Event, count: Count = uncounted) -> None:
-        """Send an event to its subscribers; return at once."""
+        """Send an event to its subscribers, with secrets masked; return at once."""
+        if (payload := masking.known.value(event.payload)) is not event.payload:
+            event = replace(event, payload=payload)
         for each in self._by_name.get(event.name, ()):
             each.tell(event, count)
 

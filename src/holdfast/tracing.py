@@ -6,9 +6,12 @@ settle of a worker and each handler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from traceback import format_exception
 from typing import Any
+
+from holdfast import masking
 
 try:
     from opentelemetry import propagate, trace
@@ -41,7 +44,28 @@ def span(
     if not is_on():
         return NOTHING
     parent = propagate.extract(came_with) if came_with else None
-    return trace.get_tracer("holdfast").start_as_current_span(name, context=parent, attributes=fields)
+    return _masked_span(name, parent, fields)
+
+
+@contextmanager
+def _masked_span(name: str, parent: Any, fields: Mapping[str, str | int] | None) -> Iterator[Any]:
+    """Make a span whose exception and attributes, also those that a handler sets, contain no secret."""
+    text, shown = masking.known.text, masking.known.shown
+    with trace.get_tracer("holdfast").start_as_current_span(
+        text(name), context=parent, attributes=fields, record_exception=False, set_status_on_exception=False
+    ) as made:
+        try:
+            yield made
+        except BaseException as error:
+            kind = type(error).__qualname__
+            about = {"exception.type": kind, "exception.message": shown(str(error))}
+            made.add_event("exception", {**about, "exception.stacktrace": shown("".join(format_exception(error)))})
+            made.set_status(trace.Status(trace.StatusCode.ERROR, f"{kind}: {about['exception.message']}"))
+            raise
+        finally:
+            for key, value in dict(getattr(made, "attributes", None) or {}).items():
+                if (masked := shown({key: value})[key]) is not value:
+                    made.set_attribute(key, masked)
 
 
 def trace_id(came_with: Mapping[str, str] | None) -> str | None:

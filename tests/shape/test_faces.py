@@ -84,7 +84,9 @@ def test_the_database_knows_which_functions_of_each_face_it_may_call(dsn: str) -
     with faces.plugged("toy", "toy.face") as toy:
         migrate.run(dsn)
         with connect(dsn) as connection:
-            rows = {face: dict(zip(sources.CALLED, called, strict=True)) for face, *called in connection.execute(STORED)}
+            rows = {
+                face: dict(zip(sources.CALLED, called, strict=True)) for face, *called in connection.execute(STORED)
+            }
             results = {
                 (name, field): connection.execute(RESULT, [f"{function}({CALLED_WITH[field]})"]).fetchone()
                 for name, called in rows.items()
@@ -92,9 +94,7 @@ def test_the_database_knows_which_functions_of_each_face_it_may_call(dsn: str) -
                 if function is not None
             }
 
-    assert rows == {
-        face.name: {field: getattr(face, field) for field in sources.CALLED} for face in [*SHIPPED, toy]
-    }
+    assert rows == {face.name: {field: getattr(face, field) for field in sources.CALLED} for face in [*SHIPPED, toy]}
     assert None not in rows["toy"].values()
     assert {(name, field): RETURNED[field] for name, field in results} == {
         place: result and result[0] for place, result in results.items()

@@ -11,8 +11,8 @@ import holdfast
 from holdfast import Holdfast, errors, flow
 
 NAMES = [
-    "Continue", "Ctx", "Event", "Fail", "Handle", "Holdfast", "HoldfastError", "Retry", "RetryPolicy", "RunCancelled",
-    "RunFailed", "Snooze", "Task", "WaitTimedOut",
+    "Continue", "Ctx", "Env", "Event", "Fail", "Handle", "Holdfast", "HoldfastError", "Retry", "RetryPolicy",
+    "RunCancelled", "RunFailed", "Snooze", "Task", "WaitTimedOut",
 ]  # fmt: skip
 OF_FLOWS = [
     "Backoff", "Coordinator", "Decision", "Flow", "FlowRun", "ReenqueueDelays", "Step", "StepRetry", "Strategy",

@@ -28,10 +28,18 @@ AGAIN_AT_MOST = 30.0
 class Listener:
     """One connection that listens for the worker's queues."""
 
-    def __init__(self, dsn: str, worker: str, queues: tuple[str, ...], wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        worker: str,
+        queues: tuple[str, ...],
+        wake: Callable[[], None],
+        schedule_changed: Callable[[], None],
+    ) -> None:
         self._dsn = dsn
         self._queues = frozenset(queues)
         self._wake = wake
+        self._schedule_changed = schedule_changed
         self._channel = self_test_schema.name()
         self._probe_channel = f"holdfast_{worker[-8:]}"
         self._log = log.get("listener").bind(worker=worker)
@@ -69,6 +77,7 @@ class Listener:
         failpoint("after_listen")
         self.hears = True
         self._wake()  # hints for starts while nobody listened were lost
+        self._schedule_changed()
         while True:
             until = time.monotonic() + PROBE_EACH
             while (left := until - time.monotonic()) > 0:
@@ -87,9 +96,13 @@ class Listener:
         raise TimeoutError("the listener did not receive its own hint; polling continues, and the listener reconnects")
 
     def _take(self, channel: str, payload: str) -> None:
-        if channel == self._channel and payload in self._queues:
+        if channel != self._channel:
+            return
+        if payload in self._queues:
             failpoint("after_hint")
             self._wake()
+        elif not payload:  # no queue has an empty name
+            self._schedule_changed()
 
     async def _execute(self, connection: AsyncConnection[Any], statement: sql.Composed) -> None:
         async with asyncio.timeout(PROBE_WAIT):

@@ -28,8 +28,10 @@ from holdfast.worker.leases import Leases
 from holdfast.worker.listener import Listener
 from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
+from holdfast.worker.secret_check import check_secrets
 from holdfast.worker.settler import Settler
 from holdfast.worker.states import State, States
+from holdfast.worker.ticker import Ticker
 from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, register
 
 FULL_LOOK = 0.25  # seconds between checks while steps wait for a slot: some may have to be released
@@ -39,6 +41,7 @@ class Worker:
     """One worker: one loop, its lanes, its leases."""
 
     def __init__(self, dsn: str, registry: Registry, options: Options, hooks: Hooks | None = None) -> None:
+        check_secrets(dsn, registry, options.queues)
         self.options = options
         self.meters = Meters()
         self.states = States(self._moved)
@@ -46,9 +49,7 @@ class Worker:
         self.is_probed = False  # its metrics may be read
         self.stop_signals = 0
         self._registry = registry
-        self._definitions = list(
-            registry.definitions()
-        )  # here, so that an invalid definition raises before the worker begins
+        self._definitions = list(registry.definitions())  # here: an invalid one raises before the worker begins
         self.hooks = WorkerHooks(hooks or Hooks(), options.identity, registry, self.meters)
         self.held: Held = {}
         self._wake = asyncio.Event()
@@ -57,7 +58,8 @@ class Worker:
             dsn, options, self.held, self.states, self.hooks, meters=self.meters, woken=self._wake.set
         )
         self.leases = Leases(dsn, options, self.held, self.meters)
-        self._listener = Listener(dsn, options.identity, options.queues, self.wake)
+        self._ticker = Ticker(self._claims, options, self._wake.set)
+        self._listener = Listener(dsn, options.identity, options.queues, self.wake, self._ticker.look_now)
         self.claimer = Claimer(dsn, registry, options, self.held, self.settler, hooks=self.hooks)
         self._beside: list[asyncio.Task[None]] = []
         self._trouble: BaseException | None = None
@@ -162,11 +164,13 @@ class Worker:
         await self._connect()
         self.states.enter("recovery")
         await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
+        await self._ticker.look_if_due(is_busy=False, is_asleep=self._is_asleep)
         self.states.enter("polling")
         while not self.stop_signals and (await self._poll() or not self._recovery.is_through):
             self._raise_trouble()
             # A busy worker is never idle, so no other round would recover.
             await self._recovery.run_if_due(self._about, counts_backlog=self.is_probed)
+            await self._ticker.look_if_due(is_busy=True, is_asleep=self._is_asleep)
         if self.stop_signals:
             return False
         if self.options.burst and self._polled_alone:
@@ -270,6 +274,7 @@ class Worker:
         self._is_asleep = True
         soonest = min((wait for wait in waits if wait is not None), default=None)
         self._next_due = None if soonest is None else time.monotonic() + soonest.total_seconds()
+        self._ticker.look_in(soonest)
 
     def _interval(self) -> float:
         interval = self.options.poll_interval(max(1, self._empty_polls)).total_seconds()
@@ -277,6 +282,7 @@ class Worker:
             interval = min(interval, FULL_LOOK)
         self.meters.poll_interval.set(interval)
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
+        interval = min(interval, max(0.001, self._ticker.left(is_asleep=self._is_asleep)))
         left = None if self._next_due is None else self._next_due - time.monotonic()
         if left is None or left > interval:
             return interval

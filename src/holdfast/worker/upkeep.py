@@ -109,6 +109,10 @@ def _named(call: Call[Any]) -> str:
             return f"the definition of {_short(arguments['kind'])}"
         case "define_policy":
             return f"the retry policy {_short(arguments['policy'])}"
+        case "define_limit":
+            return f"the limit {_short(arguments['name'])}"
+        case "define_schedule":
+            return f"the schedule {_short(arguments['name'])}"
         case _ if {"name", "version"} <= arguments.keys():
             definition = f"{_short(arguments['name'])}, version {_short(arguments['version'])}"
             return f"the definition of {call.schema} {definition}"

@@ -74,12 +74,31 @@ begin
 end
 $$;
 
+-- Schedules, their ticks and their changes belong to one tenant.
+do $$
+declare
+  item text;
+begin
+  foreach item in array array['schedules', 'ticks', 'schedule_changes'] loop
+    continue when exists (select from pg_catalog.pg_policies p
+                           where p.schemaname = 'holdfast' and p.tablename = item);
+    execute format('alter table holdfast.%I enable row level security', item);
+    execute format('alter table holdfast.%I force row level security', item);
+    execute format('create policy kernel_sees_all on holdfast.%I to hf_owner using (true) with check (true)', item);
+    execute format('create policy own_tenants on holdfast.%I for select to hf_producer, hf_worker, hf_reader, '
+                   'hf_operator using ((select holdfast.allowed_tenants()) is null '
+                   'or tenant = any ((select holdfast.allowed_tenants())::text[]))', item);
+  end loop;
+end
+$$;
+
 grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
 grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal,
   holdfast.notes, holdfast.note_keys, holdfast.resolutions,
   holdfast.queues, holdfast.queue_pauses, holdfast.workers,
   holdfast.limits, holdfast.limit_states, holdfast.limit_changes,
+  holdfast.schedules, holdfast.ticks, holdfast.schedule_changes,
   holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves,
     holdfast.migrations, holdfast.installed
   to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -94,6 +94,8 @@ as $$
   union all
   select l.invariant, l.subject, l.detail from holdfast.limit_violations() l
   union all
+  select c.invariant, c.subject, c.detail from holdfast.schedule_violations() c
+  union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
   union all
   select f.invariant, f.subject, f.detail from holdfast.face_violations() f

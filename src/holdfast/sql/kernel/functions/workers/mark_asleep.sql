@@ -1,6 +1,6 @@
--- Marks a listening worker as asleep on a queue, and returns how long until a step there becomes due by time (null:
--- none will). The worker must look for work once more after this has committed: a start before that sent no hint. The
--- next claim that returns steps wakes it.
+-- Marks a listening worker as asleep on a queue, and returns how long until a step there becomes due by time or a
+-- schedule has a tick (null: none will). The worker must look for work once more after this has committed: a start
+-- before that sent no hint. The next claim that returns steps wakes it.
 create or replace function holdfast.mark_asleep(worker text, queue text default 'default')
 returns interval
 language plpgsql security definer
@@ -29,7 +29,7 @@ begin
   end loop;
   soonest := least(soonest, (  -- any worker looks after any limit, whichever queues are parked on it
     select t.wake_at from holdfast.limit_states t where t.wake_at > clock order by t.wake_at limit 1));  -- guard: wake
-  return soonest - clock;
+  return least(soonest - clock, holdfast.next_tick_in(holdfast.allowed_tenants()));  -- guard: tick
 end
 $$;
 grant execute on function holdfast.mark_asleep to hf_worker;
