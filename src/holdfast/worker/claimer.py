@@ -78,6 +78,7 @@ class Claimer:
         self._unreleasable_queues = {h.queue for h in served if not h.is_releasable}
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = Texts(registry.kinds())
+        self._most_left = options.most_steps
         self.lacks_slots = False  # the last claim left out a queue whose steps cannot be released
         self.awaits_children = False  # nothing else is due, and the last claim's steps will soon free their children
 
@@ -91,8 +92,17 @@ class Claimer:
         """Return whether steps wait for a slot; they may soon have to be released."""
         return self.unfinished > self.lanes.capacity
 
+    @property
+    def is_through(self) -> bool:
+        """Return whether it has claimed all that it may."""
+        return self._most_left == 0
+
     def room(self) -> int:
         """Return how many steps to claim now."""
+        room = self._room()
+        return room if self._most_left is None else min(room, self._most_left)
+
+    def _room(self) -> int:
         if self._settler.waiting > MOST_UNSETTLED * self._options.largest_batch:
             return 0
         return self._batch_size.room(self.unfinished)
@@ -132,6 +142,8 @@ class Claimer:
                 failpoint("after_hand_out")
             if counts.total() >= room:
                 break
+        if self._most_left is not None:
+            self._most_left -= counts.total()
         self.awaits_children = in_runs and counts.total() < room and self._batch_size.is_at_once
         return counts
 

@@ -173,7 +173,7 @@ class Worker:
             await self._ticker.look_if_due(is_busy=True, is_asleep=self._is_asleep)
         if self.stop_signals:
             return False
-        if self.options.burst and self._polled_alone:
+        if self._polled_alone and (self.options.burst or self.claimer.is_through):
             return True
         self.states.enter("backoff")
         interval = self._interval()
@@ -200,6 +200,9 @@ class Worker:
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         self._wake.clear()
         self.claimer.give_back_surplus()
+        if self.claimer.is_through and not self.held:
+            self._polled_alone = True
+            return False
         if self.claimer.room() == 0:
             await self._sleep(FULL_LOOK)
             return True
