@@ -23,6 +23,7 @@ WAYS = (
 )  # fmt: skip
 
 hf = Holdfast()
+heard: list[Event] = []
 Key = Annotated[SecretStr, Env("LEAKY_KEY")]
 
 
@@ -41,8 +42,10 @@ if "LEAKY_OUT" in os.environ:
 @hf.on("work.*")
 @hf.on("flow.*")
 def hear(event: Event) -> None:
-    with (OUT / "events").open("a") as file:
-        file.write(f"{event!r}\n")
+    heard.append(event)
+    if "LEAKY_OUT" in os.environ:
+        with (OUT / "events").open("a") as file:
+            file.write(f"{event!r}\n")
 
 
 @hf.task

@@ -9,14 +9,17 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
+from holdfast import Event
 from holdfast.errors import RunFailed
-from holdfast.masking import MASK, forms
+from holdfast.masking import LEAST, MASK, Masker, forms
+from holdfast.testing import drain, on_database
 from security import leaky
 from worker.running import until
 
@@ -33,8 +36,7 @@ select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.re
 @pytest.mark.one_server
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_no_canary_leaves_the_worker(dsn: str, db: Connection[Any], tmp_path: Path, form: str) -> None:
-    leaky.hf.use(dsn)
-    try:
+    with on_database(leaky.hf, dsn):
         started = [task.start(way=way) for task in leaky.TASKS for way in leaky.WAYS]
         run = leaky.order.start()
         # The server trusts everybody, whatever the password, which is in the DSN or where libpq finds it.
@@ -52,8 +54,6 @@ def test_no_canary_leaves_the_worker(dsn: str, db: Connection[Any], tmp_path: Pa
         assert started[1].result()["rows"] == [{"k": [1, f"<{MASK}>"]}]
         with pytest.raises(RunFailed, match=re.escape(f"https://u:{MASK}@host/?q={MASK}")):
             started[2].result()
-    finally:
-        leaky.hf.use(None)
 
     written = {path.name: path.read_text() for path in tmp_path.iterdir()} | {
         "database": _dump(db),
@@ -65,6 +65,35 @@ def test_no_canary_leaves_the_worker(dsn: str, db: Connection[Any], tmp_path: Pa
     for name in ("database", "log", "events"):
         assert written[name].count(MASK) > 10, name
     assert MASK in "".join(text for name, text in written.items() if name.startswith("spans-"))
+
+
+GUARDS = {  # the module that masks, and a way of leaking that its masking prevents
+    "holdfast.worker.execute": "deep_result",
+    "holdfast.handlers.context": "note",
+    "holdfast.notify": "error",
+}
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize("module", [None, *GUARDS])
+def test_without_its_masking_each_exit_lets_the_canary_out(
+    dsn: str, db: Connection[Any], monkeypatch: pytest.MonkeyPatch, module: str | None
+) -> None:
+    """Masking has to come before the write: what is stored or published by then is known to others."""
+    heard: list[Event] = []
+    monkeypatch.setenv("LEAKY_KEY", KEY)
+    monkeypatch.setattr(leaky, "heard", heard)
+    if module is not None:
+        monkeypatch.setattr(f"{module}.masking", SimpleNamespace(known=Masker(), LEAST=LEAST))
+    if module == "holdfast.notify":
+        monkeypatch.setattr("holdfast.worker.execute.masking", SimpleNamespace(known=Masker()))
+    with on_database(leaky.hf, dsn):
+        leaky.TASKS[0].start(way=GUARDS.get(str(module), "error"))
+        drain(leaky.hf)
+        leaky.hf._engine.subscribers.flush(10)
+
+    written = repr(heard) if module == "holdfast.notify" else _dump(db)
+    assert bool(_canaries(written)) == (module is not None)
 
 
 def _canaries(text: str) -> list[str]:

@@ -197,7 +197,7 @@ class Ctx:
         return self.transaction_open
 
     def _note(self, message: str, payload: Any, *, level: Level = "info", key: str | None = None) -> None:
-        text, fields = masking.known.shown(message), masking.known.value(payload)  # guard: masked note
+        text, fields = masking.known.shown(message), masking.known.value(payload)
         self._make(calls.note(self.step_id, self.lease_id, level, text, payload=fields, key=key))
 
     def _make(self, call: Call[Any]) -> list[Any]:

@@ -153,7 +153,7 @@ def _traced(attempt: Attempt) -> AbstractContextManager[Any]:
 def _outcome(attempt: Attempt, result: Any) -> Outcome:
     if isinstance(result, (Retry, Fail, Snooze, Continue)):
         return _checked(attempt, result)
-    return Done(Json(masking.known.json(attempt.handler.signature.write_result(result))))  # guard: masked result
+    return Done(Json(masking.known.json(attempt.handler.signature.write_result(result))))
 
 
 def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
@@ -281,5 +281,5 @@ def _message(error: BaseException) -> str:
 
 def clean(text: str) -> str:
     """Mask secrets, remove characters that cannot be stored, and shorten long text."""
-    masked: str = masking.known.shown(text)  # first: a secret that is cut would not be found  # guard: masked error
+    masked: str = masking.known.shown(text)  # first: a secret that is cut would not be found
     return masked.translate(_ESCAPES)[:LONGEST_TEXT]

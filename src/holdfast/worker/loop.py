@@ -28,11 +28,10 @@ from holdfast.worker.leases import Leases
 from holdfast.worker.listener import Listener
 from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
-from holdfast.worker.secret_check import check_secrets
 from holdfast.worker.settler import Settler
 from holdfast.worker.states import State, States
 from holdfast.worker.ticker import Ticker
-from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, register
+from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, check_secrets, register
 
 FULL_LOOK = 0.25  # seconds between checks while steps wait for a slot: some may have to be released
 
@@ -49,7 +48,7 @@ class Worker:
         self.is_probed = False  # its metrics may be read
         self.stop_signals = 0
         self._registry = registry
-        self._definitions = list(registry.definitions())  # here: an invalid one raises before the worker begins
+        self._definitions = list(registry.definitions())  # an invalid definition raises before the worker begins
         self.hooks = WorkerHooks(hooks or Hooks(), options.identity, registry, self.meters)
         self.held: Held = {}
         self._wake = asyncio.Event()

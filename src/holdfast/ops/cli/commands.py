@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.connection import DB, opened
+from holdfast.cli.connection import opened
 from holdfast.cli.options import LimitOption, SinceOption, TenantOption, WideOption, output_options, parse_duration
 from holdfast.cli.render import AsJson, data, data_json, data_pairs, folded, heading, plain, say
 from holdfast.cli.table import NEVER, SAME, Column, data_table
@@ -17,7 +17,7 @@ from holdfast.kernel import db
 from holdfast.kernel.call import check_priority
 from holdfast.kernel.query import JsonText, as_mapping, clock, moment_ago
 from holdfast.ops import calls, reads
-from holdfast.ops.cli import logs, manual, places
+from holdfast.ops.cli import logs, manual, places, webhook
 from holdfast.ops.cli import work as working
 from holdfast.ops.cli.parts import Actor, RunId, as_document, event_document, event_lines, runs, status_cell
 from holdfast.ops.folds import Folds
@@ -36,6 +36,7 @@ app.command(epilog="Example: holdfast ops projects shop --repository acme/shop")
 app.command(epilog=places.ENVIRONMENTS_EXAMPLE)(output_options(places.environments))
 app.command(epilog="Example: holdfast ops monitor --json")(output_options(places.monitor))
 app.command(epilog=working.EXAMPLE)(output_options(working.work))
+app.command()(output_options(webhook.webhook))
 
 SHOWN_EVENTS = 10
 COLUMNS = (
@@ -210,5 +211,3 @@ def _object(given: str | None) -> dict[str, Any]:
         raise BadInput(f"--metadata must be an object, got {given[:80]}", where="--metadata", next="use {…}")
     return value
 
-
-__all__ = ["DB", "app"]

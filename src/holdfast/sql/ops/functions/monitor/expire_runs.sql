@@ -1,11 +1,11 @@
--- Cancels runs that nobody claimed in their time, and runs whose approval nobody gave in its time. Returns their ids.
-create or replace function ops.expire_runs(clock timestamptz)
+-- Cancels runs of these tenants (null: all) that nobody claimed in their time, or whose approval nobody gave in its
+-- time. Returns their ids.
+create or replace function ops.expire_runs(clock timestamptz, tenants text[])
 returns table (run_id text, reason text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  allowed constant text[] := holdfast.allowed_tenants();
   why text;
   ids bigint[];
 begin
@@ -16,14 +16,14 @@ begin
                when 'Approval expired' then array(
                  select a.step_id from ops.run_approvals a
                   where a.decision is null and a.expires_at <= expire_runs.clock
-                    and holdfast.matches_any(allowed, a.tenant)
+                    and holdfast.matches_any(expire_runs.tenants, a.tenant)
                   order by a.expires_at limit 1000)
                else array(
                  select f.step_id from ops.run_facts f
                   where f.status = 'queued' and f.expires_at <= expire_runs.clock
-                    and holdfast.matches_any(allowed, f.tenant)
+                    and holdfast.matches_any(expire_runs.tenants, f.tenant)
                   order by f.expires_at limit 1000) end)
-         and s.state = 'queued'  -- guard: waiting
+         and s.state = 'queued'
        order by s.id
          for update skip locked);
     continue when ids = '{}';

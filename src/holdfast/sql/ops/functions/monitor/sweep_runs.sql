@@ -1,14 +1,14 @@
 -- Cancels stale runs: claimed for more than five minutes without an event, or held under a lease that ran out. Also
 -- cancels what waited too long, for a worker or for an approval. Returns their ids, and why. A run that reports at the
--- same moment is left alone.
-create or replace function ops.sweep_runs()
+-- same moment is left alone. `p_tenant` limits it to one tenant (null: all that the login may act for).
+create or replace function ops.sweep_runs(p_tenant text default null)
 returns table (run_id text, reason text)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
-  allowed constant text[] := holdfast.allowed_tenants();
+  allowed constant text[] := holdfast.narrow_tenants(case when p_tenant is not null then array[p_tenant] end);
   moves constant holdfast.step_move[] := array(
     select (s.id, s.lease_id, 'expired', null, null, jsonb_build_object(
               'type', 'LeaseExpired', 'message', ops.stale_reason(s.state, s.claimed_at, clock)), null
@@ -30,7 +30,7 @@ begin
     return query
     select f.run_id, f.metadata ->> 'reason' from ops.run_facts f where f.step_id = any (stale) order by f.step_id;
   end if;
-  return query select e.run_id, e.reason from ops.expire_runs(clock) e;
+  return query select e.run_id, e.reason from ops.expire_runs(clock, allowed) e;
 end
 $$;
 grant execute on function ops.sweep_runs to hf_worker, hf_operator;

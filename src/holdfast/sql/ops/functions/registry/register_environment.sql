@@ -1,5 +1,5 @@
 -- Makes a project and its environment if they are not there, and returns the environment. Its type is taken from its
--- name, where that is one.
+-- name, where that is one. With its first environment a tenant gets the schedule that sweeps stale runs.
 create or replace function ops.register_environment(tenant text, project_id text, name text, actor text)
 returns ops.known_environments
 language plpgsql
@@ -12,6 +12,10 @@ declare
     register_environment.name, '[^[:alnum:]]+', '-', 'g')), 40));
   place ops.known_environments;
 begin
+  if not exists (select from ops.known_environments e where e.tenant = register_environment.tenant) then
+    perform holdfast.define_schedule('ops-monitor', 'monitor', 'ops', every => interval '5 minutes', missed => 'one',
+                                     tenant => register_environment.tenant);
+  end if;
   insert into ops.known_projects (tenant, project_id, created_at, created_by)
   values (register_environment.tenant, register_environment.project_id, clock, register_environment.actor)
   on conflict (tenant, project_id) do nothing;

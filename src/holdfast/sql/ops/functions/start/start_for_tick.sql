@@ -15,7 +15,7 @@ declare
 begin
   perform holdfast.refuse_options('ops', start_for_tick.options, '{priority,ttl}');
   if start_for_tick.target = 'monitor' then
-    perform from ops.sweep_runs();
+    perform from ops.sweep_runs(start_for_tick.tenant);
     perform holdfast.set_actor(kind, actor, reason);
     return ids;
   end if;

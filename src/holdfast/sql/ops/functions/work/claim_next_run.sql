@@ -11,7 +11,7 @@ declare
   claimed bigint;
 begin
   if exists (select from ops.run_facts f where f.status = 'queued' and f.expires_at <= clock) then
-    perform from ops.expire_runs(clock);
+    perform from ops.expire_runs(clock, holdfast.allowed_tenants());
   end if;
   claimed := (select c.step_id from holdfast.claim_steps(p_worker_id, 'ops', batch => 1, machine => 'ops.run') c);
   return query
