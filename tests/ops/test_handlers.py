@@ -21,6 +21,8 @@ from ops.handlers import DB, at_once, messages, metadata, queue, until_message, 
 from ops.runs import events, run, status
 from worker.running import PATIENCE, read, seconds, until, working
 
+pytestmark = pytest.mark.one_server  # the SQL is proved on both; here is Python
+
 
 def test_a_handler_runs_programs_and_its_result_becomes_metadata(hf: Holdfast, db: DB) -> None:
     """O-58, O-60: the issue's example."""
@@ -416,7 +418,6 @@ def test_a_run_is_queued_in_the_caller_s_transaction(hf: Holdfast, db: DB) -> No
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else given,
 )
-@pytest.mark.one_server
 def test_bad_arguments_are_named(hf: Holdfast, given: dict[str, Any], where: str) -> None:
     with pytest.raises(BadInput) as refused:
         queue(hf, **given)
