@@ -5,20 +5,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
+
+from typing_extensions import Unpack
 
 from holdfast.connections.caller.lend import check_conn
 from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.registry import Handler, RetryPolicy, check_name, read_duration, read_retry
+from holdfast.handlers.schedules import schedule_definition
 from holdfast.kernel.call import LONGEST_KEY, Call, check_due, check_names, check_priority, check_tenant
+from holdfast.kernel.schedule_calls import Missed, Overlap
 from holdfast.ops import calls
 from holdfast.ops.context import OpsCtx
 from holdfast.ops.events import OpsExecutor, RunWatcher, publish_manual
 from holdfast.ops.handle import OpsHandle
 from holdfast.ops.in_place import OpsSignature, in_place
 from holdfast.ops.run import OpsRun
+from holdfast.ops.schedule import ScheduledRuns
 from holdfast.spelling import checks_options
 
 __all__ = ["Ops", "OpsHandle"]  # what annotations of the app name
@@ -34,6 +39,18 @@ class OpsDecorator(Protocol):
     def __call__(
         self, function: Callable[Concatenate[OpsCtx, OpsRun, P], R], /
     ) -> Callable[Concatenate[OpsCtx, OpsRun, P], R]: ...
+
+
+class Times(TypedDict, total=False):
+    """When a schedule fires: by cron, at an interval, or once."""
+
+    cron: str
+    every: Duration
+    at: datetime
+    timezone: str
+    starts_at: datetime
+    ends_at: datetime
+    spread: Duration
 
 
 class Ops:
@@ -171,6 +188,36 @@ class Ops:
                                         tenant=tenant)  # fmt: skip
         (env_id,) = self._engine.make(call)
         return str(env_id)
+
+    def schedule(
+        self,
+        name: str,
+        kind: str,
+        *,
+        project: str | None = None,
+        env: str | None = None,
+        git_sha: str | None = None,
+        git_ref: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        priority: int = 0,
+        ttl: Duration | None = None,
+        missed: Missed = "one",
+        missed_window: Duration | None = None,
+        overlap: Overlap = "allow",
+        tenant: str | None = None,
+        **times: Unpack[Times],
+    ) -> None:
+        """Queue runs by the clock: `hf.ops.schedule("nightly", "backup", cron="0 2 * * *")`.
+
+        Each tick queues one run per environment, of all projects or of those that `project` and `env` name. When it
+        fires, `missed` and `overlap` are as in `hf.schedule`.
+        """
+        lives = None if ttl is None else duration(ttl, "ttl", error=BadDefinition)
+        target = ScheduledRuns(kind, project, env, git_sha, git_ref, metadata or {}, priority, lives)
+        definition = schedule_definition(
+            name, target, None, missed=missed, missed_window=missed_window, overlap=overlap, tenant=tenant, **times
+        )
+        self._engine.registry.add_definition(lambda: definition)
 
     def _queued(self, run: calls.QueuedRun, key: str | None) -> OpsHandle:
         publish_manual(self._engine, "queued", run.run_id, key=key)

@@ -151,11 +151,11 @@ def define_environment(
     return Call("define_environment", str, arguments, schema="ops")
 
 
-def sweep_runs() -> Call[SweptRun]:
+def sweep_runs(tenant: str | None = None) -> Call[SweptRun]:
     """Cancel stale runs, and those that waited too long."""
-    return Call("sweep_runs", SweptRun, {}, schema="ops")
+    return Call("sweep_runs", SweptRun, {"p_tenant": tenant}, schema="ops")
 
 
-def retry(step_id: str, reason: str | None) -> Call[str]:
+def retry(step_id: str, reason: str | None = None) -> Call[str]:
     """Retry a failed step, as the dead letter does: by a new run in its place."""
     return Call("retry_step", str, {"id": step_id, "reason": reason}, schema="ops")

@@ -210,4 +210,3 @@ def _object(given: str | None) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput(f"--metadata must be an object, got {given[:80]}", where="--metadata", next="use {…}")
     return value
-

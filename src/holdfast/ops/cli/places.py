@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.connection import opened
-from holdfast.cli.options import WideOption, parse_duration
+from holdfast.cli.options import TenantOption, WideOption, parse_duration
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.table import NEVER, Column, data_table
 from holdfast.errors import BadInput
@@ -117,6 +117,7 @@ def environments(
 def monitor(
     *,
     only_read: Annotated[bool, typer.Option("--metrics", help="Only print the metrics; cancel nothing.")] = False,
+    tenant: TenantOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Cancel stale runs, and those that waited too long for a worker or an approval; or print the metrics of runs.
@@ -127,7 +128,7 @@ def monitor(
         if only_read:
             metrics = reads.metrics(connection)
         else:
-            swept = db.run(connection, calls.sweep_runs())
+            swept = db.run(connection, calls.sweep_runs(tenant))
     if only_read:
         _show_metrics(asdict(metrics), as_json=as_json)
         return

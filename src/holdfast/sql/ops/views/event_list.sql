@@ -1,4 +1,4 @@
--- What happened to runs, in one order, for readers that follow a run: `id` grows within a run, and `step_id` is the run's.
+-- What happened to runs, in one order, for readers that follow one: `id` grows within a run, `step_id` is its number.
 create or replace view ops.event_list with (security_invoker = true) as
 select n.id, n.step_id, 'evt-' || lpad(n.id::text, 19, '0') as event_id, f.run_id, n.level, n.message,
        n.payload, n.at as created_at

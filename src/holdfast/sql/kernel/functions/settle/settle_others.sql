@@ -1,6 +1,6 @@
 -- Settles outcomes of any kind (settle_batch has a shorter way for done steps): chooses each outcome's event by the
--- step's policy and moves the steps. A released step whose machine has no `released` move is cancelled. An outcome whose
--- step has no such move is noted on the step and omitted; its lease then runs out.
+-- step's policy and moves the steps. A released step whose machine has no such move is cancelled. An outcome whose step
+-- has no move is noted on the step and omitted; its lease then runs out.
 create or replace function holdfast.settle_others(outcomes jsonb, allowed text[], clock timestamptz)
 returns setof holdfast.settled_step
 language plpgsql

@@ -30,7 +30,8 @@ begin
   own := regexp_replace(step.kind, '^ops:', 'ops.in_place:');
   select p.* into strict law
     from unnest(array[holdfast.policy_name(own, step.tenant), own,
-                      holdfast.policy_name('ops.in_place', step.tenant), 'ops.in_place']) with ordinality n (name, place)
+                      holdfast.policy_name('ops.in_place', step.tenant), 'ops.in_place'])
+           with ordinality n (name, place)
     join holdfast.policies p on p.policy = n.name
    order by n.place
    limit 1;
