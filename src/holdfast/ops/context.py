@@ -33,7 +33,6 @@ LOOK_EACH = 0.1  # seconds: an interruption arrives between two waits
 LAST_WAIT = 5.0  # seconds beyond the grace period for a program that is being ended
 NOT_FOR_PROGRAMS = frozenset({"HOLDFAST_FAILPOINT"})
 LONGEST_SUMMARY = 64 * 1024
-Env = Mapping[str, str] | None
 
 
 class OpsCtx(Ctx):
@@ -53,7 +52,7 @@ class OpsCtx(Ctx):
     def shell(
         self,
         *argv: str | Path,
-        env: Env = None,
+        env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         timeout: Duration | None = None,
         grace: Duration = GRACE,
@@ -83,7 +82,7 @@ class OpsCtx(Ctx):
     async def ashell(
         self,
         *argv: str | Path,
-        env: Env = None,
+        env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         timeout: Duration | None = None,
         grace: Duration = GRACE,
@@ -202,7 +201,7 @@ class OpsCtx(Ctx):
     def _command(
         self,
         argv: tuple[str | Path, ...],
-        env: Env,
+        env: Mapping[str, str] | None,
         cwd: str | Path | None,
         timeout: Duration | None,
         grace: Duration,
