@@ -16,19 +16,16 @@ from holdfast.flow.api import Flows
 from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
 from holdfast.flow.define import Flow
 from holdfast.flow.handle import FlowRun
+from holdfast.ops.api import Ops
+from holdfast.ops.context import OpsCtx
+from holdfast.ops.handle import OpsHandle
+from holdfast.ops.run import OpsRun
+from holdfast.ops.shell import ShellResult
 from holdfast.work.define import Task
 
 TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
-WIRING = {
-    "make",
-    "amake",
-    "tell_to_stop",
-    "release_secrets",
-    "waits",
-    "pinned",
-    "definition",
-    "read_result",
-}  # for our own parts
+WIRING = {"make", "amake", "tell_to_stop", "waits", "pinned", "definition", "read_result"}  # for our own parts
+WIRING |= {"release_secrets", "begin", "append", "ask", "stop_now", "metadata", "failure_metadata"}
 
 
 def signature(name: str, function: object) -> str:
@@ -56,7 +53,9 @@ def there() -> set[str]:
     owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx, "flow": Flow, "run": FlowRun, "env": Env}
     makers = [Holdfast, Env, RetryPolicy, Retry, Snooze, Fail, Continue, Backoff, ReenqueueDelays, StepRetry]
     lines = {line for name, owner in owners.items() for line in members(name, owner)}
-    lines.add(signature("hf.flow", Flows.__call__))
+    ops = [("hf.ops", Ops), ("ctx", OpsCtx), ("handle", OpsHandle), ("run", OpsRun), ("result", ShellResult)]
+    lines |= {line for name, owner in ops for line in members(name, owner)}
+    lines |= {signature("hf.flow", Flows.__call__), signature("hf.ops", Ops.__call__)}
     return lines | {signature(each.__name__, each) for each in makers}
 
 

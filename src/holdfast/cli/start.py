@@ -85,18 +85,18 @@ def start(
         report(connection, id_, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
 
 
-def read_input(text: str) -> dict[str, Any]:
+def read_input(text: str, option: str = "--input") -> dict[str, Any]:
     """Parse the arguments: a JSON object."""
     if text == "-":
         text = sys.stdin.read()
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"--input is not JSON: {error}", where="--input", next=NEXT_INPUT) from None
+        raise BadInput(f"{option} is not JSON: {error}", where=option, next=NEXT_INPUT) from None
     if not isinstance(value, dict):
         raise BadInput(
-            f"--input must be a JSON object with the arguments by name, got {_sort(value)}",
-            where="--input",
+            f"{option} must be a JSON object with the arguments by name, got {_sort(value)}",
+            where=option,
             next=NEXT_INPUT,
         )
     return value

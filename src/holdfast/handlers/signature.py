@@ -57,7 +57,8 @@ class Signature:
         )
         if self._result is not None:
             refuse_stored(self._name, self._result, "a result")
-        self.read = self._arguments.validator.validate_json  # not through the adapter, which wraps each call in Python
+        # Not through the adapter, which wraps each call in Python.
+        self.read: Callable[[str | bytes], Any] = self._arguments.validator.validate_json
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Check the arguments of a caller."""
@@ -171,7 +172,7 @@ class Signature:
             ) from error
 
     def _find_ctx(self, hints: dict[str, Any]) -> str | None:
-        named = [name for name in self._signature.parameters if hints.get(name) is Ctx]
+        named = [name for name in self._signature.parameters if _is_context(hints.get(name))]
         if len(named) > 1:
             raise BadDefinition(f"{self._name} takes two contexts, {' and '.join(named)}", next="remove one of them")
         if named and named[0] != next(iter(self._signature.parameters)):
@@ -227,6 +228,10 @@ def _check(function: Callable[..., Any]) -> None:
             where=function.__qualname__,
             next="return a value instead of yielding several",
         )
+
+
+def _is_context(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Ctx)
 
 
 def strict_scalars(hint: Any) -> Any:

@@ -15,7 +15,7 @@ from holdfast.connections.caller.drivers import astart_tasks
 from holdfast.connections.caller.lend import check_conn
 from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration, duration
-from holdfast.errors import BadInput, InputRefused
+from holdfast.errors import BadDefinition, BadInput, InputRefused
 from holdfast.handlers.limits import check_limits, check_weight
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
@@ -29,6 +29,7 @@ from holdfast.kernel.call import (
     check_priority,
     check_tenant,
 )
+from holdfast.kernel.schedule_calls import Target
 from holdfast.spelling import checks_options
 from holdfast.work.events import WorkExecutor
 from holdfast.work.handle import TaskHandle
@@ -139,6 +140,38 @@ class Task(Generic[P, R, Function_co]):
         now = [] if options.delay is None else await self._executor.amake(calls.clock(), options.conn)
         (step_id,) = await self._executor.amake(self._start(args, kwargs, options.due(now)), options.conn)
         return self._handle(step_id)
+
+    def scheduled(self, input: Any) -> Target:  # noqa: A002 - the word is the same in SQL
+        """Check the arguments of a schedule's tasks, and return what the schedule is to start."""
+        options = self._options
+        for option in ("key", "unique_key", "due_at", "delay", "conn"):
+            if getattr(options, option) is not None:
+                raise BadDefinition(
+                    f"a schedule of {self.name} has no option {option}",
+                    where=option,
+                    next="leave it out: each tick is started once anyway",
+                )
+        if not isinstance(input, Mapping | None):
+            raise BadDefinition(
+                f"the input of a schedule must be a mapping of arguments, got {type(input).__name__}",
+                where="input",
+                next=self.handler.signature.usage(),
+            )
+        written = self.handler.signature.write(self.handler.signature.check((), input or {}))
+        limits = None if options.limits is None else list(options.limits)
+        given = {
+            "queue": options.queue,
+            "priority": options.priority or None,
+            "limits": limits,
+            "weight": options.weight,
+        }
+        return Target(
+            "work",
+            self.name,
+            written,
+            {name: value for name, value in given.items() if value is not None},
+            options.tenant,
+        )
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
         """Start one task per mapping of arguments, by COPY, all or none, and return their number."""

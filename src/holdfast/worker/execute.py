@@ -268,7 +268,8 @@ def described(error: BaseException) -> dict[str, Any]:
     """Return an exception as type, message and trace, without the values of variables, which may be secrets."""
     lines = masking.known.shown("".join(traceback.format_exception(error))).splitlines()
     kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
-    return {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
+    fields = {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
+    return fields if (metadata := getattr(error, "metadata", None)) is None else {**fields, "metadata": metadata}
 
 
 def _message(error: BaseException) -> str:

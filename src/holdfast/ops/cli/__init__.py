@@ -1,1 +1,1 @@
-"""`holdfast ops`."""
+"""The commands of `holdfast ops`."""

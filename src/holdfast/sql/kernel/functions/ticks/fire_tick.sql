@@ -50,9 +50,7 @@ begin
     open_ids := '{}';
     error := jsonb_strip_nulls(jsonb_build_object('type', sqlstate, 'message', message, 'next', nullif(hint, '')));
   end;
-  insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, cancelled, error, actor)
-  values (schedule.tenant, schedule.name, fire_tick.at, fire_tick.at + schedule.shift, fire_tick.clock, 'clock', outcome,
-          schedule.face, ids, open_ids, error, 'scheduler');
+  perform holdfast.record_tick(schedule, fire_tick.at, fire_tick.clock, outcome, ids, open_ids, error);  -- guard: row
   return outcome;
 end
 $$;
