@@ -269,7 +269,8 @@ def described(error: BaseException) -> dict[str, Any]:
     lines = masking.known.shown("".join(traceback.format_exception(error))).splitlines()
     kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
     fields = {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
-    return fields if (metadata := getattr(error, "metadata", None)) is None else {**fields, "metadata": metadata}
+    metadata = masking.known.value(getattr(error, "metadata", None))
+    return fields if metadata is None else {**fields, "metadata": metadata}
 
 
 def _message(error: BaseException) -> str:
