@@ -87,7 +87,10 @@ class Masker:
 
     def json(self, text: str) -> str:
         """Mask the secrets in JSON that is given as text; it stays valid JSON."""
-        if not any(needle in text for needle in self._needles):
+        for needle in self._needles:  # not any(…), which takes longer than all of this for most results
+            if needle in text:
+                break
+        else:
             return text
         try:
             return json.dumps(self._value(json.loads(text, parse_int=self._int, parse_float=self._float)))

@@ -153,7 +153,9 @@ def _traced(attempt: Attempt) -> AbstractContextManager[Any]:
 def _outcome(attempt: Attempt, result: Any) -> Outcome:
     if isinstance(result, (Retry, Fail, Snooze, Continue)):
         return _checked(attempt, result)
-    return Done(Json(masking.known.json(attempt.handler.signature.write_result(result))))
+    text = attempt.handler.signature.write_result(result)
+    masked = masking.known.json(text)
+    return Done(text if masked is text else Json(masked))
 
 
 def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
