@@ -24,6 +24,7 @@ HOW = {
     "subscribers": "Maps over 100, 1 000 and 10 000 items, the same number of no-op steps each time: without a subscriber, with one to "
     "`flow.run.completed`, and with one to every event. Seconds from the first handler call until every run is finished, by one process; a ratio is the "
     "time with the subscriber to the time without, inside one round.",
+    "shell": "A program prints many lines: through `ctx.shell` into the events of its run, and with `cat` through a pipe into a file.",
     "targets": "One run of very many steps is started, against a bare COPY of the same rows into a table of the baseline.",
     "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "
     "the SQL by itself, no worker around it.",

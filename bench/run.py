@@ -29,7 +29,7 @@ from engines import ENGINES, Engine
 from readings import Section
 
 ORDER = (
-    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "snapshot",
+    "bulk", "drain", "trickle", "steady", "hot", "targets", "shell", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "snapshot",
     "cost", "producers", "own", "memory", "idle",
 )  # fmt: skip
 
