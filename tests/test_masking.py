@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from holdfast.masking import LEAST, MASK, RECENT, Masker, forms
 from holdfast.secret_names import looks_secret, mask_named_text
 
-CANARY = 'hf-canary-"7é\n/+ 1'
+CANARY = "hf-canary-\"7'é\n/+ 1"
 # Few letters, so that secrets overlap, repeat and begin like each other.
 letters = st.sampled_from('ab"\\\né %')
 secrets = st.lists(st.text(letters, min_size=LEAST, max_size=12).filter(lambda s: len(s.strip()) >= LEAST), max_size=4)
@@ -78,7 +79,8 @@ def test_no_secret_survives_in_json(example: tuple[list[str], str], shape: Any) 
     "written",
     [
         CANARY, json.dumps(CANARY), json.dumps(CANARY, ensure_ascii=False), json.dumps({"a": json.dumps(CANARY)}),
-        repr(CANARY), f"https://host/?key={quote(CANARY, safe='')}", f"https://u:{quote(CANARY)}@host/",
+        repr(CANARY), shlex.quote(CANARY), json.dumps(shlex.quote(CANARY)),
+        f"https://host/?key={quote(CANARY, safe='')}", f"https://u:{quote(CANARY)}@host/",
     ],
 )  # fmt: skip
 def test_every_form_of_a_secret_is_masked(written: str) -> None:

@@ -87,7 +87,10 @@ class Masker:
 
     def json(self, text: str) -> str:
         """Mask the secrets in JSON that is given as text; it stays valid JSON."""
-        if not any(needle in text for needle in self._needles):
+        for needle in self._needles:  # not any(…), which takes longer than all of this for most results
+            if needle in text:
+                break
+        else:
             return text
         try:
             return json.dumps(self._value(json.loads(text, parse_int=self._int, parse_float=self._float)))
@@ -189,9 +192,10 @@ def is_maskable(value: str) -> bool:
 
 @lru_cache(1024)
 def forms(value: str) -> frozenset[str]:
-    """Return the ways in which a secret may be written: as it is, line by line, and escaped as in JSON or in a URL."""
+    """Return the ways in which a secret may be written: as it is, line by line, and quoted for JSON, shells or URLs."""
     parts = {part for part in (value, value.strip(), *map(str.strip, value.splitlines())) if is_maskable(part)}
     replaced = {_bytes(part).decode("utf-8", "replace") for part in parts}  # as output is decoded
+    replaced |= {part.replace("'", quoted) for part in parts for quoted in ("'\"'\"'", "'\\''")}  # as shells write it
     escaped = {form for part in parts | replaced for form in (*_in_json(part), repr(part)[1:-1])}
     twice = {form for part in escaped for form in _in_json(part)}  # JSON inside JSON
     in_urls = {form for part in map(_bytes, parts) for form in (quote(part), quote(part, safe=""), quote_plus(part))}

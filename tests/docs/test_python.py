@@ -11,7 +11,7 @@ from typing import get_overloads
 
 import holdfast
 from docs.pages import DOCS
-from holdfast import Continue, Ctx, Fail, Handle, Holdfast, Retry, RetryPolicy, Snooze, errors
+from holdfast import Continue, Ctx, Env, Fail, Handle, Holdfast, Retry, RetryPolicy, Snooze, errors
 from holdfast.flow.api import Flows
 from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
 from holdfast.flow.define import Flow
@@ -25,7 +25,7 @@ from holdfast.work.define import Task
 
 TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
 WIRING = {"make", "amake", "tell_to_stop", "waits", "pinned", "definition", "read_result"}  # for our own parts
-WIRING |= {"begin", "append", "ask", "stop_now", "metadata", "failure_metadata"}
+WIRING |= {"release_secrets", "begin", "append", "ask", "stop_now", "metadata", "failure_metadata"}
 
 
 def signature(name: str, function: object) -> str:
@@ -50,8 +50,8 @@ def members(name: str, owner: type) -> Iterator[str]:
 
 
 def there() -> set[str]:
-    owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx, "flow": Flow, "run": FlowRun}
-    makers = [Holdfast, RetryPolicy, Retry, Snooze, Fail, Continue, Backoff, ReenqueueDelays, StepRetry]
+    owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx, "flow": Flow, "run": FlowRun, "env": Env}
+    makers = [Holdfast, Env, RetryPolicy, Retry, Snooze, Fail, Continue, Backoff, ReenqueueDelays, StepRetry]
     lines = {line for name, owner in owners.items() for line in members(name, owner)}
     ops = [("hf.ops", Ops), ("ctx", OpsCtx), ("handle", OpsHandle), ("run", OpsRun), ("result", ShellResult)]
     lines |= {line for name, owner in ops for line in members(name, owner)}

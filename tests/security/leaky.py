@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from holdfast import Continue, Ctx, Env, Event, Fail, Holdfast
 from holdfast.errors import Rejected
+from holdfast.ops import OpsCtx, OpsRun
 
 OUT = Path(os.environ.get("LEAKY_OUT", "."))
 WAYS = (
@@ -77,6 +78,31 @@ def quote(key: Key = Env.supplied) -> dict[str, str]:
 def pay(ctx: Ctx, quote: dict[str, str], key: Key = Env.supplied) -> None:
     ctx.note(f"quoted {quote}", key=key.get_secret_value())
     raise ValueError(f"refused {json.dumps({'key': key.get_secret_value()})}")
+
+
+@hf.ops("leak", retry=1)
+def leak_of_program(ctx: OpsCtx, run: OpsRun, key: Key = Env.supplied) -> dict[str, object]:
+    value = key.get_secret_value()
+    match str(run.metadata["way"]):
+        case "output":  # an argument, a variable, and output that two reads split at this byte
+            ctx.shell("printf", "%s\\n", f"given {value}")
+            ctx.bash('printf %s "$KEY"; printf \'key=%s\\n\' "$KEY" >>$HOLDFAST_OUTPUT', env={"KEY": value})
+            for cut in range(1, len(value), 5):
+                halves = {"ONE": value[:cut], "TWO": value[cut:]}
+                ctx.bash('printf %s "$ONE"; sleep 0.3; echo "$TWO"', env=halves)
+        case "failed":
+            ctx.output(key=value)
+            ctx.bash('echo "bad key $KEY" | tee -a $HOLDFAST_SUMMARY >&2; exit 3', env={"KEY": value})
+        case "raised":
+            ctx.note(f"using {value}", nested=[value])
+            ctx.artifact("image", f"https://u:{value}@host/image", key=value)
+            raise ValueError(f"refused {value}")
+        case "queued":
+            hf.ops.queue("other", env="prod", metadata={"key": value, "token": "kept"}, kind="nobody")
+    return {"result": value}
+
+
+OPS_WAYS = ("output", "failed", "raised", "queued")
 
 
 def _leaked(ctx: Ctx, way: str, key: str) -> Any:  # noqa: C901, PLR0912, PLR0915 - one case per way

@@ -39,12 +39,13 @@ def test_no_canary_leaves_the_worker(dsn: str, db: Connection[Any], tmp_path: Pa
     with on_database(leaky.hf, dsn):
         started = [task.start(way=way) for task in leaky.TASKS for way in leaky.WAYS]
         run = leaky.order.start()
+        queued = [leaky.hf.ops.queue("shop", env="prod", kind="leak", metadata={"way": way}) for way in leaky.OPS_WAYS]
         # The server trusts everybody, whatever the password, which is in the DSN or where libpq finds it.
         of_dsn, of_libpq = (PASSWORD, "") if form == "json" else (None, PASSWORD)
         worker = _worker(make_conninfo(dsn, password=of_dsn), of_libpq, tmp_path, form)
         try:
             port = _probe_port(tmp_path)
-            for handle in [*started, run]:
+            for handle in [*started, run, *queued]:
                 until(lambda handle=handle: handle.status().outcome is not None)
             measured = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
         finally:
@@ -104,6 +105,7 @@ def _canaries(text: str) -> list[str]:
 
 def _worker(dsn: str, password: str, out: Path, form: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "holdfast", "worker", "--app", "security.leaky:hf", "--probe-port", "0"]
+    command += ["--queue", "default", "--queue", "ops"]
     settings = {
         "HOLDFAST_DSN": dsn, "PGPASSWORD": password, "HOLDFAST_LOG_FORMAT": form, "HOLDFAST_LOG_LEVEL": "debug",
         "LEAKY_OUT": str(out), "LEAKY_KEY": KEY, "LEAKY_TOKEN": TOKEN, "LEAKY_PASSWORD": PASSWORD,

@@ -135,7 +135,8 @@ def heading(text: str) -> None:
 def say(text: str) -> None:
     """Print a message for people, which is not data."""
     if not is_quiet():
-        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(plain(text, keep="\n")))
+        masked = plain(masking.known.text(text), keep="\n")
+        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(masked))
 
 
 def show_error(error: HoldfastError, *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
+from holdfast import masking
 from holdfast.connections.caller.lend import check_conn
 from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration, duration
@@ -252,5 +253,6 @@ def _queue_call(
             f"metadata must be a mapping, got {metadata!r:.80}", where="metadata", next='use {"author": "ann"}'
         )
     lives: timedelta | None = None if ttl is None else duration(ttl, "ttl")
-    return calls.queue_run(project, env, git_sha=git_sha, git_ref=git_ref, metadata=metadata, key=key, kind=kind,
+    masked = masking.known.value(metadata)
+    return calls.queue_run(project, env, git_sha=git_sha, git_ref=git_ref, metadata=masked, key=key, kind=kind,
                            priority=priority, due_at=due_at, ttl=lives, actor=actor, tenant=tenant)  # fmt: skip

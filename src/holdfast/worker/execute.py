@@ -153,7 +153,9 @@ def _traced(attempt: Attempt) -> AbstractContextManager[Any]:
 def _outcome(attempt: Attempt, result: Any) -> Outcome:
     if isinstance(result, (Retry, Fail, Snooze, Continue)):
         return _checked(attempt, result)
-    return Done(Json(masking.known.json(attempt.handler.signature.write_result(result))))
+    text = attempt.handler.signature.write_result(result)
+    masked = masking.known.json(text)
+    return Done(text if masked is text else Json(masked))
 
 
 def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
@@ -269,7 +271,8 @@ def described(error: BaseException) -> dict[str, Any]:
     lines = masking.known.shown("".join(traceback.format_exception(error))).splitlines()
     kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
     fields = {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
-    return fields if (metadata := getattr(error, "metadata", None)) is None else {**fields, "metadata": metadata}
+    metadata = masking.known.value(getattr(error, "metadata", None))
+    return fields if metadata is None else {**fields, "metadata": metadata}
 
 
 def _message(error: BaseException) -> str:
