@@ -97,6 +97,8 @@ BARS = (
         )
         for items in ("100", "1 000", "10 000")
     ),
+    Bar("a million lines through ctx.shell, to cat", "shell", "time", 4.0, ("baseline", "time"), at_most=True),
+    Bar("memory for a million lines, in MiB", "shell", "memory", 20.0, at_most=True),
     Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
     Bar(
         "starts by 32 producers with hints, to without",

@@ -28,6 +28,7 @@ HOW = {
     "with two processes. Then tasks of 1 000 keys with a concurrency of 1 each, at `--concurrency 200`, against no limit at the same setting, named queues "
     "of graphile-worker and locks of procrastinate. Then free tasks alone and behind ten times as many that are parked on a limit. At last four workers "
     "share a rate of 100 a second: handlers that began, counted at their first lines over a minute, after the burst.",
+    "shell": "A program prints many lines: through `ctx.shell` into the events of its run, and with `cat` through a pipe into a file.",
     "targets": "One run of very many steps is started, against a bare COPY of the same rows into a table of the baseline.",
     "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "
     "the SQL by itself, no worker around it.",

@@ -30,7 +30,7 @@ from readings import Section
 
 ORDER = (
     "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "snapshot",
-    "limits", "cost", "producers", "own", "memory", "idle",
+    "limits", "shell", "cost", "producers", "own", "memory", "idle",
 )  # fmt: skip
 
 

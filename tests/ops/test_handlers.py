@@ -433,6 +433,25 @@ def test_a_handler_has_to_take_a_context_and_a_run() -> None:
         assert refused.value.where == "deploy"
 
 
+def test_odd_text_does_not_keep_a_run_from_its_end(hf: Holdfast, db: DB) -> None:
+    at_once(db, executions=1)
+
+    @hf.ops("deploy")
+    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
+        ctx.shell("echo", "\udcff")  # a byte that is not UTF-8, as the arguments of a process may have it
+        for odd in ({"at": datetime.now(UTC)}, {"text": "a\0b"}, {"much": "x" * 300_000}):
+            with pytest.raises(BadInput) as refused:
+                ctx.output(**odd)
+            assert refused.value.where == "values"
+        raise ValueError("a\0b \udcff")
+
+    handle = queue(hf)
+    work(hf)
+
+    assert status(db, handle.id) == "failed"
+    assert metadata(db, handle)["last_error"] == "ValueError: a\ufffdb ?"
+
+
 def test_bad_arguments_of_a_shell_fail_the_execution(hf: Holdfast, db: DB) -> None:
     at_once(db, executions=1)
     refused: list[str | None] = []
