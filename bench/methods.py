@@ -33,6 +33,10 @@ HOW = {
     "database in which the bench has taken hints out. The worst case is a worker that is marked asleep and never wakes: then every start sends a hint.",
     "own": "One connection of the caller's, in a transaction: microseconds of a start by `task.options(conn=...)`, against the same SQL function "
     "called through that library itself. Blocks of 50 take turns, and a figure is the median of its blocks.",
+    "ops": "The functions of document 002 against the document's own, completed where it leaves something out, on plain tables in the same database. "
+    "Blocks of 50 calls take turns on one connection, each call a commit of its own, with a thousand runs queued; a figure is the median of its blocks. "
+    "Eight claimers empty a queue, and each run must be claimed once. The 99th percentile of a claim is measured with a thousand runs queued and nothing "
+    "else there, and with many queued beside many finished.",
     "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log.",
     "memory": "Resident memory of one worker process with its children, at shares of a long drain.",
 }
