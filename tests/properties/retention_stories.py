@@ -20,10 +20,10 @@ from properties.scenarios import DB, sound, start, value
 
 DAY = timedelta(days=1)
 INSERT_SCHEDULE = """
-insert into holdfast.schedules (tenant, name, face, target, input, options, every, timezone, missed, overlap, spread, shift,
-                                after_at, next_at, wake_at, upcoming, last_at, defined_at)
-select 'default', 'report', 'work', 'mail', '{}', '{}', '1 day', 'UTC', 'one', 'skip', '0', '0', c.now, null, null, '{}',
-       null, c.now from (select holdfast.clock() as now) c
+insert into holdfast.schedules (tenant, name, face, target, input, options, every, timezone, missed, overlap,
+                                spread, shift, after_at, next_at, wake_at, upcoming, last_at, defined_at)
+select 'default', 'report', 'work', 'mail', '{}', '{}', '1 day', 'UTC', 'one', 'skip', '0', '0', c.now, null, null,
+       '{}', null, c.now from (select holdfast.clock() as now) c
 """
 INSERT_TICK = """
 insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, actor)
@@ -87,7 +87,8 @@ def what_is_reopened_meanwhile_stays(db: DB) -> None:
             until_blocked(db, sweeper.info.backend_pid)
             db.execute("set session_replication_role = replica")  # no trigger: they read the locked table
             db.execute(
-                "update holdfast.steps set state = 'pending', finished_at = null, due_at = holdfast.clock() where id = %s",
+                "update holdfast.steps set state = 'pending', finished_at = null, due_at = holdfast.clock()"
+                " where id = %s",
                 [step_id],
             )
             db.execute("reset session_replication_role")

@@ -76,7 +76,7 @@ rows = st.builds(
 
 
 def kept_days(row: Row, chosen: list[Rule]) -> int | None:
-    """Tell for how many days a row is kept: by the most specific rule that was set, the last of two alike, or by default."""
+    """Tell for how many days a row is kept: by the most specific rule that was set, or by default."""
     where = (row.tenant, row.machine, None if row.is_run else row.queue, row.outcome)
     found: tuple[tuple[bool, ...], int | None] | None = None
     for rule in chosen:
@@ -103,7 +103,8 @@ def stage(template: Template) -> Iterator[DB]:
 
 STEP = """
 insert into holdfast.steps (machine, state, kind, queue, tenant, created_at, finished_at, last_event, run_id, due_at)
-values (%(machine)s, %(state)s, 'mail', %(queue)s, %(tenant)s, %(at)s, %(ended)s, %(event)s, %(run)s, %(due)s) returning id
+values (%(machine)s, %(state)s, 'mail', %(queue)s, %(tenant)s, %(at)s, %(ended)s, %(event)s, %(run)s, %(due)s)
+returning id
 """
 RUN = """
 insert into holdfast.runs (id, machine, name, state, tenant, total, live, created_at, finished_at)
@@ -140,7 +141,9 @@ def test_a_sweep_removes_just_what_the_rules_no_longer_keep(
     stage: DB, chosen: list[Rule], what: list[Row], batch: int
 ) -> None:
     """X-16: and a dry run before it counts the same."""
-    what = sorted(what, key=lambda row: -row.age)  # ids ascend with the time, and a sweep stops where nothing is old enough
+    what = sorted(
+        what, key=lambda row: -row.age
+    )  # ids ascend with the time of creation
     wipe(stage)
     stage.execute("delete from holdfast.retention_rules where not is_default")
     stage.execute("update holdfast.retention_sweep set next_at = null, began_at = null, run_left = null")
