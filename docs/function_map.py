@@ -27,6 +27,8 @@ STORIES = {
     "claim": "lease due steps to workers",
     "limits": "say how much at once and how fast, and check it",
     "admit": "count limits, and admit or park steps under them",
+    "schedules": "say what the clock starts, and check it",
+    "ticks": "plan and fire the ticks of schedules",
     "workers": "register workers, and know which are live",
     "settle": "take outcomes, and write notes",
     "runs": "count, close and reopen runs",

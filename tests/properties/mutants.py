@@ -19,6 +19,7 @@ from properties import guards as g
 from properties import limit_stories as limits
 from properties import retention_stories as kept
 from properties import scenarios as s
+from properties import schedule_stories as schedules
 from properties.scenarios import DB
 
 Story = Callable[[DB], None]
@@ -204,6 +205,29 @@ EDITED = [
            Cut("charge_limit", "tenant")),
     mutant("rules for any tenant", limits.a_login_charges_and_limits_for_its_own_tenants,
            Cut("limit_tenants", "tenant", "null;")),
+    mutant("a tick that is fired again", schedules.a_tick_that_was_fired_is_not_fired_again,
+           Cut("fire_tick", "tick", "where false) then"), caught_by=psycopg.errors.UniqueViolation),
+    mutant("a tick without its row", schedules.a_tick_has_its_row, Cut("fire_tick", "row")),
+    mutant("the next tick computed from now", schedules.the_next_tick_follows_the_last_one,
+           Cut("plan_by_interval", "after", "after constant timestamptz := plan_by_interval.clock;")),
+    mutant("ticks after the end", schedules.no_tick_comes_after_the_end, Cut("with_ticks", "end", "where true")),
+    mutant("the newest of the planned for the newest of all", schedules.after_an_outage_one_tick_is_fired,
+           Cut("fire_schedules", "newest", "if true then")),
+    mutant("a plan for another definition", schedules.a_plan_is_for_the_definition_that_it_was_made_for,
+           Cut("plan_schedules", "version", "continue when not found")),
+    mutant("two plans", schedules.of_two_plans_the_first_counts, Cut("plan_schedules", "planned", "is null;")),
+    mutant("sleepers that are not told of ticks", schedules.a_sleeper_is_told_when_a_tick_comes,
+           Cut("mark_asleep", "tick", "return soonest - clock;")),
+    mutant("a backfill of all", schedules.a_backfill_leaves_what_has_started,
+           Cut("backfill_schedule", "backfill", "and false)")),
+    mutant("schedules for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,
+           Cut("define_schedule", "tenant")),
+    mutant("schedules changed for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,
+           Cut("schedule_to_change", "tenant")),
+    mutant("schedules removed for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,
+           Cut("forget_schedule", "tenant")),
+    mutant("ticks for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,
+           Cut("fire_schedules", "tenant", "where s.wake_at <= clock")),
     mutant("tasks pruned before their time", kept.a_task_is_kept_for_its_time,
            Cut("expired_steps", "age", "where true")),
     mutant("runs pruned before their time", kept.a_run_is_kept_for_its_time, Cut("expired_runs", "age", "where true")),

@@ -38,11 +38,13 @@ WORKING = {
     "claim_steps",
     "drop_month",
     "enlist_worker",
+    "fire_schedules",
     "lost_leases",
     "mark_asleep",
     "measured_upkeep",
     "namesakes",
     "note",
+    "plan_schedules",
     "renew_leases",
     "rescue_steps",
     "retire_worker",
@@ -53,10 +55,11 @@ WORKING = {
     "work.claim_next_task",
     "work.recover_expired_leases",
 }
-DEFINING = {"define_kind", "define_limit", "define_policy", "flow.define_flow"}
+DEFINING = {"define_kind", "define_limit", "define_policy", "define_schedule", "flow.define_flow"}
 OPERATING = {
     "cancel", "drop_month", "forget_limit", "forget_retention", "park_steps", "pause_limit", "pause_queue", "prunable",
     "resolve", "resume_limit", "resume_queue", "retry", "set_retention", "sweep_now", "unpark_steps", "violations",
+    "backfill_schedule", "forget_schedule", "pause_schedule", "resume_schedule", "run_schedule",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
 }  # fmt: skip
 MANIFEST = {
@@ -72,6 +75,7 @@ READABLE = {
     "note_keys", "notes", "policies", "queue_pauses", "queues", "run_steps", "runs", "steps", "workers",
     "retention_changes", "retention_list", "retention_rules",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
+    "schedule_changes", "schedule_list", "schedule_ticks", "schedules", "ticks",
     "audit_logs", "tasks",
     "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",
 }  # fmt: skip
