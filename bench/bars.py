@@ -132,6 +132,7 @@ BARS = (
         "8 claimers, to half of document 002's own", "ops", "8 claimers", 0.5, ("baseline", "8 claimers"), is_goal=True
     ),
     Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),
+    Bar("beside a sweep of a million, to alone", "retention", "beside a sweep", 0.8, ("holdfast", "alone")),
     Bar("under a snapshot held open, to without", "snapshot", "held", 0.5, ("holdfast", "without")),
     Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),
     Bar("trickle, p50 in ms", "trickle", "p50", 5.0, at_most=True),

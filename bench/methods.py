@@ -10,6 +10,8 @@ HOW = {
     "trickle": "20 tasks a second to one worker that waits: milliseconds from the call that starts a task to the handler's first line.",
     "growth": "The drain rate of a part of the due tasks, with ever more finished ones beside them. The finished rows are "
     "clones of what the engine wrote itself when it finished some.",
+    "retention": "The drain rate of a part of the due tasks beside a million that ended long ago: alone, and while they are removed in chunks, "
+    "as a worker does it.",
     "snapshot": "A drain by one process, without and with another connection that holds a `repeatable read` snapshot open all the while.",
     "diamonds": "Runs of seven no-op steps: one, then five side by side, then one. Steps a second from the first handler call "
     "until every run is finished. absurd runs the seven steps in turn inside one task; dbos is measured both ways. "

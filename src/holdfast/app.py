@@ -8,6 +8,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from uuid import UUID
@@ -19,8 +20,10 @@ from holdfast.errors import BadDefinition, BadInput
 from holdfast.handlers.context import Ctx
 from holdfast.handlers.limits import limit_definition
 from holdfast.handlers.registry import RetryPolicy
+from holdfast.handlers.schedules import schedule_definition
 from holdfast.handlers.untyped import Untyped
 from holdfast.kernel.handle import Handle
+from holdfast.kernel.schedule_calls import Missed, Overlap, Schedulable
 from holdfast.notify import Subscriber
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class Holdfast:
         self._engine = Engine(dsn)
         self._faces: dict[str, Any] = {}
         self._lock = threading.RLock()
+        self._schedules: set[tuple[str, str]] = set()
         if backoff is not None:
             self.flow.backoff = backoff
 
@@ -121,6 +125,42 @@ class Holdfast:
             breaker_counts=breaker_counts,
             tenant=tenant,
         )
+        self._engine.registry.add_definition(lambda: definition)
+
+    def schedule(
+        self,
+        name: str,
+        target: Schedulable,
+        input: Any = None,  # noqa: A002 - the word is the same in SQL
+        *,
+        cron: str | None = None,
+        every: Duration | None = None,
+        at: datetime | None = None,
+        timezone: str = "UTC",
+        starts_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        missed: Missed = "one",
+        missed_window: Duration | None = None,
+        overlap: Overlap = "allow",
+        spread: Duration = 0,
+        tenant: str | None = None,
+    ) -> None:
+        """Start a task or a flow by the clock: `hf.schedule("report", report, {"region": "eu"}, cron="0 2 * * *")`.
+
+        A worker defines it when it connects, and any worker fires its ticks, each once. `every` repeats at an
+        interval, and `at` fires once. `missed` is for ticks that no worker fired in time: "skip", "one" (the newest)
+        or "all", up to 100 no older than `missed_window`. `overlap` is for a tick while the work of the previous one
+        is not over: "allow", "skip" or "cancel" (that work). `spread` shifts all ticks by a fixed time below it. Set
+        the options of the start on the target: `report.options(queue="night")`.
+        """
+        definition = schedule_definition(
+            name, target, input, cron=cron, every=every, at=at, timezone=timezone, starts_at=starts_at, ends_at=ends_at,
+            missed=missed, missed_window=missed_window, overlap=overlap, spread=spread, tenant=tenant,
+        )  # fmt: skip
+        key = (definition.arguments["tenant"], name)
+        if key in self._schedules:
+            raise BadDefinition(f"schedule {name} is defined twice", where="name", next="give one of them another name")
+        self._schedules.add(key)
         self._engine.registry.add_definition(lambda: definition)
 
     def on(self, name: str) -> Callable[[Observer], Observer]:

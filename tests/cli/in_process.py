@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from holdfast.cli import main, render
 
 # Commands that open a connection, read or act, and end. Others start processes, take signals or import apps.
-GROUPS = frozenset({"runs", "dlq", "queues", "workers", "flow", "config", "start"})
+GROUPS = frozenset({"runs", "dlq", "queues", "workers", "flow", "config", "start", "limits", "schedules", "retention"})
 
 
 def is_fit(arguments: Sequence[str]) -> bool:

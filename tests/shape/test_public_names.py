@@ -19,7 +19,7 @@ OF_FLOWS = [
 ]  # fmt: skip
 OF_AN_APP = [
     "aclose", "backoff", "close", "coordinator", "dsn", "face", "flow", "flow_from", "flows", "handle", "limit",
-    "off", "on", "task", "use", "work",
+    "off", "on", "schedule", "task", "use", "work",
 ]  # fmt: skip
 LOADED = """
 import sys

@@ -51,6 +51,10 @@ def start(
     key: Annotated[
         str | None, typer.Option("--key", help="Reusing a key with the same input returns the existing task or run.")
     ] = None,
+    key_for: Annotated[
+        timedelta | None,
+        typer.Option("--key-for", parser=parse_duration, metavar="DURATION", help="Forget the key after 1d, …"),
+    ] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="A queue other than the task's own.")] = None,
     delay: Annotated[
         timedelta | None,
@@ -80,23 +84,23 @@ def start(
     """
     arguments = read_input(given)
     with opened() as connection:
-        order = Order(name, arguments, key, queue, startable.moment_in(connection, delay), priority, tenant)
+        order = Order(name, arguments, key, queue, startable.moment_in(connection, delay), priority, tenant, key_for)
         id_ = _by_app(app, order, face) if app else _by_definition(connection, order, face)
         report(connection, id_, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
 
 
-def read_input(text: str) -> dict[str, Any]:
+def read_input(text: str, option: str = "--input") -> dict[str, Any]:
     """Parse the arguments: a JSON object."""
     if text == "-":
         text = sys.stdin.read()
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"--input is not JSON: {error}", where="--input", next=NEXT_INPUT) from None
+        raise BadInput(f"{option} is not JSON: {error}", where=option, next=NEXT_INPUT) from None
     if not isinstance(value, dict):
         raise BadInput(
-            f"--input must be a JSON object with the arguments by name, got {_sort(value)}",
-            where="--input",
+            f"{option} must be a JSON object with the arguments by name, got {_sort(value)}",
+            where=option,
             next=NEXT_INPUT,
         )
     return value

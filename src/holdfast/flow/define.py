@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
-from holdfast import tracing
-from holdfast.connections.caller.lend import check_conn, is_committed
 from holdfast.connections.caller.types import CallerConnection
-from holdfast.durations import Duration
+from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, BadInput
-from holdfast.flow import calls, events, graph
+from holdfast.flow import calls, graph
 from holdfast.flow.backoff import Backoff, StepRetry
-from holdfast.flow.context import Context, Typed, given_as, read_context
+from holdfast.flow.context import Context, Typed, read_context
 from holdfast.flow.decorator import Async, StepDecorator, StepsDecorator, SubflowDecorator, SubflowsDecorator
 from holdfast.flow.events import FlowExecutor
 from holdfast.flow.handle import FlowRun, read_run_id
 from holdfast.flow.handlers import Declared, Maker
-from holdfast.flow.later import Later, later
+from holdfast.flow.later import later
+from holdfast.flow.start_options import Starter
 from holdfast.flow.step import After, Node, Step, Title, check_step_name, limit_of, name_of, names_of, read_options
 from holdfast.handlers.registry import RetryPolicy
 from holdfast.handlers.signature import Signature
 from holdfast.handlers.untyped import Untyped
-from holdfast.kernel import calls as kernel
-from holdfast.kernel.call import LONGEST_KEY, Call, check_names, check_tenant
+from holdfast.kernel.call import Call
+from holdfast.kernel.schedule_calls import Target
 from holdfast.models import Json
 from holdfast.spelling import checks_options
 
@@ -106,6 +105,10 @@ class Flow:
         """Start a run, as `start` does."""
         return await self.options().astart(*context, **fields)
 
+    def scheduled(self, input: Any) -> Target:  # noqa: A002 - the word is the same in SQL
+        """Check the context of a schedule's runs, and return what the schedule is to start."""
+        return self.options().scheduled(input)
+
     @checks_options(BadInput)
     def options(
         self,
@@ -120,12 +123,13 @@ class Flow:
         conn: CallerConnection | None = None,
         delay: Duration | None = None,
         due_at: datetime | None = None,
+        key_for: Duration | None = None,
     ) -> Starter:
         """Set options for a start.
 
-        `key`: starting again with the same key and context returns the existing run. `skip`: names of skippable
-        steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after a delay by the database's
-        clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are stored for people.
+        `key`: starting again with the same key and context returns the existing run, within `key_for` if that is set.
+        `skip`: names of skippable steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after a
+        delay by the database's clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are for people.
         """
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
         return Starter(
@@ -137,6 +141,7 @@ class Flow:
             about=about,
             conn=conn,
             later=later(delay, due_at),
+            key_for=None if key_for is None else duration(key_for, "key_for"),
         )
 
     def handle(self, run_id: UUID | str) -> FlowRun:
@@ -223,77 +228,3 @@ class Flow:
         self.nodes[name] = node
         self._signatures[name] = signature
         return Step(name, handlers[-1], function)
-
-
-class Starter:
-    """A flow with the options of a start."""
-
-    def __init__(
-        self,
-        flow: Flow,
-        executor: FlowExecutor,
-        *,
-        key: str | None = None,
-        tenant: str = "default",
-        skip: Sequence[str] = (),
-        about: Mapping[str, Any] | None = None,
-        conn: Any = None,
-        later: Later = Later(),  # noqa: B008 - it is frozen
-    ) -> None:
-        check_names([("key", key)], LONGEST_KEY)
-        check_tenant(tenant)
-        check_conn(conn)
-        later.check(key, [name for name in skip if name in flow.nodes and not flow.nodes[name].after])
-        self._flow = flow
-        self._executor = executor
-        self._key = key
-        self._tenant = tenant
-        self._skip = list(skip)
-        self._about = {name: value for name, value in (about or {}).items() if value}
-        self._conn = conn
-        self._later = later
-
-    def start(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a run, with the whole context or with its fields by name."""
-        asked_at = self._executor.make(kernel.clock()) if self._needs_time else []
-        (run_id,) = self._executor.make(self._call(given_as(context, fields), asked_at), self._conn)
-        return self._run(run_id, asked_at)
-
-    async def astart(self, *context: Any, **fields: Any) -> FlowRun:
-        """Start a run, as `start` does."""
-        asked_at = await self._executor.amake(kernel.clock()) if self._needs_time else []
-        (run_id,) = await self._executor.amake(self._call(given_as(context, fields), asked_at), self._conn)
-        return self._run(run_id, asked_at)
-
-    def _call(self, context: Any, now: Sequence[datetime]) -> Call[UUID]:
-        title = self._flow.title
-        return calls.initialize_task(
-            title.name,
-            self._later.write(self._flow.plan, now) or self._flow.written_plan,
-            self._flow.context.write(context),
-            namespace=title.namespace,
-            version=title.version,
-            key=self._key,
-            tenant=self._tenant,
-            skip=self._skip,
-            about=self._about | self._traced(),
-        )
-
-    def _traced(self) -> dict[str, Any]:
-        """Pass the trace to the handlers, except with a key, whose input must be the same each time."""
-        carrier = None if self._key else tracing.carrier()
-        return {} if carrier is None else {"trace": carrier}
-
-    @property
-    def _needs_time(self) -> bool:
-        """Return whether the database's time is needed: for a delay, or because the key may belong to an older run."""
-        return self._later.delay is not None or (self._key is not None and self._executor.subscribers.are_there)
-
-    def _run(self, run_id: UUID, asked_at: list[datetime]) -> FlowRun:
-        if self._executor.subscribers.are_there and self._is_committed() and events.is_new(run_id, asked_at):
-            events.initialized(self._executor, run_id, self._flow.title, len(self._flow.plan))
-        return FlowRun(run_id, self._executor, self._flow.read_result)
-
-    def _is_committed(self) -> bool:
-        """Return whether the start is already committed; a caller's open transaction may still be rolled back."""
-        return self._conn is None or is_committed(self._conn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from psycopg.types.json import Jsonb
 
@@ -25,6 +25,13 @@ class Target:
     input: Json
     options: dict[str, Any]
     tenant: str
+
+
+class Schedulable(Protocol):
+    """What `hf.schedule` takes: a task or a flow, with the options of its start."""
+
+    def scheduled(self, input: Any) -> Target:  # noqa: A002 - the word is the same in SQL
+        """Check the input, and return what the schedule is to start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,10 @@ def _entry(face: Face) -> str:
     functions = ", ".join("null" if name is None else f"'{name}'" for name in (getattr(face, f) for f in CALLED))
     columns = ", ".join(CALLED)
     changes = ", ".join(f"{column} = excluded.{column}" for column in CALLED)
-    return f"""insert into holdfast.faces (face, {columns}) values ('{face.name}', {functions})
-on conflict (face) do update set {changes};"""
+    return (
+        f"insert into holdfast.faces (face, {columns}) values ('{face.name}', {functions}) "  # noqa: S608 - our own names
+        f"on conflict (face) do update set {changes};"
+    )
 
 
 def _schema(face: Face) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, LiteralString
 
 import psycopg
@@ -168,6 +168,27 @@ def self_tests(connection: Connection) -> Check:
     return Check("self-tests", "warn", f"{', '.join(found)} left behind", "holdfast doctor --self-test removes it")
 
 
+def schedules(connection: Connection) -> Check:
+    """Check that every schedule has ticks, and that they are fired."""
+    rows = connection.execute(
+        "select l.name, l.broken, l.next_at from holdfast.schedule_list l"
+        " where l.broken is not null or l.next_at < holdfast.clock() - interval '1 minute' order by l.name"
+    ).fetchall()
+    return judge_schedules(rows)
+
+
+def judge_schedules(found: list[tuple[str, str | None, datetime | None]]) -> Check:
+    """Judge schedules that have no ticks, and those whose tick nobody fired."""
+    if not found:
+        return Check("schedules", "ok", "every schedule fires")
+    told = "; ".join(
+        f"{name} is broken: {broken}" if broken else f"{name} was due at {next_at:%Y-%m-%d %H:%M:%S}"
+        for name, broken, next_at in found[:SHOWN]
+    )
+    then = "holdfast schedules add, with a cron that fires" if found[0][1] else "start a worker"
+    return Check("schedules", "warn", told, then)
+
+
 CHECKS: dict[str, Callable[[Connection], Check]] = {
     "login": login,
     "roles": roles,
@@ -175,9 +196,10 @@ CHECKS: dict[str, Callable[[Connection], Check]] = {
     "snapshots": snapshots,
     "partitions": partitions,
     "invariants": violations,
+    "schedules": schedules,
     "self-tests": self_tests,
 }
-NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles"})
+NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles", "schedules", "retention", "bloat", "indexes"})
 
 
 def one(connection: Connection, statement: LiteralString) -> tuple[Any, ...]:

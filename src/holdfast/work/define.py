@@ -15,7 +15,7 @@ from holdfast.connections.caller.drivers import astart_tasks
 from holdfast.connections.caller.lend import check_conn
 from holdfast.connections.caller.types import CallerConnection
 from holdfast.durations import Duration, duration
-from holdfast.errors import BadInput, InputRefused
+from holdfast.errors import BadDefinition, BadInput, InputRefused
 from holdfast.handlers.limits import check_limits, check_weight
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
@@ -29,6 +29,7 @@ from holdfast.kernel.call import (
     check_priority,
     check_tenant,
 )
+from holdfast.kernel.schedule_calls import Target
 from holdfast.spelling import checks_options
 from holdfast.work.events import WorkExecutor
 from holdfast.work.handle import TaskHandle
@@ -52,6 +53,7 @@ class StartOptions:
     delay: timedelta | None = None
     limits: tuple[str, ...] | None = None
     weight: float | None = None
+    key_for: timedelta | None = None
 
     def __post_init__(self) -> None:
         check_names([("queue", self.queue)])
@@ -110,18 +112,21 @@ class Task(Generic[P, R, Function_co]):
         delay: Duration | None = None,
         limits: Sequence[str] | None = None,
         weight: float | None = None,
+        key_for: Duration | None = None,
     ) -> Self:
         """Return the same task with options for its start.
 
-        `key`: reusing the key with the same arguments returns the existing task, always. `unique_key`: the same, but
-        only until the task ends. `delay`: run it after that time, by the database's clock. `due_at`: run it no earlier
-        than that. `conn`: start it inside your own connection's transaction. `priority`: 0 to 9, higher runs first.
-        `limits` and `weight` replace those of the task: up to three limits, and what it takes from their buckets.
+        `key`: reusing the key with the same arguments returns the existing task, always or, with `key_for`, within
+        that time. `unique_key`: the same, but only until the task ends. `delay`: run it after that time, by the
+        database's clock. `due_at`: run it no earlier than that. `conn`: start it inside your own connection's
+        transaction. `priority`: 0 to 9, higher runs first. `limits` and `weight` replace those of the task: up to
+        three limits, and what it takes from their buckets.
         """
         waits = None if delay is None else duration(delay, "delay")
         check_weight("weight", weight, BadInput)
         names = None if limits is None else check_limits(limits, BadInput)
-        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits, names, weight)
+        kept = None if key_for is None else duration(key_for, "key_for")
+        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits, names, weight, kept)
         task: Self = type(self).__new__(type(self))
         task.__dict__.update(self.__dict__, _options=options)  # a copy: wrapping the function again takes longer
         return task
@@ -139,6 +144,38 @@ class Task(Generic[P, R, Function_co]):
         now = [] if options.delay is None else await self._executor.amake(calls.clock(), options.conn)
         (step_id,) = await self._executor.amake(self._start(args, kwargs, options.due(now)), options.conn)
         return self._handle(step_id)
+
+    def scheduled(self, input: Any) -> Target:  # noqa: A002 - the word is the same in SQL
+        """Check the arguments of a schedule's tasks, and return what the schedule is to start."""
+        options = self._options
+        for option in ("key", "unique_key", "due_at", "delay", "conn"):
+            if getattr(options, option) is not None:
+                raise BadDefinition(
+                    f"a schedule of {self.name} has no option {option}",
+                    where=option,
+                    next="leave it out: each tick is started once anyway",
+                )
+        if not isinstance(input, Mapping | None):
+            raise BadDefinition(
+                f"the input of a schedule must be a mapping of arguments, got {type(input).__name__}",
+                where="input",
+                next=self.handler.signature.usage(),
+            )
+        written = self.handler.signature.write(self.handler.signature.check((), input or {}))
+        limits = None if options.limits is None else list(options.limits)
+        given = {
+            "queue": options.queue,
+            "priority": options.priority or None,
+            "limits": limits,
+            "weight": options.weight,
+        }
+        return Target(
+            "work",
+            self.name,
+            written,
+            {name: value for name, value in given.items() if value is not None},
+            options.tenant,
+        )
 
     def start_many(self, arguments: Iterable[Mapping[str, Any]]) -> int:
         """Start one task per mapping of arguments, by COPY, all or none, and return their number."""
@@ -159,7 +196,7 @@ class Task(Generic[P, R, Function_co]):
     def _starts(self, arguments: Iterable[Mapping[str, Any]], due_at: datetime | None) -> Iterator[bulk.Start]:
         """Raise for options that a bulk start cannot have, and yield the rows as they are sent."""
         signature, options = self.handler.signature, self._options
-        for option in ("key", "unique_key"):
+        for option in ("key", "unique_key", "key_for"):
             if getattr(options, option) is not None:
                 raise BadInput(
                     f"start_many does not support {option}",
@@ -204,6 +241,7 @@ class Task(Generic[P, R, Function_co]):
             tenant=options.tenant,
             limits=limits,
             weight=weight,
+            key_for=options.key_for,
         )
 
     def _limits(self, written: str) -> tuple[list[str] | None, float | None]:

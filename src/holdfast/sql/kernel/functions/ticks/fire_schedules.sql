@@ -36,8 +36,8 @@ begin
     if holdfast.lacks_ticks(schedule, clock) and schedule.cron is not null then
       fire_schedules.plans := fire_schedules.plans || jsonb_build_object(
         'id', schedule.id, 'version', schedule.version, 'cron', schedule.cron, 'timezone', schedule.timezone,
-        'after', holdfast.microseconds(coalesce(schedule.upcoming[cardinality(schedule.upcoming)], schedule.after_at)),
-        'now', holdfast.microseconds(clock));
+        'now', holdfast.microseconds(clock), 'after', holdfast.microseconds(
+          coalesce(schedule.upcoming[cardinality(schedule.upcoming)], schedule.after_at)));
     end if;
   end loop;
   fire_schedules.waits := holdfast.next_tick_in(allowed);

@@ -1,6 +1,6 @@
 -- Fires one tick of a locked schedule by the clock: it starts its work and records what became of it, in one
--- transaction. A tick that was recorded before is not fired again. If its face refuses to start it, the tick is recorded
--- as failed and the schedule goes on. Returns what became of it; null: nothing.
+-- transaction. A tick that was recorded before is not fired again. If its face refuses to start it, the tick is
+-- recorded as failed and the schedule goes on. Returns what became of it; null: nothing.
 create or replace function holdfast.fire_tick(schedule holdfast.schedules, at timestamptz, clock timestamptz)
 returns text
 language plpgsql
@@ -50,9 +50,7 @@ begin
     open_ids := '{}';
     error := jsonb_strip_nulls(jsonb_build_object('type', sqlstate, 'message', message, 'next', nullif(hint, '')));
   end;
-  insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, cancelled, error, actor)
-  values (schedule.tenant, schedule.name, fire_tick.at, fire_tick.at + schedule.shift, fire_tick.clock, 'clock', outcome,
-          schedule.face, ids, open_ids, error, 'scheduler');
+  perform holdfast.record_tick(schedule, fire_tick.at, fire_tick.clock, outcome, ids, open_ids, error);  -- guard: row
   return outcome;
 end
 $$;

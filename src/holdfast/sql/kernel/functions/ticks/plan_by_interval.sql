@@ -6,7 +6,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  after constant timestamptz := coalesce(schedule.upcoming[cardinality(schedule.upcoming)], schedule.after_at);
+  last_planned constant timestamptz := schedule.upcoming[cardinality(schedule.upcoming)];
+  after constant timestamptz := coalesce(last_planned, schedule.after_at);  -- guard: after
   step constant interval := make_interval(secs => extract(epoch from schedule.every)::double precision);
   passed bigint;
   dropped bigint := 0;

@@ -1,0 +1,1 @@
+"""`holdfast schedules`: lists schedules with their ticks, and changes them."""
