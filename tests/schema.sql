@@ -256,10 +256,10 @@ $$;
 
 
 --
--- Name: begin_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: begin_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) RETURNS uuid
+CREATE FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -280,7 +280,7 @@ begin
     'flow.task', begin_task.name, 'flow.step', begin_task.steps,
     checked_about || skipped || jsonb_build_object(
       'context', checked_context, 'namespace', begin_task.namespace, 'version', begin_task.version),
-    begin_task.key, begin_task.tenant, null);
+    begin_task.key, begin_task.tenant, null, begin_task.key_for);
   if begin_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
     perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(
@@ -662,7 +662,7 @@ CREATE TABLE holdfast.runs (
     CONSTRAINT counts_add_up CHECK (((live >= 0) AND (succeeded >= 0) AND (failed >= 0) AND (cancelled >= 0) AND ((((live + succeeded) + failed) + cancelled) <= total))),
     CONSTRAINT moving_is_known CHECK ((moving = ANY (ARRAY['cancelled'::text, 'reopened'::text])))
 )
-WITH (fillfactor='50');
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.runs FORCE ROW LEVEL SECURITY;
 
@@ -684,6 +684,7 @@ begin
    where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
+    perform holdfast.refuse_pruned(finished_task_of.step_id::text);
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
                             'flow.steps lists them', finished_task_of.step_id::text);
   end if;
@@ -872,10 +873,10 @@ $$;
 
 
 --
--- Name: initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT '0.1.0'::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT '0.1.0'::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -885,7 +886,8 @@ begin
   perform holdfast.set_actor('api', session_user::text);
   task_id := flow.begin_task(
     initialize_task.name, initialize_task.steps, initialize_task.context, initialize_task.namespace,
-    initialize_task.version, initialize_task.key, initialize_task.tenant, initialize_task.skip, initialize_task.about);
+    initialize_task.version, initialize_task.key, initialize_task.tenant, initialize_task.skip, initialize_task.about,
+    initialize_task.key_for);
   perform holdfast.set_actor();
   return task_id;
 end
@@ -995,7 +997,8 @@ CREATE TABLE holdfast.edges (
     step_id bigint NOT NULL,
     next_id bigint NOT NULL,
     CONSTRAINT waits_for_another CHECK ((step_id <> next_id))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.edges FORCE ROW LEVEL SECURITY;
 
@@ -1008,7 +1011,8 @@ CREATE TABLE holdfast.run_steps (
     run_id uuid NOT NULL,
     step_id bigint NOT NULL,
     name text
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.run_steps FORCE ROW LEVEL SECURITY;
 
@@ -1054,7 +1058,8 @@ begin
     when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
     when 'UPDATE' then 'retry a failed task with holdfast.retry, resolve it with holdfast.resolve, '
                        'cancel it with holdfast.cancel'
-    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
+    else 'end a task with holdfast.cancel; retention removes finished tasks by the rules of holdfast.retention_list, '
+         'at once with `holdfast retention run`' end);
   return null;
 end
 $$;
@@ -1243,10 +1248,10 @@ $$;
 
 
 --
--- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT NULL::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT NULL::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1255,7 +1260,8 @@ declare
     start_task.name, start_task.context, start_task.namespace, start_task.version, start_task.tenant);
 begin
   return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace,
-                              definition.version, start_task.key, start_task.tenant, start_task.skip, start_task.about);
+                              definition.version, start_task.key, start_task.tenant, start_task.skip, start_task.about,
+                              start_task.key_for);
 end
 $$;
 
@@ -1280,6 +1286,7 @@ begin
      where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant);
   end if;
   if state is null then
+    perform holdfast.refuse_pruned(state_to_change.id);
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
                             'a step is a number, a task a UUID; flow.steps and flow.tasks list them',
                             state_to_change.id);
@@ -1340,10 +1347,11 @@ begin
   return query
   select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
          case when s.finished_at is not null then flow.result_in_run(n.run_id, n.name) end, s.error
-    from holdfast.run_steps n
+    from holdfast.runs r  -- a large run is pruned before its steps
+    join holdfast.run_steps n on n.run_id = r.id
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where n.run_id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
+   where r.id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
      and holdfast.matches_any(allowed, s.tenant)
    order by s.id;
 end
@@ -1426,6 +1434,7 @@ begin
    where s.id = step_to_change.step_id and s.machine = 'flow.step'
      and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
+    perform holdfast.refuse_pruned(step_to_change.step_id::text);
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
                             'flow.steps lists them', step_to_change.step_id::text);
   end if;
@@ -1597,6 +1606,9 @@ begin
     ;
   end if;
   perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
+  if step.run_id is not null and not exists (select from holdfast.runs r where r.id = step.run_id) then
+    step := null;  -- what is left of a run that retention removes
+  end if;
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
@@ -1605,6 +1617,7 @@ begin
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
+    perform holdfast.refuse_pruned(act_on.id);
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
                             'a step is a number, a run a UUID', act_on.id);
   end if;
@@ -1626,11 +1639,18 @@ CREATE FUNCTION holdfast.act_on_run(run holdfast.runs, event text) RETURNS text
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
+  present holdfast.runs;
 begin
   -- Steps are locked before runs: this waits for settles in progress.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
-  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
+  select r.* into present from holdfast.runs r where r.id = run.id for update;
+  if present.id is null then  -- retention was faster
+    perform holdfast.refuse_pruned(run.id::text);
+    perform holdfast.refuse('RN004', format('there is no run %s', run.id), 'find the id with `holdfast runs list`',
+                            run.id::text);
+  end if;
+  run := present;
   if holdfast.move_runs(array[run.id], act_on_run.event, clock) = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, act_on_run.event),
@@ -2136,35 +2156,88 @@ $$;
 
 
 --
--- Name: begin_run(text, text, text, jsonb, jsonb, text, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: begin_run(text, text, text, jsonb, jsonb, text, text, uuid, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) RETURNS uuid
+CREATE FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
   run_id constant uuid := holdfast.uuid7();
   hash bytea;
+  taken uuid;
 begin
   perform holdfast.check_start(begin_run.name, begin_run.input, 0);
   perform holdfast.check_tenant(begin_run.tenant);
   perform holdfast.check_name('key', begin_run.key, 400);
-  if begin_run.of_run is not null
-     and not exists (select from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant) then
+  perform holdfast.check_key_for(begin_run.key, begin_run.key_for);
+  -- Locked, so that retention leaves the other run in place.
+  perform from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant for key share;
+  if begin_run.of_run is not null and not found then
     perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant));
   end if;
   if begin_run.key is not null then
     hash := sha256(convert_to(concat(begin_run.machine, ' ', begin_run.name, ' ', begin_run.input,
                                      begin_run.steps), 'UTF8'));
-    insert into holdfast.keys values (begin_run.tenant, begin_run.key, run_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(begin_run.tenant, begin_run.key, hash)::uuid;
+    taken := holdfast.take_key(begin_run.tenant, begin_run.key, run_id::text, hash, begin_run.key_for)::uuid;
+    if taken <> run_id then
+      return taken;
     end if;
   end if;
   perform holdfast.make_run(run_id, begin_run.machine, begin_run.name, begin_run.step_machine, begin_run.steps,
                             begin_run.input, begin_run.tenant, begin_run.of_run);
   return run_id;
+end
+$$;
+
+
+--
+-- Name: retention_sweep; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_sweep (
+    is_only boolean DEFAULT true NOT NULL,
+    begins_at timestamp with time zone NOT NULL,
+    phase text DEFAULT 'steps'::text NOT NULL,
+    step_id bigint DEFAULT 0 NOT NULL,
+    run_id uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    run_left uuid,
+    next_at timestamp with time zone,
+    began_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    busy interval DEFAULT '00:00:00'::interval NOT NULL,
+    steps bigint DEFAULT 0 NOT NULL,
+    runs bigint DEFAULT 0 NOT NULL,
+    keys bigint DEFAULT 0 NOT NULL,
+    ticks bigint DEFAULT 0 NOT NULL,
+    blocked_at timestamp with time zone,
+    blocked_month text,
+    CONSTRAINT known_sweep_phase CHECK ((phase = ANY (ARRAY['steps'::text, 'runs'::text, 'rest'::text]))),
+    CONSTRAINT there_is_one_sweep CHECK (is_only)
+);
+
+
+--
+-- Name: begun_sweep(holdfast.retention_sweep, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  sweep.phase := 'steps';
+  sweep.step_id := 0;
+  sweep.run_id := '00000000-0000-0000-0000-000000000000';
+  sweep.next_at := null;
+  sweep.began_at := begun_sweep.clock;
+  sweep.busy := '0';
+  sweep.steps := 0;
+  sweep.runs := 0;
+  sweep.keys := 0;
+  sweep.ticks := 0;
+  return sweep;
 end
 $$;
 
@@ -2194,6 +2267,25 @@ begin
                                     where c.machine = call_moved.machine))
     using call_moved.moves;
   perform holdfast.set_actor(actor_kind, actor, reason);
+end
+$_$;
+
+
+--
+-- Name: call_prunes(bigint[], uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.call_prunes(step_ids bigint[], run_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  function text;
+begin
+  for function in select f.prunes from holdfast.faces f where f.prunes is not null order by f.face loop
+    execute format('select %s($1, $2)', holdfast.face_name(function))
+      using call_prunes.step_ids, call_prunes.run_ids;
+  end loop;
 end
 $_$;
 
@@ -2265,6 +2357,55 @@ begin
              and r.finished_at is not null and r.moving is null),
     'reopened', clock);
   perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: change_retention(text, text, text, text, text, interval, boolean, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  present holdfast.retention_rules;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('holdfast.retention_rules', 0));  -- one change after the other
+  select r.* into present from holdfast.retention_rules r
+   where r.what = change_retention.what and r.tenant = change_retention.owner and not r.is_default
+     and r.machine is not distinct from change_retention.machine
+     and r.queue is not distinct from change_retention.queue
+     and r.outcome is not distinct from change_retention.outcome;
+  if (change_retention.is_removed and present.what is null)
+     or (not change_retention.is_removed and present.what is not null
+         and present.keep is not distinct from change_retention.keep) then
+    return false;
+  end if;
+  delete from holdfast.retention_rules r
+   where r.what = change_retention.what and r.tenant = change_retention.owner and not r.is_default
+     and r.machine is not distinct from change_retention.machine
+     and r.queue is not distinct from change_retention.queue
+     and r.outcome is not distinct from change_retention.outcome;
+  if not change_retention.is_removed then
+    insert into holdfast.retention_rules (what, tenant, machine, queue, outcome, keep, set_at)
+    values (change_retention.what, change_retention.owner, change_retention.machine, change_retention.queue,
+            change_retention.outcome, change_retention.keep, clock);
+  end if;
+  insert into holdfast.retention_changes (at, what, tenant, machine, queue, outcome, event, keep, kept, actor, login,
+                                          reason)
+  values (clock, change_retention.what, change_retention.owner, change_retention.machine, change_retention.queue,
+          change_retention.outcome, case when change_retention.is_removed then 'removed' else 'set' end,
+          case when not change_retention.is_removed then change_retention.keep end, present.keep,
+          coalesce(change_retention.actor, session_user),
+          case when change_retention.actor <> session_user then session_user end, change_retention.reason);
+  update holdfast.retention_sweep w
+     set next_at = clock
+   where w.next_at > clock
+     and w.is_only in (select l.is_only from holdfast.retention_sweep l for update skip locked);
+  return true;
 end
 $$;
 
@@ -2643,6 +2784,31 @@ begin
   if not holdfast.is_in_reach(check_due.due_at) then
     perform holdfast.refuse('RN005', format('due_at must be in the years 1900 to 9998, got %s', check_due.due_at),
                             'leave it out to make the step due now', 'due_at');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_key_for(text, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_key_for(key text, key_for interval) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_key_for.key_for is null then
+    return;
+  end if;
+  if check_key_for.key is null then
+    perform holdfast.refuse('RN005', format('key_for is %s, but there is no key', check_key_for.key_for),
+                            'pass a key, or leave key_for out', 'key_for');
+  end if;
+  if check_key_for.key_for <= interval '0' or check_key_for.key_for > interval '1000 years' then
+    perform holdfast.refuse('RN005', format('key_for must be above 0 and at most 1000 years, got %s',
+                                            check_key_for.key_for),
+                            'leave it out to keep the key forever', 'key_for');
   end if;
 end
 $$;
@@ -3043,6 +3209,58 @@ begin
   if stray is not null then
     perform holdfast.refuse('RN005', format('id %s of a staged step was not reserved by %s', stray, session_user),
                             'take ids from holdfast.reserve_step_ids()');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_retention(text, text, text, text, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_retention(what text, machine text, queue text, outcome text, keep interval DEFAULT NULL::interval) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  outcomes constant text[] := '{succeeded,failed,cancelled,partial,undone}';
+  subject constant text := (select m.subject from holdfast.machines m where m.machine = check_retention.machine);
+begin
+  if check_retention.what is null or check_retention.what not in ('runs', 'journal', 'ticks') then
+    perform holdfast.refuse('RN005', format('what must be runs, journal or ticks, got %s', check_retention.what),
+                            'use runs for tasks and runs that are over', 'what');
+  end if;
+  if check_retention.what <> 'runs'
+     and num_nonnulls(check_retention.machine, check_retention.queue, check_retention.outcome) > 0 then
+    perform holdfast.refuse('RN005',
+                            format('the rule of the %s has no machine, queue or outcome', check_retention.what),
+                            'leave them out', 'what');
+  end if;
+  if check_retention.machine is not null and subject is null then
+    perform holdfast.refuse('RN004', format('there is no machine %s', check_retention.machine),
+                            'the machines are: ' || (select string_agg(m.machine, ', ' order by m.machine)
+                                                       from holdfast.machines m), 'machine');
+  end if;
+  perform holdfast.check_name('queue', check_retention.queue);
+  if subject = 'run' and check_retention.queue is not null then
+    perform holdfast.refuse('RN005', format('runs of %s have no queue, got %s', check_retention.machine,
+                                            check_retention.queue),
+                            'leave the queue out: a run goes whole, whatever queues its steps were in', 'queue');
+  end if;
+  if check_retention.outcome <> all (outcomes) then
+    perform holdfast.refuse('RN005', format('outcome must be one of %s, got %s', array_to_string(outcomes, ', '),
+                                            check_retention.outcome), 'use failed', 'outcome');
+  end if;
+  if least(extract(year from check_retention.keep), extract(month from check_retention.keep),
+           extract(day from check_retention.keep), extract(hour from check_retention.keep),
+           extract(minute from check_retention.keep), extract(second from check_retention.keep)) < 0
+     or check_retention.keep > interval '1000 years' then
+    perform holdfast.refuse('RN005', format('keep must be 0 to 1000 years, got %s', check_retention.keep),
+                            'use 0 to keep nothing, null to keep it forever', 'keep');
+  end if;
+  if check_retention.what = 'journal' and check_retention.keep < interval '1 month' then
+    perform holdfast.refuse('RN005', format('the journal is kept for a month or longer, got %s', check_retention.keep),
+                            'it goes by whole months: use 1 month', 'keep');
   end if;
 end
 $$;
@@ -3977,6 +4195,85 @@ $$;
 
 
 --
+-- Name: delete_run_steps(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.delete_run_steps(ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  perform holdfast.call_prunes(delete_run_steps.ids, '{}');
+  delete from holdfast.edges e where e.step_id = any (delete_run_steps.ids);  -- guard: edges
+  delete from holdfast.note_keys k where k.step_id = any (delete_run_steps.ids);  -- guard: notes
+  delete from holdfast.steps s where s.id = any (delete_run_steps.ids);
+end
+$$;
+
+
+--
+-- Name: delete_steps_of_runs(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.delete_steps_of_runs(ids uuid[]) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  own constant bigint[] := array(
+    select n.step_id from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids));
+begin
+  perform holdfast.delete_run_steps(own);  -- guard: steps
+  delete from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids);
+  return cardinality(own);
+end
+$$;
+
+
+--
+-- Name: drop_month(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.drop_month() RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '100ms'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  month text;
+  is_blocked boolean := false;
+  is_used constant boolean := exists (
+    select from pg_locks l
+     where l.pid = pg_backend_pid() and l.granted
+       and l.relation in ('holdfast.journal'::regclass, 'holdfast.notes'::regclass));
+begin
+  if is_used then  -- guard: alone
+    perform holdfast.refuse('RN010', 'drop_month was called in a transaction that has used the journal',
+                            'call it in a transaction of its own');
+  end if;
+  month := (select (holdfast.old_months(clock))[1] from holdfast.retention_sweep w where w.begins_at <= clock);
+  if month is not null then
+    begin
+      execute format('drop table holdfast.%I', month);
+    exception when lock_not_available then
+      is_blocked := true;
+    end;
+  end if;
+  -- Without waiting: the journal may be locked now, and whoever sweeps has the row.
+  update holdfast.retention_sweep w
+     set blocked_at = case when is_blocked then case when w.blocked_month = month then w.blocked_at else clock end end,
+         blocked_month = case when is_blocked then month end
+   where w.is_only in (select l.is_only from holdfast.retention_sweep l
+                     where is_blocked or l.blocked_at is not null for update skip locked);
+  return case when not is_blocked then month end;
+end
+$$;
+
+
+--
 -- Name: enlist_worker(text, text[], text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4105,6 +4402,75 @@ begin
   return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
   perform holdfast.park_unmovable_held(moves, expire_steps.clock);
   perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: expired_runs(uuid, uuid, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expired_runs(above uuid, upto uuid, clock timestamp with time zone) RETURNS TABLE(run_id uuid, finished_at timestamp with time zone, steps integer, tenant text, rule text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  with ended as materialized (
+    select n.id, n.finished_at, n.total, n.tenant, n.machine, t.outcome
+      from holdfast.runs n
+      join holdfast.machine_states t on t.machine = n.machine and t.state = n.state
+     where n.id > expired_runs.above and n.id <= expired_runs.upto
+       and n.finished_at is not null
+       and n.moving is null and n.live = 0  -- guard: over
+  ),
+  ruled as materialized (
+    select k.tenant, k.machine, k.outcome, expired_runs.clock - r.keep as ended_by, holdfast.rule_text(r) as rule
+      from (select distinct e.tenant, e.machine, e.outcome from ended e) k
+     cross join lateral holdfast.retention_rule(k.machine, null, k.outcome, k.tenant) r
+     where r.keep is not null)
+  select e.id, e.finished_at, e.total, e.tenant, r.rule
+    from ended e
+    join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.outcome = e.outcome
+   where e.finished_at <= r.ended_by  -- guard: age
+     and not exists (select from holdfast.runs c where c.of_run = e.id and c.finished_at is null)  -- guard: undoing
+   order by e.id;
+end
+$$;
+
+
+--
+-- Name: expired_steps(bigint, bigint, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expired_steps(above bigint, upto bigint, clock timestamp with time zone) RETURNS TABLE(step_id bigint, finished_at timestamp with time zone, tenant text, rule text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  with ended as materialized (
+    select s.id, s.finished_at, s.tenant, s.machine, s.queue, t.outcome
+      from holdfast.steps s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+     where s.id > expired_steps.above and s.id <= expired_steps.upto
+       and s.run_id is null
+       and s.finished_at is not null),
+  ruled as materialized (
+    select k.tenant, k.machine, k.queue, k.outcome, expired_steps.clock - r.keep as ended_by,
+           holdfast.rule_text(r) as rule
+      from (select distinct e.tenant, e.machine, e.queue, e.outcome from ended e) k
+     cross join lateral holdfast.retention_rule(k.machine, k.queue, k.outcome, k.tenant) r
+     where r.keep is not null)
+  select e.id, e.finished_at, e.tenant, r.rule
+    from ended e
+    join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.queue = e.queue and r.outcome = e.outcome
+   where e.finished_at <= r.ended_by  -- guard: age
+   order by e.id;
 end
 $$;
 
@@ -4381,6 +4747,29 @@ $$;
 
 
 --
+-- Name: forget_retention(text, text, text, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.forget_retention(outcome text DEFAULT NULL::text, machine text DEFAULT NULL::text, queue text DEFAULT NULL::text, tenant text DEFAULT NULL::text, what text DEFAULT 'runs'::text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  owners constant text[] := holdfast.retention_tenants(forget_retention.what, forget_retention.tenant);
+begin
+  perform holdfast.check_retention(forget_retention.what, forget_retention.machine, forget_retention.queue,
+                                   forget_retention.outcome);
+  perform holdfast.check_reason(forget_retention.reason);
+  perform holdfast.check_name('actor', forget_retention.actor);
+  return (select bool_or(holdfast.change_retention(
+                   forget_retention.what, t.owner, forget_retention.machine, forget_retention.queue,
+                   forget_retention.outcome, null, true, forget_retention.reason, forget_retention.actor))
+            from unnest(owners) t (owner));
+end
+$$;
+
+
+--
 -- Name: forget_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4418,7 +4807,9 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole'),
                  ('limit_changes', 'stays'), ('limit_changes', 'stays_whole'),
-                 ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole')) w (table_name, name)
+                 ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole'),
+
+                 ('retention_changes', 'stays'), ('retention_changes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
                         and t.tgenabled in ('O', 'A'))
@@ -4473,6 +4864,51 @@ CREATE FUNCTION holdfast.has_limits(word text) RETURNS boolean
            WHERE ((r.name >= (has_limits.word || ':'::text)) AND (r.name < (has_limits.word || ';'::text))))) OR (EXISTS ( SELECT
             FROM holdfast.limit_states s
            WHERE ((s.name >= (has_limits.word || ':'::text)) AND (s.name < (has_limits.word || ';'::text))))));
+END;
+
+
+--
+-- Name: retention_rules; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_rules (
+    what text NOT NULL,
+    tenant text NOT NULL,
+    machine text,
+    queue text,
+    outcome text,
+    keep interval,
+    set_at timestamp with time zone NOT NULL,
+    is_default boolean DEFAULT false NOT NULL,
+    CONSTRAINT journal_is_kept_for_months CHECK (((what <> 'journal'::text) OR (keep >= '1 mon'::interval))),
+    CONSTRAINT keep_is_not_negative CHECK ((keep >= '00:00:00'::interval)),
+    CONSTRAINT known_kept_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'partial'::text, 'undone'::text]))),
+    CONSTRAINT known_retention CHECK ((what = ANY (ARRAY['runs'::text, 'journal'::text, 'ticks'::text]))),
+    CONSTRAINT only_runs_are_told_apart CHECK (((what = 'runs'::text) OR ((tenant = '*'::text) AND (num_nonnulls(machine, queue, outcome) = 0))))
+);
+
+ALTER TABLE ONLY holdfast.retention_rules FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: history_rule(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.history_rule(what text) RETURNS SETOF holdfast.retention_rules
+    LANGUAGE sql STABLE ROWS 1
+    BEGIN ATOMIC
+ SELECT r.what,
+     r.tenant,
+     r.machine,
+     r.queue,
+     r.outcome,
+     r.keep,
+     r.set_at,
+     r.is_default
+    FROM holdfast.retention_rules r
+   WHERE (r.what = history_rule.what)
+   ORDER BY r.is_default
+  LIMIT 1;
 END;
 
 
@@ -4583,6 +5019,51 @@ CREATE FUNCTION holdfast.is_name(name text, longest integer DEFAULT 200) RETURNS
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
  SELECT ((name <> ''::text) AND (length(name) <= longest) AND (name !~ '[\u0001-\u001f\u007f-\u009f]'::text));
+END;
+
+
+--
+-- Name: ticks; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.ticks (
+    tenant text NOT NULL,
+    name text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    fired_at timestamp with time zone NOT NULL,
+    cause text NOT NULL,
+    outcome text NOT NULL,
+    face text NOT NULL,
+    ids text[] DEFAULT '{}'::text[] NOT NULL,
+    cancelled text[] DEFAULT '{}'::text[] NOT NULL,
+    error jsonb,
+    ticks integer DEFAULT 1 NOT NULL,
+    until_at timestamp with time zone,
+    actor text NOT NULL,
+    CONSTRAINT failed_has_an_error CHECK (((outcome = 'failed'::text) = (error IS NOT NULL))),
+    CONSTRAINT known_cause CHECK ((cause = ANY (ARRAY['clock'::text, 'run'::text, 'backfill'::text]))),
+    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['started'::text, 'skipped'::text, 'missed'::text, 'failed'::text]))),
+    CONSTRAINT started_has_ids CHECK (((outcome = 'started'::text) = (ids <> '{}'::text[])))
+);
+
+ALTER TABLE ONLY holdfast.ticks FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: is_needed_tick(holdfast.ticks); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_needed_tick(tick holdfast.ticks) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (EXISTS ( SELECT
+            FROM holdfast.schedules s
+           WHERE ((s.tenant = (is_needed_tick.tick).tenant) AND (s.name = (is_needed_tick.tick).name) AND ((s.last_at = (is_needed_tick.tick).at) OR (((is_needed_tick.tick).outcome = 'started'::text) AND (10 > ( SELECT count(*) AS count
+                    FROM ( SELECT
+                            FROM holdfast.ticks n
+                           WHERE ((n.tenant = (is_needed_tick.tick).tenant) AND (n.name = (is_needed_tick.tick).name) AND (n.outcome = 'started'::text) AND (n.fired_at > (is_needed_tick.tick).fired_at))
+                          LIMIT 10) later))))))) AS "exists";
 END;
 
 
@@ -5298,6 +5779,45 @@ $$;
 
 
 --
+-- Name: lock_whole_runs(uuid[], timestamp with time zone[], boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean) RETURNS uuid[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  locked constant uuid[] := array(
+    select r.id
+      from unnest(lock_whole_runs.ids, lock_whole_runs.ends) e (id, finished_at)
+      join holdfast.runs r on r.id = e.id
+       and r.finished_at = e.finished_at and r.moving is null and r.live = 0  -- guard: over
+     order by r.id
+       for update of r skip locked);
+  own bigint[];
+begin
+  if not lock_whole_runs.is_large then
+    own := array(select s.id
+                   from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                  where n.run_id = any (locked)
+                    for update of s skip locked);
+  end if;
+  -- In a statement of its own: it sees what was committed before the runs were locked.
+  return array(
+    select u.id from unnest(locked) u (id)
+     where (lock_whole_runs.is_large
+            or not exists (select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                            where n.run_id = u.id
+                              and not exists (select from unnest(own) o (id) where o.id = s.id)))
+       and not exists (select from holdfast.runs c where c.of_run = u.id and c.finished_at is null)  -- guard: undoing
+     order by u.id);
+end
+$$;
+
+
+--
 -- Name: lost_leases(bigint[], bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5871,6 +6391,27 @@ $$;
 
 
 --
+-- Name: old_months(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.old_months(clock timestamp with time zone) RETURNS text[]
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select array(
+    select c.relname::text
+      from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+     cross join holdfast.history_rule('journal') r
+     where i.inhparent in ('holdfast.journal'::regclass, 'holdfast.notes'::regclass)
+       -- Its last moment is the end of the month, by UTC.
+       and (to_timestamp(right(c.relname, 6), 'YYYYMM')::timestamp + interval '1 month') at time zone 'UTC'
+           <= old_months.clock - r.keep
+     order by right(c.relname, 6), c.relname)
+$$;
+
+
+--
 -- Name: outside_names(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6395,6 +6936,17 @@ $$;
 
 
 --
+-- Name: place_of(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.place_of(run_id uuid) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((('x'::text || lpad("left"(replace((run_id)::text, '-'::text, ''::text), 12), 16, '0'::text)))::bit(64))::bigint AS int8;
+END;
+
+
+--
 -- Name: plan_by_interval(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6705,6 +7257,323 @@ $$;
 
 
 --
+-- Name: prunable(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prunable(most integer DEFAULT 1000000) RETURNS TABLE(what text, rule text, rows bigint, steps bigint, is_all boolean)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  look constant int := 10000;
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  youngest constant timestamptz := clock - holdfast.shortest_keep();
+  above_step bigint := 0;
+  above_run uuid := '00000000-0000-0000-0000-000000000000';
+  looked int := 0;
+  page record;
+  found jsonb := '{}';  -- the rows and steps of each rule so far
+  one record;
+begin
+  if prunable.most is null or prunable.most not between 1 and 100000000 then
+    perform holdfast.refuse('RN005', format('most must be 1 to 100000000, got %s', prunable.most), 'use 1000000',
+                            'most');
+  end if;
+  loop
+    select max(w.id) as last_id, count(*)::int as seen, min(w.created_at) as oldest into page
+      from (select s.id, s.created_at from holdfast.steps s where s.id > above_step order by s.id
+             limit least(look, prunable.most - looked)) w;
+    exit when page.seen = 0 or page.oldest > youngest or youngest is null;
+    for one in
+      select e.rule, count(*) as rows from holdfast.expired_steps(above_step, page.last_id, clock) e
+       where holdfast.matches_any(allowed, e.tenant) group by e.rule
+    loop
+      found := jsonb_set(found, array[one.rule], to_jsonb(coalesce((found ->> one.rule)::bigint, 0) + one.rows));
+    end loop;
+    above_step := page.last_id;
+    looked := looked + page.seen;
+  end loop;
+  return query select 'tasks', f.key, f.value::text::bigint, f.value::text::bigint, looked < prunable.most
+                 from jsonb_each(found) f order by f.key;
+  found := '{}';
+  looked := 0;
+  loop
+    select (array_agg(w.id order by w.id desc))[1] as last_id, count(*)::int as seen, min(w.created_at) as oldest
+      into page
+      from (select r.id, r.created_at from holdfast.runs r where r.id > above_run order by r.id
+             limit least(look, prunable.most - looked)) w;
+    exit when page.seen = 0 or page.oldest > youngest or youngest is null;
+    for one in
+      select e.rule, count(*) as rows, sum(e.steps) as steps
+        from holdfast.expired_runs(above_run, page.last_id, clock) e
+       where holdfast.matches_any(allowed, e.tenant) group by e.rule
+    loop
+      found := jsonb_set(found, array[one.rule], jsonb_build_array(
+        coalesce((found -> one.rule ->> 0)::bigint, 0) + one.rows,
+        coalesce((found -> one.rule ->> 1)::bigint, 0) + one.steps));
+    end loop;
+    above_run := page.last_id;
+    looked := looked + page.seen;
+  end loop;
+  return query select 'runs', f.key, (f.value ->> 0)::bigint, (f.value ->> 1)::bigint, looked < prunable.most
+                 from jsonb_each(found) f order by f.key;
+  if allowed is null then
+    return query
+    select 'keys', 'key_for', count(*), null::bigint, count(*) < prunable.most
+      from (select from holdfast.keys k where k.expires_at <= clock limit prunable.most) e
+    having count(*) > 0
+    union all
+    select 'months', m.month, null, null, true from unnest(holdfast.old_months(clock)) m (month);
+  end if;
+end
+$$;
+
+
+--
+-- Name: prune_rest(holdfast.retention_sweep, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  removed int;
+begin
+  delete from holdfast.keys k
+   where (k.tenant, k.key) in (
+           select o.tenant, o.key from holdfast.keys o
+            where o.expires_at <= prune_rest.clock  -- guard: expiry
+            order by o.expires_at
+            limit prune_rest.batch
+              for update skip locked);
+  get diagnostics removed = row_count;
+  sweep.keys := sweep.keys + removed;
+  delete from holdfast.prunings p
+   where p.id in (select o.id from holdfast.prunings o
+                   where o.at < prune_rest.clock - (
+                           select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
+                   order by o.at
+                   limit prune_rest.batch);
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_rest_of_run(holdfast.retention_sweep, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_rest_of_run(sweep holdfast.retention_sweep, batch integer) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  ids constant bigint[] := array(select n.step_id from holdfast.run_steps n
+                                  where n.run_id = sweep.run_left order by n.step_id limit prune_rest_of_run.batch);
+begin
+  perform holdfast.delete_run_steps(ids);
+  delete from holdfast.run_steps n where n.run_id = sweep.run_left and n.step_id = any (ids);
+  sweep.steps := sweep.steps + cardinality(ids);
+  if cardinality(ids) < prune_rest_of_run.batch then
+    sweep.run_left := null;
+  end if;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_runs(holdfast.retention_sweep, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  last_id uuid;
+  seen int;
+  oldest timestamptz;
+  found_ids uuid[];
+  ends timestamptz[];
+  rules text[];
+  is_large boolean;
+  is_cut boolean;
+  ids uuid[];
+begin
+  select (array_agg(w.id order by w.id desc))[1], count(*), min(w.created_at) into last_id, seen, oldest
+    from (select r.id, r.created_at from holdfast.runs r
+           where r.id > sweep.run_id order by r.id limit prune_runs.batch) w;
+  if seen = 0 or oldest > prune_runs.youngest or prune_runs.youngest is null then
+    sweep.phase := 'rest';
+    return sweep;
+  end if;
+  select array_agg(e.run_id), array_agg(e.finished_at), array_agg(e.rule), bool_or(e.steps > prune_runs.batch),
+         count(*) < max(e.among)
+    into found_ids, ends, rules, is_large, is_cut
+    from (select x.*, sum(x.steps) over (order by x.run_id) as so_far, row_number() over (order by x.run_id) as no,
+                 count(*) over () as among
+            from holdfast.expired_runs(sweep.run_id, last_id, prune_runs.clock) x) e
+   where e.so_far <= prune_runs.batch or e.no = 1;
+  if found_ids is not null then
+    ids := holdfast.lock_whole_runs(found_ids, ends, is_large);
+    perform holdfast.call_prunes('{}', ids);
+    if is_large then
+      sweep.run_left := ids[1];
+    else
+      sweep.steps := sweep.steps + holdfast.delete_steps_of_runs(ids);
+    end if;
+    delete from holdfast.runs r where r.id = any (ids);
+    perform holdfast.remember_pruned_runs(
+      ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),
+      prune_runs.clock);
+    sweep.runs := sweep.runs + cardinality(ids);
+  end if;
+  sweep.run_id := case when is_cut then found_ids[cardinality(found_ids)] else last_id end;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_steps(holdfast.retention_sweep, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  last_id bigint;
+  seen int;
+  oldest timestamptz;
+  ids bigint[];
+  ends timestamptz[];
+  rules text[];
+  gone bigint[];
+  gone_rules text[];
+begin
+  select max(w.id), count(*), min(w.created_at) into last_id, seen, oldest
+    from (select s.id, s.created_at from holdfast.steps s
+           where s.id > sweep.step_id order by s.id limit prune_steps.batch) w;
+  if seen = 0 or oldest > prune_steps.youngest or prune_steps.youngest is null then
+    sweep.phase := 'runs';
+    return sweep;
+  end if;
+  select array_agg(e.step_id), array_agg(e.finished_at), array_agg(e.rule) into ids, ends, rules
+    from holdfast.expired_steps(sweep.step_id, last_id, prune_steps.clock) e;
+  -- Ended at another time: it was retried meanwhile, so its end is to be judged anew.
+  select array_agg(l.id), array_agg(l.rule) into gone, gone_rules
+    from (select s.id, e.rule
+            from unnest(ids, ends, rules) e (id, finished_at, rule)
+            join holdfast.steps s on s.id = e.id
+             and s.finished_at = e.finished_at  -- guard: over
+           order by s.id
+             for update of s skip locked) l;
+  if gone is not null then
+    perform holdfast.call_prunes(gone, '{}');
+    delete from holdfast.note_keys k where k.step_id = any (gone);
+    delete from holdfast.steps s where s.id = any (gone);
+    perform holdfast.remember_pruned_steps(gone, gone_rules, prune_steps.clock);
+    sweep.steps := sweep.steps + cardinality(gone);
+  end if;
+  sweep.step_id := last_id;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_ticks(holdfast.retention_sweep, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  rule constant holdfast.retention_rules := (select r from holdfast.history_rule('ticks') r);
+  removed int;
+begin
+  delete from holdfast.ticks t
+   where (t.tenant, t.name, t.at) in (
+           select o.tenant, o.name, o.at from holdfast.ticks o
+            where o.fired_at <= prune_ticks.clock - rule.keep
+              and not holdfast.is_needed_tick(o)  -- guard: needed
+            order by o.fired_at
+            limit prune_ticks.batch
+              for update skip locked);
+  get diagnostics removed = row_count;
+  sweep.ticks := sweep.ticks + removed;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: pruned(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pruned(of_id text) RETURNS TABLE(id text, label text, machine text, state text, outcome text, finished_at timestamp with time zone, run_id uuid, pruned_at timestamp with time zone, rule text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  last holdfast.journal;
+begin
+  if pruned.of_id ~ '^[0-9]{1,18}$' then
+    select j.* into last from holdfast.journal j
+     where j.step_id = pruned.of_id::bigint
+       and holdfast.matches_any(allowed, j.tenant)  -- guard: step-tenant
+     order by j.id desc limit 1;
+    if exists (select from holdfast.steps s
+                where s.id = last.step_id
+                  and (s.run_id is null or exists (select from holdfast.runs r where r.id = s.run_id))) then
+      return;
+    end if;
+  elsif pruned.of_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select j.* into last from holdfast.journal j
+     where j.run_id = pruned.of_id::uuid and j.step_id is null
+       and holdfast.matches_any(allowed, j.tenant)  -- guard: run-tenant
+     order by j.id desc limit 1;
+    if exists (select from holdfast.runs r where r.id = last.run_id) then
+      return;
+    end if;
+  end if;
+  return query
+  select pruned.of_id, m.label, last.machine, last.to_state, t.outcome, last.at, last.run_id, p.at, p.rule
+    from (select) one
+    left join holdfast.machines m on m.machine = last.machine
+    left join holdfast.machine_states t on t.machine = last.machine and t.state = last.to_state
+    left join lateral (
+      select g.at, g.rule from holdfast.prunings g
+       where case when last.run_id is null
+                  then g.span @> last.step_id and last.step_id = any (g.step_ids)
+                  else g.span @> holdfast.place_of(last.run_id) and last.run_id = any (g.run_ids) end
+       order by g.at desc limit 1) p on true
+   where last.id is not null;
+end
+$_$;
+
+
+--
 -- Name: pull_parked(text, integer, text[], text[], text, integer, bigint[], bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6946,13 +7815,17 @@ $$;
 CREATE FUNCTION holdfast.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
+    AS $_$
 begin
-  perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
-                          'only retention removes old rows, by dropping whole partitions');
+  perform holdfast.refuse(
+    'RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
+    case when tg_table_name ~ '^(journal|notes)(_|$)'
+         then format('retention drops whole months (%s); `holdfast retention set 1y --journal` changes that',
+                     (select holdfast.rule_text(r) from holdfast.history_rule('journal') r))
+         else 'its rows stay; retention does not remove them' end);
   return null;
 end
-$$;
+$_$;
 
 
 --
@@ -6997,6 +7870,30 @@ begin
   if odd is not null then
     perform holdfast.refuse('RN005', format('a schedule of %s has no option %s', refuse_options.face, odd),
                             format('use some of: %s', array_to_string(refuse_options.known, ', ')), 'options');
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_pruned(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_pruned(id text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  gone record;
+begin
+  select p.* into gone from holdfast.pruned(refuse_pruned.id) p;
+  if gone.id is not null then
+    perform holdfast.refuse(
+      'RN012',
+      format('%s %s was pruned: it ended as %s at %s%s', gone.label, gone.id, coalesce(gone.outcome, gone.state),
+             to_char(gone.finished_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'),
+             ', and the rule "' || gone.rule || '" removed it'),
+      format('see its history: holdfast runs show %s; see the rules: holdfast retention show', gone.id), gone.id);
   end if;
 end
 $$;
@@ -7053,6 +7950,52 @@ begin
     'until', until)::text, false);
 end
 $$;
+
+
+--
+-- Name: prunings; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.prunings (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    rule text NOT NULL,
+    span int8range NOT NULL,
+    step_ids bigint[],
+    run_ids uuid[]
+);
+
+
+--
+-- Name: remember_pruned_runs(uuid[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO holdfast.prunings (at, rule, span, run_ids)  SELECT remember_pruned_runs.clock AS clock,
+             u.rule,
+             int8range(min(holdfast.place_of(u.id)), max(holdfast.place_of(u.id)), '[]'::text) AS int8range,
+             array_agg(u.id ORDER BY u.id) AS array_agg
+            FROM UNNEST(remember_pruned_runs.ids, remember_pruned_runs.rules) u(id, rule)
+           GROUP BY u.rule;
+END;
+
+
+--
+-- Name: remember_pruned_steps(bigint[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO holdfast.prunings (at, rule, span, step_ids)  SELECT remember_pruned_steps.clock AS clock,
+             u.rule,
+             int8range(min(u.id), max(u.id), '[]'::text) AS int8range,
+             array_agg(u.id ORDER BY u.id) AS array_agg
+            FROM UNNEST(remember_pruned_steps.ids, remember_pruned_steps.rules) u(id, rule)
+           GROUP BY u.rule;
+END;
 
 
 --
@@ -7166,7 +8109,12 @@ declare
   run holdfast.runs;
 begin
   -- Locked even if it has not ended: this waits for a settle that is about to close it.
-  select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
+  select r.* into run from holdfast.runs r where r.id = reopen_run.run_id for update;
+  if run.id is null then  -- retention was faster
+    perform holdfast.refuse_pruned(reopen_run.run_id::text);
+    perform holdfast.refuse('RN004', format('there is no run %s', reopen_run.run_id),
+                            'find the id with `holdfast runs list`', reopen_run.run_id::text);
+  end if;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
     perform holdfast.refuse('RN010', format('run %s is %s and its steps cannot change', run.id, run.state),
                             format('%s is final for a %s', run.state, run.machine), run.id::text);
@@ -7359,6 +8307,93 @@ $$;
 
 
 --
+-- Name: retention_rule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_rule(machine text, queue text, outcome text, tenant text) RETURNS SETOF holdfast.retention_rules
+    LANGUAGE sql STABLE ROWS 1
+    BEGIN ATOMIC
+ SELECT r.what,
+     r.tenant,
+     r.machine,
+     r.queue,
+     r.outcome,
+     r.keep,
+     r.set_at,
+     r.is_default
+    FROM holdfast.retention_rules r
+   WHERE ((r.what = 'runs'::text) AND (r.tenant = ANY (ARRAY['*'::text, retention_rule.tenant])) AND COALESCE((r.machine = retention_rule.machine), (r.machine IS NULL)) AND COALESCE((r.queue = retention_rule.queue), (r.queue IS NULL)) AND COALESCE((r.outcome = retention_rule.outcome), (r.outcome IS NULL)))
+   ORDER BY r.is_default, (r.tenant = '*'::text), (r.machine IS NULL), (r.queue IS NULL), (r.outcome IS NULL)
+  LIMIT 1;
+END;
+
+
+--
+-- Name: retention_tenants(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_tenants(what text, tenant text) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if retention_tenants.what <> 'runs' then
+    if coalesce(retention_tenants.tenant, '*') <> '*' then
+      perform holdfast.refuse('RN005', format('the rule of the %s is one for all tenants, got tenant %s',
+                                              retention_tenants.what, retention_tenants.tenant),
+                              'leave the tenant out', 'tenant');
+    end if;
+    perform holdfast.check_all_tenants(format('the retention of the %s', retention_tenants.what));
+    return array['*'];
+  end if;
+  return holdfast.limit_tenants(retention_tenants.tenant, 'a rule of retention');
+end
+$$;
+
+
+--
+-- Name: retention_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  with orphans as (
+    select n.run_id, n.step_id, r.id is null as lacks_run, s.id is null as lacks_step
+      from holdfast.run_steps n
+      left join holdfast.runs r on r.id = n.run_id
+      left join holdfast.steps s on s.id = n.step_id
+     where (r.id is null or s.id is null)
+       and not exists (select from holdfast.retention_sweep w where w.run_left = n.run_id))
+  select 'run_is_whole', 'run ' || o.run_id,
+         format('step %s belongs to it, but %s', o.step_id,
+                case when o.lacks_run then 'the run is gone' else 'the step is gone' end)
+    from orphans o
+  union all
+  select 'run_is_whole', 'run ' || s.run_id, format('step %s is left of it', s.id)
+    from holdfast.steps s
+   where s.run_id is not null and not exists (select from holdfast.runs r where r.id = s.run_id)
+     and not exists (select from holdfast.run_steps n where n.run_id = s.run_id and n.step_id = s.id)
+  union all
+  select 'edge_joins_two_steps', 'step ' || e.next_id,
+         format('it waits for step %s, and one of them is gone', e.step_id)
+    from holdfast.edges e
+   where (not exists (select from holdfast.steps s where s.id = e.step_id)
+          or not exists (select from holdfast.steps s where s.id = e.next_id))
+     and not exists (select from holdfast.retention_sweep w
+                       join holdfast.run_steps n on n.run_id = w.run_left and n.step_id in (e.step_id, e.next_id))
+  union all
+  select 'noted_step_exists', 'step ' || k.step_id, format('it has the key %s of a note, and is gone', k.key)
+    from holdfast.note_keys k
+   where not exists (select from holdfast.steps s where s.id = k.step_id)
+  union all
+  select 'retention_sweeps', 'retention_sweep', 'its row is missing; insert it again: begins_at'
+   where not exists (select from holdfast.retention_sweep)
+$$;
+
+
+--
 -- Name: retire_worker(text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7386,6 +8421,28 @@ begin
   return holdfast.act_on(retry.id, 'reopened', retry.reason, actor => retry.actor);
 end
 $$;
+
+
+--
+-- Name: rule_text(holdfast.retention_rules); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.rule_text(rule holdfast.retention_rules) RETURNS text
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((COALESCE(NULLIF(concat_ws(', '::text, ('tenant '::text || NULLIF((rule).tenant, '*'::text)), ('machine '::text || (rule).machine), ('queue '::text || (rule).queue), (rule).outcome, NULLIF((rule).what, 'runs'::text)), ''::text), 'all'::text) || ': '::text) ||
+         CASE
+             WHEN ((rule).keep IS NULL) THEN 'forever'::text
+             WHEN ((rule).keep = '00:00:00'::interval) THEN 'not at all'::text
+             ELSE ( SELECT string_agg((((u.amount || ' '::text) || u.unit) ||
+                     CASE
+                         WHEN (u.amount = '1'::text) THEN ''::text
+                         ELSE 's'::text
+                     END), ' '::text ORDER BY u.no) AS string_agg
+                FROM ( VALUES (1,'year'::text,(EXTRACT(year FROM (rule_text.rule).keep))::text), (2,'month'::text,(EXTRACT(month FROM (rule_text.rule).keep))::text), (3,'day'::text,(EXTRACT(day FROM (rule_text.rule).keep))::text), (4,'hour'::text,(EXTRACT(hour FROM (rule_text.rule).keep))::text), (5,'minute'::text,(EXTRACT(minute FROM (rule_text.rule).keep))::text), (6,'second'::text,(trim_scale(EXTRACT(second FROM (rule_text.rule).keep)))::text)) u(no, unit, amount)
+               WHERE (u.amount <> '0'::text))
+         END);
+END;
 
 
 --
@@ -7656,6 +8713,27 @@ $$;
 
 
 --
+-- Name: set_retention(interval, text, text, text, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_retention(keep interval, outcome text DEFAULT NULL::text, machine text DEFAULT NULL::text, queue text DEFAULT NULL::text, tenant text DEFAULT NULL::text, what text DEFAULT 'runs'::text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_retention(set_retention.what, set_retention.machine, set_retention.queue,
+                                   set_retention.outcome, set_retention.keep);
+  perform holdfast.check_reason(set_retention.reason);
+  perform holdfast.check_name('actor', set_retention.actor);
+  perform holdfast.change_retention(
+    set_retention.what, t.owner, set_retention.machine, set_retention.queue, set_retention.outcome, set_retention.keep,
+    false, set_retention.reason, set_retention.actor)
+     from unnest(holdfast.retention_tenants(set_retention.what, set_retention.tenant)) t (owner);
+end
+$$;
+
+
+--
 -- Name: set_retry_budget(holdfast.steps, integer, boolean, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7857,6 +8935,21 @@ $_$;
 
 
 --
+-- Name: shortest_keep(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.shortest_keep() RETURNS interval
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT min(r.keep) AS min
+    FROM holdfast.retention_rules r
+   WHERE ((r.what = 'runs'::text) AND (NOT (r.is_default AND (EXISTS ( SELECT
+            FROM holdfast.retention_rules a
+           WHERE ((a.what = 'runs'::text) AND (NOT a.is_default) AND (a.tenant = '*'::text) AND (num_nonnulls(a.machine, a.queue, a.outcome) = 0)))))));
+END;
+
+
+--
 -- Name: stage_steps(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7893,10 +8986,10 @@ $$;
 
 
 --
--- Name: start_run(text, text, text, jsonb, jsonb, text, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_run(text, text, text, jsonb, jsonb, text, text, uuid, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb DEFAULT '[]'::jsonb, input jsonb DEFAULT '{}'::jsonb, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, of_run uuid DEFAULT NULL::uuid) RETURNS uuid
+CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb DEFAULT '[]'::jsonb, input jsonb DEFAULT '{}'::jsonb, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, of_run uuid DEFAULT NULL::uuid, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -7905,7 +8998,7 @@ declare
 begin
   perform holdfast.set_actor('api', session_user::text);
   run_id := holdfast.begin_run(start_run.machine, start_run.name, start_run.step_machine, start_run.steps,
-                               start_run.input, start_run.key, start_run.tenant, start_run.of_run);
+                               start_run.input, start_run.key, start_run.tenant, start_run.of_run, start_run.key_for);
   perform holdfast.set_actor();
   return run_id;
 end
@@ -7944,10 +9037,10 @@ $$;
 
 
 --
--- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric) RETURNS bigint
+CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -8008,15 +9101,18 @@ begin
     parked_due := due;
     due := null;
   end if;
+  if start_step.key_for is not null then
+    perform holdfast.check_key_for(start_step.key, start_step.key_for);
+  end if;
   if start_step.key is not null then
     -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
     hash := sha256(convert_to(
       case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
       || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
     own_id := nextval('holdfast.step_ids');
-    insert into holdfast.keys values (start_step.tenant, start_step.key, own_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
+    step_id := holdfast.take_key(start_step.tenant, start_step.key, own_id::text, hash, start_step.key_for)::bigint;
+    if step_id <> own_id then
+      return step_id;
     end if;
   end if;
   select exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_step.priority),
@@ -8070,17 +9166,18 @@ $$;
 
 
 --
--- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric) RETURNS bigint
+CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
   return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
                              start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
-                             limits => start_task.limits, weight => start_task.weight);
+                             limits => start_task.limits, weight => start_task.weight,
+                             key_for => start_task.key_for);
 end
 $$;
 
@@ -8106,21 +9203,22 @@ begin
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
            case when jsonb_typeof(o) = 'object' then o else jsonb_build_object(left(o::text, 50), 0) end) k
    where k not in ('name', 'input', 'queue', 'key', 'unique_key', 'due_at', 'priority', 'tenant', 'limits',
-                   'weight')
+                   'weight', 'key_for')
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a task has no %s', odd),
-                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits and weight');
+                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits, weight '
+                            'and key_for');
   end if;
   for task in
     select * from jsonb_to_recordset(start_tasks.tasks) o (
       name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text,
-      limits text[], weight numeric)
+      limits text[], weight numeric, key_for interval)
   loop
     ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key,
                                       task.unique_key, task.due_at,
                                       coalesce(task.priority, 0), coalesce(task.tenant, 'default'),
-                                      task.limits, task.weight);
+                                      task.limits, task.weight, task.key_for);
   end loop;
   return query select unnest(ids);
 end
@@ -8309,6 +9407,147 @@ begin
      and holdfast.matches_any(succeed_steps.allowed, s.tenant)  -- guard: tenant
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
+end
+$$;
+
+
+--
+-- Name: sweep(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep(batch integer DEFAULT 1000) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query select c.* from holdfast.sweep_chunk(sweep.batch, false) c;
+end
+$$;
+
+
+--
+-- Name: sweep_chunk(integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_chunk(batch integer, at_once boolean) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  sweep holdfast.retention_sweep;
+  was holdfast.retention_sweep;
+  shortest constant interval := holdfast.shortest_keep();
+  before bigint;
+  is_over boolean := false;
+begin
+  if sweep_chunk.batch is null or sweep_chunk.batch not between 1 and 10000 then
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', sweep_chunk.batch), 'use 1000',
+                            'batch');
+  end if;
+  select w.* into sweep from holdfast.retention_sweep w for update skip locked;  -- guard: one
+  if sweep.begins_at is null then
+    return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0, null::boolean, interval '1 minute';
+    return;
+  end if;
+  if not sweep_chunk.at_once and greatest(sweep.begins_at, sweep.next_at) > clock then
+    return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0, true,
+                        greatest(sweep.begins_at, sweep.next_at) - clock;
+    return;
+  end if;
+  if sweep.next_at is not null or sweep.began_at is null then
+    sweep := holdfast.begun_sweep(sweep, clock);
+  end if;
+  was := sweep;
+  loop
+    before := sweep.steps + sweep.runs + sweep.keys + sweep.ticks;
+    if sweep.run_left is not null then
+      sweep := holdfast.prune_rest_of_run(sweep, sweep_chunk.batch);
+    elsif sweep.phase = 'steps' then
+      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, clock - shortest, clock);
+    elsif sweep.phase = 'runs' then
+      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, clock - shortest, clock);
+    else
+      sweep := holdfast.prune_ticks(holdfast.prune_rest(sweep, sweep_chunk.batch, clock), sweep_chunk.batch, clock);
+      if before = sweep.steps + sweep.runs + sweep.keys + sweep.ticks then
+        is_over := true;
+      end if;
+    end if;
+    exit when before < sweep.steps + sweep.runs + sweep.keys + sweep.ticks or is_over
+           or clock_timestamp() > statement_timestamp() + interval '50 ms';
+  end loop;
+  sweep.busy := sweep.busy + (clock_timestamp() - statement_timestamp());
+  if is_over then
+    -- Rules for days need no sweep each minute, and a sweep that takes long rests twenty times as long.
+    sweep.ended_at := clock;
+    sweep.next_at := clock + greatest(least(coalesce(shortest / 100, '1 hour'), '1 hour'), '1 minute', sweep.busy * 20);
+  end if;
+  update holdfast.retention_sweep w
+     set phase = sweep.phase, step_id = sweep.step_id, run_id = sweep.run_id, run_left = sweep.run_left,
+         next_at = sweep.next_at, began_at = sweep.began_at, ended_at = sweep.ended_at,
+         busy = sweep.busy, steps = sweep.steps, runs = sweep.runs, keys = sweep.keys, ticks = sweep.ticks;
+  return query
+  select sweep.steps - was.steps, sweep.runs - was.runs, sweep.keys - was.keys, sweep.ticks - was.ticks,
+         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over,
+         coalesce(sweep.next_at - clock, '0');
+end
+$$;
+
+
+--
+-- Name: sweep_now(integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_now(batch integer DEFAULT 1000, afresh boolean DEFAULT false) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_all_tenants('sweep_now');
+  if sweep_now.afresh then
+    update holdfast.retention_sweep w
+       set next_at = holdfast.clock()
+     where w.is_only in (select l.is_only from holdfast.retention_sweep l for update skip locked);
+  end if;
+  return query select c.* from holdfast.sweep_chunk(sweep_now.batch, true) c;
+end
+$$;
+
+
+--
+-- Name: sweep_state(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_state() RETURNS TABLE(begins_at timestamp with time zone, next_at timestamp with time zone, began_at timestamp with time zone, ended_at timestamp with time zone, steps bigint, runs bigint, keys bigint, ticks bigint, blocked_month text, blocked_at timestamp with time zone)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select w.begins_at, w.next_at, w.began_at, w.ended_at, w.steps, w.runs, w.keys, w.ticks, w.blocked_month, w.blocked_at
+    from holdfast.retention_sweep w
+$$;
+
+
+--
+-- Name: take_key(text, text, text, bytea, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.take_key(tenant text, key text, id text, hash bytea, key_for interval) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  insert into holdfast.keys as k (tenant, key, id, input_hash, expires_at)
+  values (take_key.tenant, take_key.key, take_key.id, take_key.hash, clock + take_key.key_for)
+  on conflict (tenant, key) do update
+    set id = excluded.id, input_hash = excluded.input_hash, expires_at = excluded.expires_at
+    where k.expires_at <= clock;  -- guard: expired
+  if found then
+    return take_key.id;
+  end if;
+  return holdfast.id_of_key(take_key.tenant, take_key.key, take_key.hash);
 end
 $$;
 
@@ -8726,6 +9965,8 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select c.invariant, c.subject, c.detail from holdfast.schedule_violations() c
   union all
+  select r.invariant, r.subject, r.detail from holdfast.retention_violations() r
+  union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
   union all
   select f.invariant, f.subject, f.detail from holdfast.face_violations() f
@@ -9028,7 +10269,8 @@ begin
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
     when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, retry a failed '
                        'task with holdfast.retry, cancel one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
+    else 'end a task with holdfast.cancel; retention removes finished tasks by the rules of holdfast.retention_list, '
+         'at once with `holdfast retention run`' end);
   return null;
 end
 $$;
@@ -9323,7 +10565,8 @@ CREATE TABLE holdfast.keys (
     id text NOT NULL,
     input_hash bytea NOT NULL,
     expires_at timestamp with time zone
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.keys FORCE ROW LEVEL SECURITY;
 
@@ -9514,6 +10757,20 @@ CREATE TABLE holdfast.migrations (
 
 
 --
+-- Name: prunings_id_seq; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.prunings ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME holdfast.prunings_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
 -- Name: queues; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -9583,6 +10840,50 @@ CREATE TABLE holdfast.reserved_ids (
 
 
 --
+-- Name: retention_changes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_changes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    what text NOT NULL,
+    tenant text NOT NULL,
+    machine text,
+    queue text,
+    outcome text,
+    event text NOT NULL,
+    keep interval,
+    kept interval,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    CONSTRAINT known_retention_event CHECK ((event = ANY (ARRAY['set'::text, 'removed'::text])))
+);
+
+ALTER TABLE ONLY holdfast.retention_changes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: retention_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.retention_list WITH (security_invoker='true') AS
+ SELECT what,
+    tenant,
+    machine,
+    queue,
+    outcome,
+    keep,
+    holdfast.rule_text(r.*) AS rule,
+    set_at,
+    is_default
+   FROM holdfast.retention_rules r
+  WHERE (((tenant = '*'::text) OR COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)) AND (NOT (is_default AND (EXISTS ( SELECT
+           FROM holdfast.retention_rules o
+          WHERE ((o.what = r.what) AND (NOT o.is_default) AND (o.tenant = '*'::text) AND (num_nonnulls(o.machine, o.queue) = 0) AND COALESCE((o.outcome = r.outcome), true)))))));
+
+
+--
 -- Name: role_tenants; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -9649,34 +10950,6 @@ CREATE TABLE holdfast.schedule_changes (
 );
 
 ALTER TABLE ONLY holdfast.schedule_changes FORCE ROW LEVEL SECURITY;
-
-
---
--- Name: ticks; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.ticks (
-    tenant text NOT NULL,
-    name text NOT NULL,
-    at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    fired_at timestamp with time zone NOT NULL,
-    cause text NOT NULL,
-    outcome text NOT NULL,
-    face text NOT NULL,
-    ids text[] DEFAULT '{}'::text[] NOT NULL,
-    cancelled text[] DEFAULT '{}'::text[] NOT NULL,
-    error jsonb,
-    ticks integer DEFAULT 1 NOT NULL,
-    until_at timestamp with time zone,
-    actor text NOT NULL,
-    CONSTRAINT failed_has_an_error CHECK (((outcome = 'failed'::text) = (error IS NOT NULL))),
-    CONSTRAINT known_cause CHECK ((cause = ANY (ARRAY['clock'::text, 'run'::text, 'backfill'::text]))),
-    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['started'::text, 'skipped'::text, 'missed'::text, 'failed'::text]))),
-    CONSTRAINT started_has_ids CHECK (((outcome = 'started'::text) = (ids <> '{}'::text[])))
-);
-
-ALTER TABLE ONLY holdfast.ticks FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -10125,6 +11398,14 @@ ALTER TABLE ONLY holdfast.policies
 
 
 --
+-- Name: prunings prunings_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.prunings
+    ADD CONSTRAINT prunings_pkey PRIMARY KEY (id);
+
+
+--
 -- Name: queue_pauses queue_pauses_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -10146,6 +11427,30 @@ ALTER TABLE ONLY holdfast.queues
 
 ALTER TABLE ONLY holdfast.reserved_ids
     ADD CONSTRAINT reserved_ids_pkey PRIMARY KEY (login, first_id);
+
+
+--
+-- Name: retention_changes retention_changes_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_changes
+    ADD CONSTRAINT retention_changes_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: retention_rules retention_rules_what_tenant_machine_queue_outcome_is_defaul_key; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_rules
+    ADD CONSTRAINT retention_rules_what_tenant_machine_queue_outcome_is_defaul_key UNIQUE NULLS NOT DISTINCT (what, tenant, machine, queue, outcome, is_default);
+
+
+--
+-- Name: retention_sweep retention_sweep_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_sweep
+    ADD CONSTRAINT retention_sweep_pkey PRIMARY KEY (is_only);
 
 
 --
@@ -10256,6 +11561,13 @@ CREATE INDEX journal_of_step ON ONLY holdfast.journal USING btree (step_id, id) 
 
 
 --
+-- Name: keys_expiring; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX keys_expiring ON holdfast.keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+
+--
 -- Name: kinds_of_tenants; Type: INDEX; Schema: holdfast; Owner: -
 --
 
@@ -10281,6 +11593,20 @@ CREATE INDEX notes_of_step ON ONLY holdfast.notes USING btree (step_id, id);
 --
 
 CREATE INDEX pauses_of_queue ON holdfast.queue_pauses USING btree (queue, id);
+
+
+--
+-- Name: prunings_by_age; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX prunings_by_age ON holdfast.prunings USING btree (at);
+
+
+--
+-- Name: prunings_of_ids; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX prunings_of_ids ON holdfast.prunings USING gist (span);
 
 
 --
@@ -10480,6 +11806,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.queue_pauses FOR EACH R
 
 
 --
+-- Name: retention_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.retention_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: schedule_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -10512,6 +11845,13 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.notes FOR EACH STATEMENT 
 --
 
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.queue_pauses FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: retention_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.retention_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
 
 
 --
@@ -10686,6 +12026,20 @@ CREATE POLICY kernel_sees_all ON holdfast.policies TO hf_owner USING (true) WITH
 
 
 --
+-- Name: retention_changes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.retention_changes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: retention_rules kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.retention_rules TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: run_steps kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -10855,6 +12209,20 @@ CREATE POLICY own_tenants ON holdfast.policies FOR SELECT TO hf_producer, hf_wor
 
 
 --
+-- Name: retention_changes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.retention_changes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: retention_rules own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.retention_rules FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: runs own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -10901,6 +12269,18 @@ CREATE POLICY own_tenants ON holdfast.workers FOR SELECT TO hf_producer, hf_work
 --
 
 ALTER TABLE holdfast.policies ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: retention_changes; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.retention_changes ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: retention_rules; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.retention_rules ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: run_steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
@@ -10983,10 +12363,10 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
--- Name: FUNCTION begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
 
 
 --
@@ -11164,13 +12544,13 @@ GRANT ALL ON FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) TO 
 
 
 --
--- Name: FUNCTION initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_operator;
 
 
 --
@@ -11296,13 +12676,13 @@ REVOKE ALL ON FUNCTION flow.start_for_tick(target text, input jsonb, options jso
 
 
 --
--- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_operator;
 
 
 --
@@ -11472,10 +12852,17 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 
 
 --
--- Name: FUNCTION begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -11483,6 +12870,13 @@ REVOKE ALL ON FUNCTION holdfast.begin_run(machine text, name text, step_machine 
 --
 
 REVOKE ALL ON FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION call_prunes(step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.call_prunes(step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
 
 
 --
@@ -11506,6 +12900,13 @@ REVOKE ALL ON FUNCTION holdfast.cancelled_names(run holdfast.runs) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text) FROM PUBLIC;
 
 
 --
@@ -11587,6 +12988,13 @@ REVOKE ALL ON FUNCTION holdfast.check_cron(cron text) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_due(due_at timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_key_for(key text, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_key_for(key text, key_for interval) FROM PUBLIC;
 
 
 --
@@ -11678,6 +13086,13 @@ REVOKE ALL ON FUNCTION holdfast.check_reason(reason text) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_reserved(first_id bigint, last_id bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_retention(what text, machine text, queue text, outcome text, keep interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_retention(what text, machine text, queue text, outcome text, keep interval) FROM PUBLIC;
 
 
 --
@@ -11883,6 +13298,29 @@ GRANT ALL ON FUNCTION holdfast.define_schedule(name text, target text, face text
 
 
 --
+-- Name: FUNCTION delete_run_steps(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.delete_run_steps(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION delete_steps_of_runs(ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.delete_steps_of_runs(ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION drop_month(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.drop_month() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.drop_month() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.drop_month() TO hf_operator;
+
+
+--
 -- Name: FUNCTION enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11913,6 +13351,20 @@ REVOKE ALL ON FUNCTION holdfast.expire_leases(batch integer, clock timestamp wit
 --
 
 REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expired_runs(above uuid, upto uuid, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expired_runs(above uuid, upto uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expired_steps(above bigint, upto bigint, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expired_steps(above bigint, upto bigint, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -11974,6 +13426,14 @@ GRANT ALL ON FUNCTION holdfast.forget_limit(name text, reason text, tenant text,
 
 
 --
+-- Name: FUNCTION forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION forget_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12003,6 +13463,27 @@ GRANT SELECT ON TABLE holdfast.limit_states TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.has_limits(word text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE retention_rules; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_operator;
+
+
+--
+-- Name: FUNCTION history_rule(what text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.history_rule(what text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_operator;
 
 
 --
@@ -12067,6 +13548,23 @@ GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, 
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_name(name text, longest integer) FROM PUBLIC;
+
+
+--
+-- Name: TABLE ticks; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.ticks TO hf_producer;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_worker;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_reader;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_needed_tick(tick holdfast.ticks); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_needed_tick(tick holdfast.ticks) FROM PUBLIC;
 
 
 --
@@ -12262,6 +13760,13 @@ REVOKE ALL ON FUNCTION holdfast.lock_held(step_ids bigint[], others jsonb) FROM 
 
 
 --
+-- Name: FUNCTION lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION lost_leases(step_ids bigint[], lease_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12408,6 +13913,17 @@ REVOKE ALL ON FUNCTION holdfast.of_ended_runs(ids bigint[]) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION old_months(clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_operator;
+
+
+--
 -- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12514,6 +14030,13 @@ REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority int
 
 
 --
+-- Name: FUNCTION place_of(run_id uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.place_of(run_id uuid) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION plan_by_interval(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12606,6 +14129,60 @@ REVOKE ALL ON FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp
 
 
 --
+-- Name: FUNCTION prunable(most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prunable(most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.prunable(most integer) TO hf_operator;
+
+
+--
+-- Name: FUNCTION prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_rest_of_run(sweep holdfast.retention_sweep, batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_rest_of_run(sweep holdfast.retention_sweep, batch integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION pruned(of_id text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pruned(of_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12676,6 +14253,13 @@ REVOKE ALL ON FUNCTION holdfast.refuse_options(face text, options jsonb, known t
 
 
 --
+-- Name: FUNCTION refuse_pruned(id text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_pruned(id text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION refuse_renumbering(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12694,6 +14278,20 @@ REVOKE ALL ON FUNCTION holdfast.refuse_worker(worker text) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.remember_position(place text, last holdfast.due_position, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -12776,6 +14374,27 @@ GRANT ALL ON FUNCTION holdfast.resume_schedule(name text, reason text, tenant te
 
 
 --
+-- Name: FUNCTION retention_rule(machine text, queue text, outcome text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_rule(machine text, queue text, outcome text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION retention_tenants(what text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_tenants(what text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION retention_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_violations() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION retire_worker(worker text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12789,6 +14408,17 @@ GRANT ALL ON FUNCTION holdfast.retire_worker(worker text) TO hf_worker;
 
 REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION rule_text(rule holdfast.retention_rules); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_operator;
 
 
 --
@@ -12875,6 +14505,14 @@ REVOKE ALL ON FUNCTION holdfast.set_pause(name text, tenants text[], until times
 
 
 --
+-- Name: FUNCTION set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12905,6 +14543,13 @@ GRANT ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) TO hf_worker;
 
 
 --
+-- Name: FUNCTION shortest_keep(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.shortest_keep() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION stage_steps(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12915,13 +14560,13 @@ GRANT ALL ON FUNCTION holdfast.stage_steps() TO hf_operator;
 
 
 --
--- Name: FUNCTION start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_operator;
 
 
 --
@@ -12932,23 +14577,23 @@ REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) F
 
 
 --
--- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_operator;
 
 
 --
--- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_operator;
 
 
 --
@@ -13020,6 +14665,47 @@ REVOKE ALL ON FUNCTION holdfast.store_plan(schedule holdfast.schedules, clock ti
 --
 
 REVOKE ALL ON FUNCTION holdfast.succeed_steps(step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION sweep(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION sweep_chunk(batch integer, at_once boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_chunk(batch integer, at_once boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION sweep_now(batch integer, afresh boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_now(batch integer, afresh boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep_now(batch integer, afresh boolean) TO hf_operator;
+
+
+--
+-- Name: FUNCTION sweep_state(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_state() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_operator;
+
+
+--
+-- Name: FUNCTION take_key(tenant text, key text, id text, hash bytea, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.take_key(tenant text, key text, id text, hash bytea, key_for interval) FROM PUBLIC;
 
 
 --
@@ -13390,6 +15076,26 @@ GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_operator;
 
 
 --
+-- Name: TABLE retention_changes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_operator;
+
+
+--
+-- Name: TABLE retention_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_operator;
+
+
+--
 -- Name: TABLE run_list; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -13407,16 +15113,6 @@ GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_producer;
 GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_worker;
 GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_reader;
 GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_operator;
-
-
---
--- Name: TABLE ticks; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.ticks TO hf_producer;
-GRANT SELECT ON TABLE holdfast.ticks TO hf_worker;
-GRANT SELECT ON TABLE holdfast.ticks TO hf_reader;
-GRANT SELECT ON TABLE holdfast.ticks TO hf_operator;
 
 
 --
