@@ -118,6 +118,7 @@ BARS = (
     Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),
     Bar("under a snapshot held open, to without", "snapshot", "held", 0.5, ("holdfast", "without")),
     Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),
+    Bar("1 000 ticks due at once, seconds until all are queued", "ticks", "all queued", 2.0, at_most=True),
     Bar("trickle, p50 in ms", "trickle", "p50", 5.0, at_most=True),
     Bar("trickle, p99 in ms", "trickle", "p99", 15.0, at_most=True),
 )

@@ -33,6 +33,9 @@ HOW = {
     "database in which the bench has taken hints out. The worst case is a worker that is marked asleep and never wakes: then every start sends a hint.",
     "own": "One connection of the caller's, in a transaction: microseconds of a start by `task.options(conn=...)`, against the same SQL function "
     "called through that library itself. Blocks of 50 take turns, and a figure is the median of its blocks.",
-    "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log.",
+    "ticks": "Schedules with a tick at the same moment, and one worker that slept until then: seconds from that moment until the tasks of all ticks "
+    "are queued, by the database's clock.",
+    "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log. Ours has "
+    "two schedules with ticks in an hour and later.",
     "memory": "Resident memory of one worker process with its children, at shares of a long drain.",
 }

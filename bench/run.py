@@ -30,7 +30,7 @@ from readings import Section
 
 ORDER = (
     "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "snapshot",
-    "cost", "producers", "own", "memory", "idle",
+    "cost", "producers", "own", "ticks", "memory", "idle",
 )  # fmt: skip
 
 

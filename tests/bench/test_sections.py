@@ -36,6 +36,7 @@ WHATS = {
         for what in ("bare", "start()")
     },
     "targets": {"start"},
+    "ticks": {"all queued"},
     "diamonds": {"1 process", "2 processes", "1 process, with context and results"},
     "subscribers": {
         f"{width} items{more}"
