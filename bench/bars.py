@@ -160,6 +160,7 @@ BARS = (
     Bar("100 a second over 4 workers, begun a second", "limits", PACED, 99.0),
     Bar("100 a second over 4 workers, begun a second", "limits", PACED, 101.0, at_most=True),
     Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),
+    Bar("1 000 ticks due at once, seconds until all are queued", "ticks", "all queued", 2.0, at_most=True),
     Bar("trickle, p50 in ms", "trickle", "p50", 5.0, at_most=True),
     Bar("trickle, p99 in ms", "trickle", "p99", 15.0, at_most=True),
 )

@@ -44,6 +44,9 @@ HOW = {
     "Blocks of 50 calls take turns on one connection, each call a commit of its own, with a thousand runs queued; a figure is the median of its blocks. "
     "Eight claimers empty a queue, and each run must be claimed once. The 99th percentile of a claim is measured with a thousand runs queued and nothing "
     "else there, and with many queued beside many finished.",
-    "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log.",
+    "ticks": "Schedules with a tick at the same moment, and one worker that slept until then: seconds from that moment until the tasks of all ticks "
+    "are queued, by the database's clock.",
+    "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log. Ours has "
+    "two schedules with ticks in an hour and later.",
     "memory": "Resident memory of one worker process with its children, at shares of a long drain.",
 }

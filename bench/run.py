@@ -30,7 +30,7 @@ from readings import Section
 
 ORDER = (
     "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "retention",
-    "snapshot", "limits", "shell", "cost", "producers", "own", "ops", "memory", "idle",
+    "snapshot", "limits", "shell", "cost", "producers", "own", "ops", "ticks", "memory", "idle",
 )  # fmt: skip
 
 

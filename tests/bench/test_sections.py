@@ -38,6 +38,7 @@ WHATS = {
     "retention": {"alone", "beside a sweep"},
     "targets": {"start"},
     "shell": {"time", "memory"},
+    "ticks": {"all queued"},
     "diamonds": {"1 process", "2 processes", "1 process, with context and results"},
     "subscribers": {
         f"{width} items{more}"
