@@ -7637,10 +7637,10 @@ $$;
 
 
 --
--- Name: prune_runs(holdfast.retention_sweep, integer, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: prune_runs(holdfast.retention_sweep, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+CREATE FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -7659,7 +7659,7 @@ declare
 begin
   select (array_agg(w.id order by w.id desc))[1], count(*), min(w.created_at) into last_id, seen, oldest
     from (select r.id, r.created_at from holdfast.runs r
-           where r.id > sweep.run_id order by r.id limit prune_runs.look) w;
+           where r.id > sweep.run_id order by r.id limit prune_runs.batch) w;
   if seen = 0 or oldest > prune_runs.youngest or prune_runs.youngest is null then
     sweep.phase := 'rest';
     return sweep;
@@ -7692,10 +7692,10 @@ $$;
 
 
 --
--- Name: prune_steps(holdfast.retention_sweep, integer, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: prune_steps(holdfast.retention_sweep, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+CREATE FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -7713,14 +7713,13 @@ declare
 begin
   select max(w.id), count(*), min(w.created_at) into last_id, seen, oldest
     from (select s.id, s.created_at from holdfast.steps s
-           where s.id > sweep.step_id order by s.id limit prune_steps.look) w;
+           where s.id > sweep.step_id order by s.id limit prune_steps.batch) w;
   if seen = 0 or oldest > prune_steps.youngest or prune_steps.youngest is null then
     sweep.phase := 'runs';
     return sweep;
   end if;
   select array_agg(e.step_id), array_agg(e.finished_at), array_agg(e.rule) into ids, ends, rules
-    from (select x.* from holdfast.expired_steps(sweep.step_id, last_id, prune_steps.clock) x
-           order by x.step_id limit prune_steps.batch) e;
+    from holdfast.expired_steps(sweep.step_id, last_id, prune_steps.clock) e;
   -- Ended at another time: it was retried meanwhile, so its end is to be judged anew.
   select array_agg(l.id), array_agg(l.rule) into gone, gone_rules
     from (select s.id, e.rule
@@ -7736,7 +7735,7 @@ begin
     perform holdfast.remember_pruned_steps(gone, gone_rules, prune_steps.clock);
     sweep.steps := sweep.steps + cardinality(gone);
   end if;
-  sweep.step_id := case when cardinality(ids) = prune_steps.batch then ids[prune_steps.batch] else last_id end;
+  sweep.step_id := last_id;
   return sweep;
 end
 $$;
@@ -9807,9 +9806,9 @@ begin
     if sweep.run_left is not null then
       sweep := holdfast.prune_rest_of_run(sweep, sweep_chunk.batch);
     elsif sweep.phase = 'steps' then
-      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, 5 * sweep_chunk.batch, clock - shortest, clock);
+      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, clock - shortest, clock);
     elsif sweep.phase = 'runs' then
-      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, sweep_chunk.batch, clock - shortest, clock);
+      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, clock - shortest, clock);
     else
       sweep := holdfast.prune_ticks(holdfast.prune_rest(sweep, sweep_chunk.batch, clock), sweep_chunk.batch, clock);
       if before = sweep.steps + sweep.runs + sweep.keys + sweep.ticks then
@@ -9831,7 +9830,8 @@ begin
          busy = sweep.busy, steps = sweep.steps, runs = sweep.runs, keys = sweep.keys, ticks = sweep.ticks;
   return query
   select sweep.steps - was.steps, sweep.runs - was.runs, sweep.keys - was.keys, sweep.ticks - was.ticks,
-         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over, coalesce(sweep.next_at - clock, '0');
+         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over,
+         coalesce(sweep.next_at - clock, '0');
 end
 $$;
 
@@ -10446,6 +10446,9 @@ $$;
 CREATE FUNCTION ops.add_artifact(p_run_id text, p_type text, p_url text, p_digest text DEFAULT NULL::text, p_size_bytes bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT '{}'::jsonb, p_worker_id text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column  -- `on conflict` cannot qualify its columns
 declare
@@ -10563,6 +10566,9 @@ $$;
 CREATE FUNCTION ops.append_event(p_run_id text, p_level text, p_message text, p_payload jsonb DEFAULT '{}'::jsonb, p_event_key text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -10608,7 +10614,6 @@ declare
   place ops.known_environments;
   facts ops.run_facts;
 begin
-  perform holdfast.check_tenant(begin_run.tenant);
   if (holdfast.is_name(begin_run.project_id) and holdfast.is_name(begin_run.env, 100)
       and holdfast.is_name(run_kind, 100) and coalesce(holdfast.is_name(begin_run.git_sha), true)
       and coalesce(holdfast.is_name(begin_run.git_ref, 400), true)
@@ -10618,13 +10623,18 @@ begin
                                begin_run.key, begin_run.actor);
   end if;
   if begin_run.key is not null then
+    perform holdfast.check_tenant(begin_run.tenant);  -- start_step does, but here a run may be given away before
     select f.* into facts from ops.run_facts f
      where f.tenant = begin_run.tenant and f.idempotency_key = begin_run.key;
     if found then
       return facts;
     end if;
   end if;
-  place := ops.environment_of(begin_run.tenant, begin_run.project_id, begin_run.env, begin_run.actor);
+  select e.* into place from ops.known_environments e
+   where e.tenant = begin_run.tenant and e.project_id = begin_run.project_id and e.name = begin_run.env;
+  if not found then
+    place := ops.new_environment(begin_run.tenant, begin_run.project_id, begin_run.env, begin_run.actor);
+  end if;
   if begin_run.key is not null then
     insert into ops.run_facts (run_id, tenant, idempotency_key, kind, queued_at, updated_at)
     values (own_id, begin_run.tenant, begin_run.key, run_kind, clock, clock)
@@ -10666,6 +10676,9 @@ $$;
 CREATE FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -10710,6 +10723,9 @@ END;
 CREATE FUNCTION ops.cancel_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   held record;
@@ -10799,12 +10815,15 @@ $$;
 CREATE FUNCTION ops.claim_next_run(p_worker_id text) RETURNS TABLE(run_id text, project_id text, env_id text, git_sha text, git_ref text, metadata jsonb)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
   claimed bigint;
 begin
-  if exists (select from ops.run_facts f where f.status = 'queued' and f.expires_at <= clock) then
+  if exists (select from ops.run_facts f where f.status || '' = 'queued' and f.expires_at <= clock) then
     perform from ops.expire_runs(clock, holdfast.allowed_tenants());
   end if;
   claimed := (select c.step_id from holdfast.claim_steps(p_worker_id, 'ops', batch => 1, machine => 'ops.run') c);
@@ -10823,6 +10842,9 @@ $$;
 CREATE FUNCTION ops.decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -10885,6 +10907,7 @@ CREATE FUNCTION ops.define_environment(p_project_id text, p_env text, p_type tex
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
+  actor constant text := session_user;
   place ops.known_environments;
 begin
   perform holdfast.check_tenant(p_tenant);
@@ -10905,7 +10928,7 @@ begin
     perform holdfast.refuse('RN005', format('queue_ttl must be longer than 0, got %s', p_queue_ttl),
                             'leave it out for no limit', 'p_queue_ttl');
   end if;
-  place := ops.register_environment(p_tenant, p_project_id, p_env, session_user);
+  place := ops.register_environment(p_tenant, p_project_id, p_env, actor);
   update ops.known_environments e
      set type = coalesce(p_type, e.type), branch_pattern = p_branch_pattern,
          needs_approval = coalesce(p_needs_approval, false), on_push = p_on_push, concurrency = p_concurrency,
@@ -10982,61 +11005,6 @@ $$;
 
 
 --
--- Name: known_environments; Type: TABLE; Schema: ops; Owner: -
---
-
-CREATE TABLE ops.known_environments (
-    env_id text NOT NULL,
-    tenant text NOT NULL,
-    project_id text NOT NULL,
-    name text NOT NULL,
-    type text,
-    kind text DEFAULT 'deploy'::text NOT NULL,
-    branch_pattern text,
-    on_push text DEFAULT 'queue'::text NOT NULL,
-    needs_approval boolean DEFAULT false NOT NULL,
-    concurrency integer,
-    queue_ttl interval,
-    created_at timestamp with time zone NOT NULL,
-    created_by text NOT NULL,
-    CONSTRAINT concurrency_is_positive CHECK ((concurrency > 0)),
-    CONSTRAINT known_push CHECK ((on_push = ANY (ARRAY['queue'::text, 'cancel_queued'::text, 'cancel_all'::text]))),
-    CONSTRAINT known_type CHECK ((type = ANY (ARRAY['dev'::text, 'staging'::text, 'prod'::text]))),
-    CONSTRAINT ttl_is_positive CHECK ((queue_ttl > '00:00:00'::interval))
-);
-
-ALTER TABLE ONLY ops.known_environments FORCE ROW LEVEL SECURITY;
-
-
---
--- Name: environment_of(text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
---
-
-CREATE FUNCTION ops.environment_of(tenant text, project_id text, name text, actor text) RETURNS ops.known_environments
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-declare
-  place ops.known_environments;
-begin
-  select e.* into place from ops.known_environments e
-   where e.tenant = environment_of.tenant and e.project_id = environment_of.project_id and e.name = environment_of.name;
-  if not found then
-    if (select s.strict_projects from ops.settings s
-         where s.tenant in (environment_of.tenant, '*') order by s.tenant = '*' limit 1) then  -- guard: strict
-      perform holdfast.refuse(
-        'RN004', format('there is no environment %s of project %s', environment_of.name, environment_of.project_id),
-        'define it with ops.define_environment: strict_projects is on', 'p_project_id');
-    end if;
-    place := ops.register_environment(
-      environment_of.tenant, environment_of.project_id, environment_of.name, environment_of.actor);
-  end if;
-  return place;
-end
-$$;
-
-
---
 -- Name: event_id(bigint); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -11070,7 +11038,7 @@ begin
                   order by a.expires_at limit 1000)
                else array(
                  select f.step_id from ops.run_facts f
-                  where f.status = 'queued' and f.expires_at <= expire_runs.clock
+                  where f.status || '' = 'queued' and f.expires_at <= expire_runs.clock
                     and holdfast.matches_any(expire_runs.tenants, f.tenant)
                   order by f.expires_at limit 1000) end)
          and s.state = 'queued'
@@ -11099,6 +11067,9 @@ $$;
 CREATE FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata jsonb DEFAULT '{}'::jsonb, p_worker_id text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   given constant jsonb := ops.checked_metadata(p_metadata);
@@ -11137,6 +11108,9 @@ $$;
 CREATE FUNCTION ops.heartbeat(p_run_id text, p_worker_id text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   held record;
@@ -11221,6 +11195,54 @@ END;
 
 
 --
+-- Name: known_environments; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.known_environments (
+    env_id text NOT NULL,
+    tenant text NOT NULL,
+    project_id text NOT NULL,
+    name text NOT NULL,
+    type text,
+    kind text DEFAULT 'deploy'::text NOT NULL,
+    branch_pattern text,
+    on_push text DEFAULT 'queue'::text NOT NULL,
+    needs_approval boolean DEFAULT false NOT NULL,
+    concurrency integer,
+    queue_ttl interval,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    CONSTRAINT concurrency_is_positive CHECK ((concurrency > 0)),
+    CONSTRAINT known_push CHECK ((on_push = ANY (ARRAY['queue'::text, 'cancel_queued'::text, 'cancel_all'::text]))),
+    CONSTRAINT known_type CHECK ((type = ANY (ARRAY['dev'::text, 'staging'::text, 'prod'::text]))),
+    CONSTRAINT ttl_is_positive CHECK ((queue_ttl > '00:00:00'::interval))
+);
+
+ALTER TABLE ONLY ops.known_environments FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: new_environment(text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.new_environment(tenant text, project_id text, name text, actor text) RETURNS ops.known_environments
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if (select s.strict_projects from ops.settings s
+       where s.tenant in (new_environment.tenant, '*') order by s.tenant = '*' limit 1) then  -- guard: strict
+    perform holdfast.refuse(
+      'RN004', format('there is no environment %s of project %s', new_environment.name, new_environment.project_id),
+      'define it with ops.define_environment: strict_projects is on', 'p_project_id');
+  end if;
+  return ops.register_environment(
+    new_environment.tenant, new_environment.project_id, new_environment.name, new_environment.actor);
+end
+$$;
+
+
+--
 -- Name: run_approvals; Type: TABLE; Schema: ops; Owner: -
 --
 
@@ -11285,6 +11307,9 @@ END;
 CREATE FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb DEFAULT '{}'::jsonb, p_idempotency_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_tenant text DEFAULT 'default'::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone, project_id text, env_id text, is_new boolean)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   given constant jsonb := ops.checked_metadata(p_metadata);
@@ -11326,7 +11351,13 @@ $$;
 CREATE FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb DEFAULT '{}'::jsonb, p_idempotency_key text DEFAULT NULL::text, p_kind text DEFAULT NULL::text, p_priority integer DEFAULT 0, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_ttl interval DEFAULT NULL::interval, p_actor text DEFAULT NULL::text, p_tenant text DEFAULT 'default'::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
+declare
+  -- A variable: passed as it is, session_user would give its collation to all that begin_run compares.
+  actor constant text := coalesce(p_actor, session_user);
 begin
   if p_ttl <= '0' then
     perform holdfast.refuse('RN005', format('ttl must be longer than 0, got %s', p_ttl), 'use minutes or hours', 'p_ttl');
@@ -11336,7 +11367,7 @@ begin
     from ops.begin_run(
            p_project_id, p_env, p_git_sha, p_git_ref, ops.checked_metadata(p_metadata), p_idempotency_key,
            jsonb_build_object('kind', p_kind, 'priority', p_priority, 'due_at', p_due_at, 'ttl', p_ttl),
-           coalesce(p_actor, session_user), p_tenant) f;
+           actor, p_tenant) f;
 end
 $$;
 
@@ -11371,6 +11402,9 @@ $$;
 CREATE FUNCTION ops.record_moves(moves holdfast.shared_move[]) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -11615,6 +11649,9 @@ $$;
 CREATE FUNCTION ops.retry_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   actor constant text := coalesce(p_actor, session_user);
@@ -11658,8 +11695,12 @@ $$;
 CREATE FUNCTION ops.rollback_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
+  actor constant text := coalesce(p_actor, session_user);
   held record;
   step holdfast.steps;
   facts ops.run_facts;
@@ -11686,7 +11727,7 @@ begin
   end if;
   return query
   select n.run_id, n.status, n.queued_at
-    from ops.again(facts, source, 'rollback_of', p_reason, coalesce(p_actor, session_user)) n;
+    from ops.again(facts, source, 'rollback_of', p_reason, actor) n;
 end
 $$;
 
@@ -11825,6 +11866,9 @@ $$;
 CREATE FUNCTION ops.sweep_runs(p_tenant text DEFAULT NULL::text) RETURNS TABLE(run_id text, reason text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
@@ -14024,7 +14068,7 @@ CREATE INDEX runs_that_succeeded ON ops.run_facts USING btree (env_id, step_id) 
 -- Name: runs_to_expire; Type: INDEX; Schema: ops; Owner: -
 --
 
-CREATE INDEX runs_to_expire ON ops.run_facts USING btree (expires_at) WHERE ((status = 'queued'::text) AND (expires_at IS NOT NULL));
+CREATE INDEX runs_to_expire ON ops.run_facts USING btree (expires_at) WHERE (((status || ''::text) = 'queued'::text) AND (expires_at IS NOT NULL));
 
 
 --
@@ -16770,17 +16814,17 @@ REVOKE ALL ON FUNCTION holdfast.prune_rest_of_run(sweep holdfast.retention_sweep
 
 
 --
--- Name: FUNCTION prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -17617,23 +17661,6 @@ REVOKE ALL ON FUNCTION ops.end_run(step holdfast.steps, status text, given jsonb
 
 
 --
--- Name: TABLE known_environments; Type: ACL; Schema: ops; Owner: -
---
-
-GRANT SELECT ON TABLE ops.known_environments TO hf_producer;
-GRANT SELECT ON TABLE ops.known_environments TO hf_worker;
-GRANT SELECT ON TABLE ops.known_environments TO hf_reader;
-GRANT SELECT ON TABLE ops.known_environments TO hf_operator;
-
-
---
--- Name: FUNCTION environment_of(tenant text, project_id text, name text, actor text); Type: ACL; Schema: ops; Owner: -
---
-
-REVOKE ALL ON FUNCTION ops.environment_of(tenant text, project_id text, name text, actor text) FROM PUBLIC;
-
-
---
 -- Name: FUNCTION event_id(number bigint); Type: ACL; Schema: ops; Owner: -
 --
 
@@ -17682,6 +17709,23 @@ REVOKE ALL ON FUNCTION ops.lock_run(run_id text, OUT step holdfast.steps, OUT fa
 --
 
 REVOKE ALL ON FUNCTION ops.matches_branch(pattern text, ref text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE known_environments; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.known_environments TO hf_producer;
+GRANT SELECT ON TABLE ops.known_environments TO hf_worker;
+GRANT SELECT ON TABLE ops.known_environments TO hf_reader;
+GRANT SELECT ON TABLE ops.known_environments TO hf_operator;
+
+
+--
+-- Name: FUNCTION new_environment(tenant text, project_id text, name text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.new_environment(tenant text, project_id text, name text, actor text) FROM PUBLIC;
 
 
 --
