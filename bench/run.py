@@ -29,8 +29,8 @@ from engines import ENGINES, Engine
 from readings import Section
 
 ORDER = (
-    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "snapshot",
-    "limits", "cost", "producers", "own", "memory", "idle",
+    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "retention",
+    "snapshot", "limits", "shell", "cost", "producers", "own", "ops", "ticks", "memory", "idle",
 )  # fmt: skip
 
 

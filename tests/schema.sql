@@ -45,6 +45,20 @@ COMMENT ON SCHEMA holdfast IS 'Holdfast: the kernel';
 
 
 --
+-- Name: ops; Type: SCHEMA; Schema: -; Owner: -
+--
+
+CREATE SCHEMA ops;
+
+
+--
+-- Name: SCHEMA ops; Type: COMMENT; Schema: -; Owner: -
+--
+
+COMMENT ON SCHEMA ops IS 'Holdfast: runs that people and programs queue, watch and cancel';
+
+
+--
 -- Name: work; Type: SCHEMA; Schema: -; Owner: -
 --
 
@@ -1732,6 +1746,13 @@ declare
   clock constant timestamptz := holdfast.clock();
   moved holdfast.settled_step;
 begin
+  if act_on_step.event = 'resolved' and act_on_step.result is null
+     and not exists (select from holdfast.machine_moves m
+                      where m.machine = step.machine and m.event = act_on_step.event)
+     and holdfast.mark_resolved(step, nullif(current_setting('holdfast.reason', true), ''),
+                                current_setting('holdfast.actor', true)) then
+    return step.state;
+  end if;
   if not exists (select from holdfast.machine_moves m
                   where m.machine = step.machine and m.from_state = step.state and m.event = act_on_step.event) then
     perform holdfast.refuse(
@@ -2357,6 +2378,26 @@ CREATE FUNCTION holdfast.cancel(id text, reason text DEFAULT NULL::text, actor t
     AS $$
 begin
   return holdfast.act_on(cancel.id, 'cancelled', cancel.reason, actor => cancel.actor);
+end
+$$;
+
+
+--
+-- Name: cancel_unreleased(holdfast.step_move[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.cancel_unreleased(moves holdfast.step_move[], clock timestamp with time zone) RETURNS holdfast.settled_step[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  actor constant text := current_setting('holdfast.actor', true);
+  settled holdfast.settled_step[];
+begin
+  perform holdfast.set_actor('worker', actor, 'Worker shutdown (the run outlived the grace period)');
+  settled := array(select m from holdfast.move_steps(cancel_unreleased.moves, cancel_unreleased.clock) m);
+  perform holdfast.set_actor('worker', actor);
+  return settled;
 end
 $$;
 
@@ -3041,13 +3082,15 @@ CREATE FUNCTION holdfast.check_new_steps() RETURNS trigger
 declare
   seen record;
 begin
-  select exists (select from holdfast.machines c where c.moved is not null) as is_told,
-         count(*) as odd, min(n.machine) as machine, min(n.state) as state
+  select count(*) filter (where not o.is_sound) as odd, min(n.machine) filter (where not o.is_sound) as machine,
+         min(n.state) filter (where not o.is_sound) as state,
+         bool_or(n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))) as is_told
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true  -- guard: initial
-      or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
+   cross join lateral (
+     select s.is_initial is true  -- guard: initial
+            and n.lease_id is null and n.finished_at is null and n.attempt = 0 and n.failures = 0 as is_sound) o;
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
@@ -3063,6 +3106,26 @@ begin
       group by g.machine;
   end if;
   return null;
+end
+$$;
+
+
+--
+-- Name: check_note(text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_note(level text, message text, payload jsonb, key text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_note.level is null or check_note.level not in ('debug', 'info', 'warn', 'error') then
+    perform holdfast.refuse('RN005', format('level must be debug, info, warn or error, got %s', check_note.level),
+                            'use info for progress', 'level');
+  end if;
+  perform holdfast.check_name('key', check_note.key, 400);
+  perform holdfast.check_size('a note''s payload', check_note.payload);
+  perform holdfast.check_size('a note''s message', to_jsonb(check_note.message));
 end
 $$;
 
@@ -3472,7 +3535,10 @@ begin
     perform holdfast.refuse('RN005', format('every must be a second to 366 days, got %s', schedule.every),
                             'a cron has months: 0 2 1 * *', 'every');
   end if;
-  if not exists (select from pg_timezone_names z where z.name = schedule.timezone) then
+  -- Read last: the view reads a file per zone, which takes a tenth of a second.
+  if schedule.timezone is distinct from 'UTC'
+     and not exists (select from holdfast.schedules s where s.timezone = schedule.timezone)
+     and not exists (select from pg_timezone_names z where z.name = schedule.timezone) then
     perform holdfast.refuse('RN005', format('there is no time zone %s', to_json(schedule.timezone)),
                             'use a name of pg_timezone_names, such as Europe/Berlin', 'timezone');
   end if;
@@ -5422,7 +5488,8 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
-  if listening <> '{}' then
+  -- Asked first: most statements move only steps of machines that listen to nothing, and need no join.
+  if listening <> '{}' and exists (select from n where n.machine = any (listening)) then
     perform holdfast.call_moved(
        g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
        from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
@@ -6102,6 +6169,33 @@ $$;
 
 
 --
+-- Name: mark_resolved(holdfast.steps, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.mark_resolved(step holdfast.steps, reason text, actor text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if step.finished_at is null
+     or not exists (select from holdfast.machine_states t
+                     where t.machine = step.machine and t.state = step.state and t.outcome = 'failed') then
+    return false;
+  end if;
+  insert into holdfast.resolutions (step_id, tenant, resolved_at, actor, login, reason)
+  values (step.id, step.tenant, holdfast.clock(), mark_resolved.actor,
+          case when mark_resolved.actor <> session_user then session_user end, mark_resolved.reason)
+  on conflict do nothing;
+  if not found then
+    return false;
+  end if;
+  perform holdfast.note_change(array[step.id], 'resolved', '{}', mark_resolved.reason, mark_resolved.actor);
+  return true;
+end
+$$;
+
+
+--
 -- Name: matches(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6448,15 +6542,8 @@ declare
   clock constant timestamptz := holdfast.clock();
   allowed constant text[] := holdfast.allowed_tenants();
   step holdfast.steps;
-  written bigint;
 begin
-  if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('level must be debug, info, warn or error, got %s', note.level),
-                            'use info for progress', 'level');
-  end if;
-  perform holdfast.check_name('key', note.key, 400);
-  perform holdfast.check_size('a note''s payload', note.payload);
-  perform holdfast.check_size('a note''s message', to_jsonb(note.message));
+  perform holdfast.check_note(note.level, note.message, note.payload, note.key);
   -- Locked, so that a rescue at the same time comes before or after this note.
   select s.* into step from holdfast.steps s
    where s.id = note.step_id
@@ -6474,19 +6561,7 @@ begin
     from holdfast.machine_moves m
    where s.id = step.id and m.machine = s.machine and m.from_state = s.state and m.event = 'started';
   perform holdfast.set_actor();
-  if note.key is not null then
-    written := nextval('holdfast.stream_ids');
-    insert into holdfast.note_keys values (step.id, note.key, written,
-                                           clock + interval '30 days') on conflict do nothing;
-    if not found then
-      return (select k.note_id from holdfast.note_keys k where k.step_id = step.id and k.key = note.key);
-    end if;
-  end if;
-  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
-  values (coalesce(written, nextval('holdfast.stream_ids')), clock, step.tenant, step.id, step.run_id, step.attempt,
-          step.lease_id, note.level, coalesce(note.message, ''), coalesce(note.payload, '{}'))
-  returning id into written;
-  return written;
+  return holdfast.write_note(step, note.level, note.message, note.payload, note.key, clock);
 end
 $$;
 
@@ -7562,10 +7637,10 @@ $$;
 
 
 --
--- Name: prune_runs(holdfast.retention_sweep, integer, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: prune_runs(holdfast.retention_sweep, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+CREATE FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -7584,7 +7659,7 @@ declare
 begin
   select (array_agg(w.id order by w.id desc))[1], count(*), min(w.created_at) into last_id, seen, oldest
     from (select r.id, r.created_at from holdfast.runs r
-           where r.id > sweep.run_id order by r.id limit prune_runs.look) w;
+           where r.id > sweep.run_id order by r.id limit prune_runs.batch) w;
   if seen = 0 or oldest > prune_runs.youngest or prune_runs.youngest is null then
     sweep.phase := 'rest';
     return sweep;
@@ -7617,10 +7692,10 @@ $$;
 
 
 --
--- Name: prune_steps(holdfast.retention_sweep, integer, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: prune_steps(holdfast.retention_sweep, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+CREATE FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
@@ -7638,14 +7713,13 @@ declare
 begin
   select max(w.id), count(*), min(w.created_at) into last_id, seen, oldest
     from (select s.id, s.created_at from holdfast.steps s
-           where s.id > sweep.step_id order by s.id limit prune_steps.look) w;
+           where s.id > sweep.step_id order by s.id limit prune_steps.batch) w;
   if seen = 0 or oldest > prune_steps.youngest or prune_steps.youngest is null then
     sweep.phase := 'runs';
     return sweep;
   end if;
   select array_agg(e.step_id), array_agg(e.finished_at), array_agg(e.rule) into ids, ends, rules
-    from (select x.* from holdfast.expired_steps(sweep.step_id, last_id, prune_steps.clock) x
-           order by x.step_id limit prune_steps.batch) e;
+    from holdfast.expired_steps(sweep.step_id, last_id, prune_steps.clock) e;
   -- Ended at another time: it was retried meanwhile, so its end is to be judged anew.
   select array_agg(l.id), array_agg(l.rule) into gone, gone_rules
     from (select s.id, e.rule
@@ -7661,7 +7735,7 @@ begin
     perform holdfast.remember_pruned_steps(gone, gone_rules, prune_steps.clock);
     sweep.steps := sweep.steps + cardinality(gone);
   end if;
-  sweep.step_id := case when cardinality(ids) = prune_steps.batch then ids[prune_steps.batch] else last_id end;
+  sweep.step_id := last_id;
   return sweep;
 end
 $$;
@@ -8104,6 +8178,24 @@ $$;
 
 
 --
+-- Name: release_event(holdfast.steps); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.release_event(step holdfast.steps) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return coalesce(
+    (select m.event from holdfast.machine_moves m
+      where m.machine = step.machine and m.from_state = step.state and m.event in ('released', 'cancelled')
+      order by m.event desc limit 1),
+    'released');
+end
+$$;
+
+
+--
 -- Name: remember_position(text, holdfast.due_position, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -8290,6 +8382,33 @@ begin
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
     perform holdfast.refuse('RN010', format('run %s is %s and its steps cannot change', run.id, run.state),
                             format('%s is final for a %s', run.state, run.machine), run.id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: report_on(holdfast.steps, interval, boolean, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.report_on(step holdfast.steps, lease interval, is_started boolean, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  running constant text := case when report_on.is_started then (
+    select m.to_state from holdfast.machine_moves m
+     where m.machine = step.machine and m.from_state = step.state and m.event = 'started') end;
+  is_old constant boolean := step.lease_until < report_on.clock + report_on.lease * 2 / 3;  -- guard: third
+begin
+  if running is not null or is_old then
+    perform holdfast.set_actor('worker', step.lease_owner);
+    update holdfast.steps s
+       set state = coalesce(running, s.state),
+           last_event = case when running is not null then 'started' else s.last_event end,
+           lease_until = case when is_old then report_on.clock + report_on.lease else s.lease_until end
+     where s.id = step.id;
+    perform holdfast.set_actor();
   end if;
 end
 $$;
@@ -8718,14 +8837,20 @@ declare
   schedule constant holdfast.schedules := holdfast.schedule_to_change(
     run_schedule.name, run_schedule.tenant, run_schedule.reason, run_schedule.actor);
   who constant text := coalesce(run_schedule.actor, session_user);
+  moment timestamptz := clock;
   ids text[];
 begin
+  while moment = any (schedule.upcoming)  -- a tick of its own comes as well
+        or exists (select from holdfast.ticks t
+                    where t.tenant = schedule.tenant and t.name = schedule.name and t.at = moment) loop
+    moment := moment + interval '1 microsecond';
+  end loop;
   perform holdfast.set_actor('user', who, coalesce(run_schedule.reason, format('schedule %s, run by hand',
                                                                                schedule.name)));
   ids := holdfast.start_tick(schedule, clock);
   perform holdfast.set_actor();
   insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, actor)
-  values (schedule.tenant, schedule.name, clock, clock, clock, 'run', 'started', schedule.face, ids, who);
+  values (schedule.tenant, schedule.name, moment, moment, clock, 'run', 'started', schedule.face, ids, who);
   perform holdfast.note_schedule(schedule.tenant, schedule.name, 'run', 'user', run_schedule.actor,
                                  run_schedule.reason, jsonb_build_object('ids', ids));
   return ids;
@@ -9085,7 +9210,8 @@ begin
                  or not p.retryable  -- guard: retryable
                ) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
-                                   when 'continue' then 'continued' when 'release' then 'released' end end as event) e
+                                   when 'continue' then 'continued' when 'release' then holdfast.release_event(s)
+                                   end end as event) e
    where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
      -- The compare in compare-and-swap: with `cursor_was` (null: no cursor yet) the cursor moves only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was'
@@ -9094,7 +9220,12 @@ begin
   if moves is null then
     return;
   end if;
-  settled := array(select m from holdfast.move_steps(moves, settle_others.clock) m);
+  settled := array(select m from holdfast.move_steps(
+    array(select m from unnest(moves) m where m.event <> 'cancelled'), settle_others.clock) m);
+  if exists (select from unnest(moves) m where m.event = 'cancelled') then
+    settled := settled || holdfast.cancel_unreleased(
+      array(select m from unnest(moves) m where m.event = 'cancelled'), settle_others.clock);
+  end if;
   if jsonb_path_exists(settle_others.outcomes, '$[*] ? (@.pause != null || (@.retry_after != null && '
                                                '@.error.type == "RateLimited"))') then
     perform holdfast.pause_for_outcomes(
@@ -9361,7 +9492,8 @@ begin
     perform holdfast.check_name('actor', start_step.actor);
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
                                   login)
-    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt,
+    select clock, s.tenant, s.machine, 'new', 'created', s.state,
+           coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, s.id, s.attempt,
            case when start_step.actor <> session_user then session_user end
       from holdfast.steps s where s.id = step_id;
   end if;
@@ -9461,7 +9593,7 @@ begin
          case when actor_kind = 'user' and actor <> session_user then session_user end
     from holdfast.steps s
    where s.id = any (array(select u.id::bigint from unnest(ids) u (id) where u.id ~ '^[0-9]{1,18}$'))
-     and not exists (select from holdfast.journal j where j.step_id = s.id);
+     and s.created_at >= start_tick.clock and s.last_event is null;  -- a face may return what was there before
   return ids;
 end
 $_$;
@@ -9674,9 +9806,9 @@ begin
     if sweep.run_left is not null then
       sweep := holdfast.prune_rest_of_run(sweep, sweep_chunk.batch);
     elsif sweep.phase = 'steps' then
-      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, 5 * sweep_chunk.batch, clock - shortest, clock);
+      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, clock - shortest, clock);
     elsif sweep.phase = 'runs' then
-      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, sweep_chunk.batch, clock - shortest, clock);
+      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, clock - shortest, clock);
     else
       sweep := holdfast.prune_ticks(holdfast.prune_rest(sweep, sweep_chunk.batch, clock), sweep_chunk.batch, clock);
       if before = sweep.steps + sweep.runs + sweep.keys + sweep.ticks then
@@ -9698,7 +9830,8 @@ begin
          busy = sweep.busy, steps = sweep.steps, runs = sweep.runs, keys = sweep.keys, ticks = sweep.ticks;
   return query
   select sweep.steps - was.steps, sweep.runs - was.runs, sweep.keys - was.keys, sweep.ticks - was.ticks,
-         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over, coalesce(sweep.next_at - clock, '0');
+         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over,
+         coalesce(sweep.next_at - clock, '0');
 end
 $$;
 
@@ -10281,6 +10414,1576 @@ END;
 
 
 --
+-- Name: write_note(holdfast.steps, text, text, jsonb, text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.write_note(step holdfast.steps, level text, message text, payload jsonb, key text, clock timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  written bigint := nextval('holdfast.stream_ids');
+begin
+  if write_note.key is not null then
+    insert into holdfast.note_keys values (step.id, write_note.key, written, write_note.clock + interval '30 days')
+    on conflict do nothing;
+    if not found then
+      return (select k.note_id from holdfast.note_keys k where k.step_id = step.id and k.key = write_note.key);
+    end if;
+  end if;
+  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  values (written, write_note.clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, write_note.level,
+          coalesce(write_note.message, ''), coalesce(write_note.payload, '{}'));
+  return written;
+end
+$$;
+
+
+--
+-- Name: add_artifact(text, text, text, text, bigint, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.add_artifact(p_run_id text, p_type text, p_url text, p_digest text DEFAULT NULL::text, p_size_bytes bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT '{}'::jsonb, p_worker_id text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+  given constant jsonb := ops.checked_metadata(p_metadata);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+  id text;
+begin
+  perform holdfast.check_name('type', coalesce(p_type, ''), 100);
+  perform holdfast.check_name('url', coalesce(p_url, ''), 4000);
+  perform holdfast.check_name('digest', p_digest);
+  if p_size_bytes < 0 then
+    perform holdfast.refuse('RN005', format('size must not be negative, got %s', p_size_bytes), 'give it in bytes',
+                            'p_size_bytes');
+  end if;
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  perform ops.check_worker(facts, p_worker_id);
+  id := (select a.artifact_id from ops.run_artifacts a
+          where a.step_id = step.id and a.type = p_type and md5(a.url) = md5(p_url));
+  if id is not null then
+    return id;
+  end if;
+  if step.lease_id is null then
+    perform holdfast.refuse('RN010', format('run %s is %s and takes no artifact', facts.run_id, step.state),
+                            'add artifacts between the claim of a run and its end', 'p_run_id');
+  end if;
+  perform holdfast.report_on(step, coalesce(facts.lease, interval '5 minutes'), true, clock);
+  insert into ops.run_artifacts (artifact_id, step_id, tenant, type, url, digest, size_bytes, metadata, created_at)
+  values ('art-' || gen_random_uuid(), step.id, step.tenant, p_type, p_url, p_digest, p_size_bytes, given, clock)
+  returning artifact_id into id;
+  perform holdfast.write_note(step, 'info', 'Artifact added: ' || p_type, jsonb_strip_nulls(jsonb_build_object(
+    'artifact_id', id, 'type', p_type, 'url', p_url, 'digest', p_digest, 'size_bytes', p_size_bytes)), null, clock);
+  return id;
+end
+$$;
+
+
+--
+-- Name: run_facts; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.run_facts (
+    run_id text NOT NULL,
+    step_id bigint,
+    status text DEFAULT 'queued'::text NOT NULL,
+    queued_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    running_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    updated_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    lease interval,
+    tenant text NOT NULL,
+    kind text NOT NULL,
+    project_id text,
+    env_id text,
+    env text,
+    git_sha text,
+    git_ref text,
+    claimed_by text,
+    queued_by text,
+    retry_of text,
+    rollback_of text,
+    idempotency_key text,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT claimed_has_a_worker CHECK ((((claimed_by IS NULL) = (started_at IS NULL)) AND ((claimed_by IS NOT NULL) OR (status = ANY (ARRAY['queued'::text, 'cancelled'::text]))))),
+    CONSTRAINT finished_is_over CHECK (((finished_at IS NULL) = (status = ANY (ARRAY['queued'::text, 'claimed'::text, 'running'::text])))),
+    CONSTRAINT known_status CHECK ((status = ANY (ARRAY['queued'::text, 'claimed'::text, 'running'::text, 'success'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT queued_is_unclaimed CHECK (((status <> 'queued'::text) OR (num_nonnulls(claimed_by, started_at, finished_at) = 0))),
+    CONSTRAINT times_in_order CHECK (((queued_at <= started_at) AND (started_at <= running_at) AND (COALESCE(started_at, queued_at) <= finished_at)))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
+
+ALTER TABLE ONLY ops.run_facts FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: again(ops.run_facts, ops.run_facts, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.again(old ops.run_facts, source ops.run_facts, link text, reason text, actor text) RETURNS ops.run_facts
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  select f.* into facts from ops.run_facts f
+   where case again.link when 'retry_of' then f.retry_of = old.run_id else f.rollback_of = old.run_id end
+     and f.finished_at is null
+   limit 1;
+  if found then
+    return facts;
+  end if;
+  select s.* into strict step from holdfast.steps s where s.id = source.step_id;
+  return ops.begin_run(
+    source.project_id, source.env, source.git_sha, source.git_ref,
+    case when jsonb_typeof(step.input -> 'metadata') = 'object' then step.input -> 'metadata' else '{}' end
+      || jsonb_strip_nulls(jsonb_build_object(again.link, old.run_id, 'why', again.reason)),
+    null, jsonb_build_object('kind', source.kind, 'priority', step.priority, again.link, old.run_id), again.actor,
+    source.tenant);
+end
+$$;
+
+
+--
+-- Name: append_event(text, text, text, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.append_event(p_run_id text, p_level text, p_message text, p_payload jsonb DEFAULT '{}'::jsonb, p_event_key text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+  event bigint;
+begin
+  perform holdfast.check_note(p_level, p_message, p_payload, p_event_key);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  event := ops.repeated_event(step.id, p_level, coalesce(p_message, ''), p_event_key, clock);
+  if step.finished_at is not null then
+    if event is null then
+      perform holdfast.refuse('RN010', format('run %s is %s and takes no new event', facts.run_id, step.state),
+                              'stop working on it', 'p_run_id');
+    end if;
+    return ops.event_id(event);
+  end if;
+  if step.lease_id is not null then
+    perform holdfast.report_on(step, coalesce(facts.lease, interval '5 minutes'), true, clock);
+  end if;
+  return ops.event_id(coalesce(
+    event, holdfast.write_note(step, p_level, p_message, p_payload, p_event_key, clock)));
+end
+$$;
+
+
+--
+-- Name: begin_run(text, text, text, text, jsonb, text, jsonb, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.begin_run(project_id text, env text, git_sha text, git_ref text, metadata jsonb, key text, options jsonb, actor text, tenant text) RETURNS ops.run_facts
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+  run_kind constant text := coalesce(options ->> 'kind', begin_run.metadata ->> 'kind', 'deploy');
+  own_id constant text := 'run-' || gen_random_uuid();
+  place ops.known_environments;
+  facts ops.run_facts;
+begin
+  if (holdfast.is_name(begin_run.project_id) and holdfast.is_name(begin_run.env, 100)
+      and holdfast.is_name(run_kind, 100) and coalesce(holdfast.is_name(begin_run.git_sha), true)
+      and coalesce(holdfast.is_name(begin_run.git_ref, 400), true)
+      and coalesce(holdfast.is_name(begin_run.key, 400), true)
+      and holdfast.is_name(begin_run.actor)) is not true then  -- a call costs more
+    perform ops.refuse_request(begin_run.project_id, begin_run.env, run_kind, begin_run.git_sha, begin_run.git_ref,
+                               begin_run.key, begin_run.actor);
+  end if;
+  if begin_run.key is not null then
+    perform holdfast.check_tenant(begin_run.tenant);  -- start_step does, but here a run may be given away before
+    select f.* into facts from ops.run_facts f
+     where f.tenant = begin_run.tenant and f.idempotency_key = begin_run.key;
+    if found then
+      return facts;
+    end if;
+  end if;
+  select e.* into place from ops.known_environments e
+   where e.tenant = begin_run.tenant and e.project_id = begin_run.project_id and e.name = begin_run.env;
+  if not found then
+    place := ops.new_environment(begin_run.tenant, begin_run.project_id, begin_run.env, begin_run.actor);
+  end if;
+  if begin_run.key is not null then
+    insert into ops.run_facts (run_id, tenant, idempotency_key, kind, queued_at, updated_at)
+    values (own_id, begin_run.tenant, begin_run.key, run_kind, clock, clock)
+    on conflict (tenant, idempotency_key) where idempotency_key is not null do nothing;  -- guard: key
+    if not found then
+      select f.* into strict facts from ops.run_facts f
+       where f.tenant = begin_run.tenant and f.idempotency_key = begin_run.key;
+      return facts;
+    end if;
+  end if;
+  facts.step_id := holdfast.start_step(
+    'ops.run', 'ops:' || run_kind,
+    jsonb_strip_nulls(jsonb_build_object(
+      'run_id', own_id, 'project_id', begin_run.project_id, 'env_id', place.env_id, 'env', begin_run.env,
+      'git_sha', begin_run.git_sha, 'git_ref', begin_run.git_ref, 'queued_by', begin_run.actor,
+      'retry_of', options -> 'retry_of', 'rollback_of', options -> 'rollback_of',
+      'expires_at', clock + coalesce((options ->> 'ttl')::interval, place.queue_ttl)))
+      || jsonb_build_object('metadata', begin_run.metadata),
+    queue => coalesce((select k.queue from holdfast.kinds_of(begin_run.tenant) k where k.kind = 'ops:' || run_kind),
+                      'ops'),
+    due_at => (options ->> 'due_at')::timestamptz, priority => coalesce((options ->> 'priority')::int, 0),
+    tenant => begin_run.tenant, parked_for => case when place.needs_approval then 'approval' end,
+    actor => begin_run.actor,
+    limits => case when place.concurrency is not null then array['env:' || place.env_id] end);
+  if place.needs_approval then
+    insert into ops.run_approvals (step_id, tenant, requested_by, requested_at, expires_at)
+    values (facts.step_id, begin_run.tenant, begin_run.actor, clock, clock + interval '24 hours');
+  end if;
+  select f.* into strict facts from ops.run_facts f where f.run_id = own_id;
+  return facts;
+end
+$$;
+
+
+--
+-- Name: cancel_if_stale(text, jsonb); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  given constant jsonb := ops.checked_metadata(p_metadata);
+  held record;
+  step holdfast.steps;
+begin
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  if step.state <> 'claimed' or step.claimed_at >= clock - interval '5 minutes' then  -- guard: stale
+    return false;
+  end if;
+  perform holdfast.set_actor('system', session_user::text, left(given ->> 'reason', 1000));
+  perform from holdfast.move_steps(array[(
+    step.id, step.lease_id, 'expired', null, null, jsonb_build_object(
+      'type', 'LeaseExpired', 'message', ops.stale_reason(step.state, step.claimed_at, clock)), null
+    )::holdfast.step_move], clock);
+  perform holdfast.set_actor();
+  update ops.run_facts f set metadata = f.metadata || given where f.step_id = step.id;
+  return true;
+end
+$$;
+
+
+--
+-- Name: cancel_open(text[], text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.cancel_open(ids text[], reason text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT holdfast.cancel_open(ARRAY( SELECT (f.step_id)::text AS step_id
+            FROM ops.run_facts f
+           WHERE ((f.run_id = ANY (cancel_open.ids)) AND (f.finished_at IS NULL)))) AS cancel_open;
+END;
+
+
+--
+-- Name: cancel_run(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.cancel_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  perform holdfast.check_reason(p_reason);
+  perform holdfast.check_name('actor', p_actor);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  if step.state = 'cancelled' then
+    return true;
+  end if;
+  if step.finished_at is not null then  -- guard: end
+    perform holdfast.refuse('RN010', format('run %s is %s and cannot be cancelled', facts.run_id, step.state),
+                            'its end is final; ops.rollback_run queues a run that goes back', 'p_run_id');
+  end if;
+  perform holdfast.set_actor('user', coalesce(p_actor, session_user), p_reason);
+  perform from holdfast.move_steps(array[
+    (step.id, step.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move]);
+  perform holdfast.set_actor();
+  return true;
+end
+$$;
+
+
+--
+-- Name: cancel_stale_runs(); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.cancel_stale_runs() RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (select jsonb_build_object('cancelled', count(*)) from ops.sweep_runs());
+end
+$$;
+
+
+--
+-- Name: check_worker(ops.run_facts, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.check_worker(facts ops.run_facts, worker text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_worker.worker is not null
+     and facts.claimed_by is distinct from check_worker.worker  -- guard: worker
+  then
+    perform holdfast.refuse(
+      'RN002', format('run %s belongs to %s, not to %s', facts.run_id,
+                      coalesce('worker ' || facts.claimed_by, 'no worker'), check_worker.worker),
+      'stop working on it: only the worker that claimed a run reports on it', 'p_worker_id');
+  end if;
+end
+$$;
+
+
+--
+-- Name: checked_metadata(jsonb); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.checked_metadata(metadata jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if jsonb_typeof(checked_metadata.metadata) <> 'object' then
+    perform holdfast.refuse('RN005', format('metadata must be a JSON object, got %s',
+                                            jsonb_typeof(checked_metadata.metadata)),
+                            'pass fields by name, such as {"exit_code": 0}', 'p_metadata');
+  end if;
+  perform holdfast.check_size('metadata', checked_metadata.metadata);
+  return coalesce(checked_metadata.metadata, '{}');
+end
+$$;
+
+
+--
+-- Name: claim_next_run(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.claim_next_run(p_worker_id text) RETURNS TABLE(run_id text, project_id text, env_id text, git_sha text, git_ref text, metadata jsonb)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  claimed bigint;
+begin
+  if exists (select from ops.run_facts f where f.status || '' = 'queued' and f.expires_at <= clock) then
+    perform from ops.expire_runs(clock, holdfast.allowed_tenants());
+  end if;
+  claimed := (select c.step_id from holdfast.claim_steps(p_worker_id, 'ops', batch => 1, machine => 'ops.run') c);
+  return query
+  select f.run_id, f.project_id, f.env_id, f.git_sha, f.git_ref, f.metadata
+    from ops.run_facts f
+   where f.step_id = claimed;
+end
+$$;
+
+
+--
+-- Name: decide_approval(text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  name constant text := coalesce(p_actor, session_user);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+  approval ops.run_approvals;
+begin
+  if p_decision is null or p_decision not in ('approved', 'rejected') then
+    perform holdfast.refuse('RN005', format('decision must be approved or rejected, got %s', p_decision),
+                            'name one of them', 'p_decision');
+  end if;
+  if coalesce(trim(p_reason), '') = '' then
+    perform holdfast.refuse('RN005', 'a decision needs a reason', 'say in a few words why', 'p_reason');
+  end if;
+  perform holdfast.check_reason(p_reason);
+  perform holdfast.check_name('actor', p_actor);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  select a.* into approval from ops.run_approvals a where a.step_id = step.id;
+  if approval.step_id is null or approval.decision is not null then  -- guard: once
+    perform holdfast.refuse(
+      'RN010', format('run %s %s', facts.run_id, coalesce(
+        format('was %s by %s', approval.decision, approval.decided_by), 'waits for no approval')),
+      'a run is decided on once; queue or retry it for another decision', 'p_run_id');
+  end if;
+  if approval.expires_at <= clock then  -- guard: late
+    perform holdfast.refuse('RN010', format('the approval of run %s expired at %s', facts.run_id, approval.expires_at),
+                            'queue it again with ops.retry_run once it is cancelled', 'p_run_id');
+  end if;
+  if approval.requested_by = name then  -- guard: own
+    perform holdfast.refuse('RN010', format('%s queued run %s and cannot decide on it', name, facts.run_id),
+                            'somebody else has to approve or reject it', 'p_actor');
+  end if;
+  update ops.run_approvals a
+     set decision = p_decision, decided_by = name, decided_at = clock, reason = p_reason,
+         login = case when name <> session_user then session_user end
+   where a.step_id = step.id;
+  if p_decision = 'approved' then
+    perform from holdfast.unpark_steps(array[step.id], p_reason, name);
+  else
+    perform holdfast.set_actor('user', name, 'Approval rejected: ' || p_reason);
+    perform from holdfast.move_steps(array[
+      (step.id, null, 'cancelled', null, null, null, null)::holdfast.step_move]);
+    perform holdfast.set_actor();
+  end if;
+  return p_decision;
+end
+$$;
+
+
+--
+-- Name: define_environment(text, text, text, text, boolean, text, integer, interval, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.define_environment(p_project_id text, p_env text, p_type text DEFAULT NULL::text, p_branch_pattern text DEFAULT NULL::text, p_needs_approval boolean DEFAULT false, p_on_push text DEFAULT 'queue'::text, p_concurrency integer DEFAULT NULL::integer, p_queue_ttl interval DEFAULT NULL::interval, p_kind text DEFAULT 'deploy'::text, p_tenant text DEFAULT 'default'::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  actor constant text := session_user;
+  place ops.known_environments;
+begin
+  perform holdfast.check_tenant(p_tenant);
+  perform ops.refuse_request(p_project_id, p_env, coalesce(p_kind, ''), null, null, null, null);
+  perform holdfast.check_name('branch_pattern', p_branch_pattern, 400);
+  if p_type not in ('dev', 'staging', 'prod') then
+    perform holdfast.refuse('RN005', format('type must be dev, staging or prod, got %s', p_type), 'leave it out', 'p_type');
+  end if;
+  if p_on_push is null or p_on_push not in ('queue', 'cancel_queued', 'cancel_all') then
+    perform holdfast.refuse('RN005', format('on_push must be queue, cancel_queued or cancel_all, got %s', p_on_push),
+                            'queue changes no older run', 'p_on_push');
+  end if;
+  if p_concurrency < 1 then
+    perform holdfast.refuse('RN005', format('concurrency must be 1 or more, got %s', p_concurrency),
+                            'leave it out for any number', 'p_concurrency');
+  end if;
+  if p_queue_ttl <= '0' then
+    perform holdfast.refuse('RN005', format('queue_ttl must be longer than 0, got %s', p_queue_ttl),
+                            'leave it out for no limit', 'p_queue_ttl');
+  end if;
+  place := ops.register_environment(p_tenant, p_project_id, p_env, actor);
+  update ops.known_environments e
+     set type = coalesce(p_type, e.type), branch_pattern = p_branch_pattern,
+         needs_approval = coalesce(p_needs_approval, false), on_push = p_on_push, concurrency = p_concurrency,
+         queue_ttl = p_queue_ttl, kind = p_kind
+   where e.env_id = place.env_id;
+  if p_concurrency is not null then
+    perform holdfast.define_limit('env:' || place.env_id, p_concurrency, tenant => p_tenant);
+  elsif place.concurrency is not null then
+    perform holdfast.forget_limit('env:' || place.env_id, 'its environment has no concurrency any more', p_tenant);
+  end if;
+  return place.env_id;
+end
+$$;
+
+
+--
+-- Name: define_project(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.define_project(p_project_id text, p_repository text DEFAULT NULL::text, p_tenant text DEFAULT 'default'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  other text;
+begin
+  perform holdfast.check_tenant(p_tenant);
+  perform holdfast.check_name('project_id', coalesce(p_project_id, ''));
+  perform holdfast.check_name('repository', p_repository);
+  other := (select p.project_id from ops.known_projects p
+             where p.tenant = p_tenant and lower(p.repository) = lower(p_repository) and p.project_id <> p_project_id);
+  if other is not null then
+    perform holdfast.refuse('RN003', format('repository %s belongs to project %s', p_repository, other),
+                            'one repository selects one project', 'p_repository');
+  end if;
+  insert into ops.known_projects (tenant, project_id, repository, created_at, created_by)
+  values (p_tenant, p_project_id, p_repository, holdfast.clock(), session_user)
+  on conflict (tenant, project_id) do update set repository = excluded.repository;
+end
+$$;
+
+
+--
+-- Name: end_run(holdfast.steps, text, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.end_run(step holdfast.steps, status text, given jsonb, worker text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  canceller constant text := given ->> 'cancelled_by';
+begin
+  if end_run.status = 'cancelled' and end_run.worker is null then
+    perform holdfast.set_actor(
+      'api', case when holdfast.is_name(canceller) then canceller else session_user end, left(given ->> 'reason', 1000));
+  else
+    perform holdfast.set_actor('worker', coalesce(step.lease_owner, end_run.worker), left(given ->> 'reason', 1000));
+  end if;
+  perform from holdfast.move_steps(array[(
+    step.id, step.lease_id,
+    case end_run.status when 'success' then 'succeeded' else end_run.status end, null,
+    case end_run.status when 'success' then given end,
+    case end_run.status when 'failed' then jsonb_build_object(
+      'type', 'RunFailed', 'message', coalesce(given ->> 'error', 'the worker reported a failure')) end,
+    null)::holdfast.step_move]);
+  perform holdfast.set_actor();
+  if end_run.status <> 'success' and given <> '{}' then  -- what the caller says overrides what the move says
+    update ops.run_facts f set metadata = f.metadata || given where f.step_id = step.id;
+  end if;
+end
+$$;
+
+
+--
+-- Name: event_id(bigint); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.event_id(number bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ('evt-'::text || lpad((number)::text, 19, '0'::text));
+END;
+
+
+--
+-- Name: expire_runs(timestamp with time zone, text[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.expire_runs(clock timestamp with time zone, tenants text[]) RETURNS TABLE(run_id text, reason text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  why text;
+  ids bigint[];
+begin
+  foreach why in array array['Approval expired', 'Run expired in the queue'] loop
+    ids := array(
+      select s.id from holdfast.steps s
+       where s.id = any (case why
+               when 'Approval expired' then array(
+                 select a.step_id from ops.run_approvals a
+                  where a.decision is null and a.expires_at <= expire_runs.clock
+                    and holdfast.matches_any(expire_runs.tenants, a.tenant)
+                  order by a.expires_at limit 1000)
+               else array(
+                 select f.step_id from ops.run_facts f
+                  where f.status || '' = 'queued' and f.expires_at <= expire_runs.clock
+                    and holdfast.matches_any(expire_runs.tenants, f.tenant)
+                  order by f.expires_at limit 1000) end)
+         and s.state = 'queued'
+       order by s.id
+         for update skip locked);
+    continue when ids = '{}';
+    if why = 'Approval expired' then
+      update ops.run_approvals a
+         set decision = 'expired', decided_by = 'system', decided_at = expire_runs.clock, reason = why
+       where a.step_id = any (ids) and a.decision is null;
+    end if;
+    perform holdfast.set_actor('system', 'system', why);
+    perform from holdfast.move_steps(array(
+      select (u.id, null, 'cancelled', null, null, null, null)::holdfast.step_move from unnest(ids) u (id)));
+    perform holdfast.set_actor();
+    return query select f.run_id, why from ops.run_facts f where f.step_id = any (ids) order by f.step_id;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: finish_run(text, text, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata jsonb DEFAULT '{}'::jsonb, p_worker_id text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  given constant jsonb := ops.checked_metadata(p_metadata);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  if p_status is null or p_status not in ('success', 'failed', 'cancelled') then
+    perform holdfast.refuse('RN005', format('status must be success, failed or cancelled, got %s', p_status),
+                            'a run ends in one of these', 'p_status');
+  end if;
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  perform ops.check_worker(facts, p_worker_id);
+  if step.finished_at is not null and step.state = p_status then
+    return true;
+  end if;
+  if step.finished_at is not null  -- guard: end
+     or (step.state = 'queued' and p_status <> 'cancelled') then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot become %s', facts.run_id, step.state, p_status),
+      case when step.finished_at is null then 'claim it first with ops.claim_next_run'
+           else 'its end is final; ops.retry_run queues a new run' end, 'p_run_id');
+  end if;
+  perform ops.end_run(step, p_status, given, p_worker_id);
+  return true;
+end
+$$;
+
+
+--
+-- Name: heartbeat(text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.heartbeat(p_run_id text, p_worker_id text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  perform ops.check_worker(facts, p_worker_id);
+  if step.finished_at is null and step.lease_id is null then
+    perform holdfast.refuse('RN010', format('run %s is %s: nobody has claimed it', facts.run_id, step.state),
+                            'claim it first with ops.claim_next_run', 'p_run_id');
+  end if;
+  if step.lease_id is not null then
+    perform holdfast.report_on(step, coalesce(facts.lease, interval '5 minutes'), false, holdfast.clock());
+  end if;
+  return step.lease_id is not null;
+end
+$$;
+
+
+--
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((EXISTS ( SELECT
+            FROM ops.run_facts f
+           WHERE ((f.run_id = ANY (is_any_open.ids)) AND (f.finished_at IS NULL)))) OR (EXISTS ( SELECT
+            FROM ops.run_facts f
+           WHERE ((f.retry_of = ANY (is_any_open.ids)) AND (f.finished_at IS NULL)))));
+END;
+
+
+--
+-- Name: lock_run(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.lock_run(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  found_id bigint := (select f.step_id from ops.run_facts f where f.run_id = lock_run.run_id);
+begin
+  if found_id is null and lock_run.run_id ~ '^[0-9]{1,18}$' then
+    found_id := (select f.step_id from ops.run_facts f where f.step_id = lock_run.run_id::bigint);
+  end if;
+  select s.* into step from holdfast.steps s
+   where s.id = found_id and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
+     for update;  -- guard: lock
+  if step.id is null then
+    perform holdfast.refuse('RN004', format('there is no run %s', lock_run.run_id),
+                            'ops.runs lists them; queue_run returns the id of a new one', 'p_run_id');
+  end if;
+  select f.* into facts from ops.run_facts f where f.step_id = step.id;  -- after the lock: as it is now
+end
+$_$;
+
+
+--
+-- Name: matches_branch(text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.matches_branch(pattern text, ref text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE((
+         CASE
+             WHEN (ref ~~ 'refs/%'::text) THEN ref
+             ELSE ('refs/heads/'::text || ref)
+         END ~ (('^'::text || replace(replace(replace(replace(regexp_replace(
+         CASE
+             WHEN (pattern ~~ 'refs/%'::text) THEN pattern
+             ELSE ('refs/heads/'::text || pattern)
+         END, '([\\.^$+(){}|\[\]])'::text, '\\\1'::text, 'g'::text), '?'::text, '[^/]'::text), '**'::text, ''::text), '*'::text, '[^/]*'::text), ''::text, '.*'::text)) || '$'::text)), false) AS "coalesce";
+END;
+
+
+--
+-- Name: known_environments; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.known_environments (
+    env_id text NOT NULL,
+    tenant text NOT NULL,
+    project_id text NOT NULL,
+    name text NOT NULL,
+    type text,
+    kind text DEFAULT 'deploy'::text NOT NULL,
+    branch_pattern text,
+    on_push text DEFAULT 'queue'::text NOT NULL,
+    needs_approval boolean DEFAULT false NOT NULL,
+    concurrency integer,
+    queue_ttl interval,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    CONSTRAINT concurrency_is_positive CHECK ((concurrency > 0)),
+    CONSTRAINT known_push CHECK ((on_push = ANY (ARRAY['queue'::text, 'cancel_queued'::text, 'cancel_all'::text]))),
+    CONSTRAINT known_type CHECK ((type = ANY (ARRAY['dev'::text, 'staging'::text, 'prod'::text]))),
+    CONSTRAINT ttl_is_positive CHECK ((queue_ttl > '00:00:00'::interval))
+);
+
+ALTER TABLE ONLY ops.known_environments FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: new_environment(text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.new_environment(tenant text, project_id text, name text, actor text) RETURNS ops.known_environments
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if (select s.strict_projects from ops.settings s
+       where s.tenant in (new_environment.tenant, '*') order by s.tenant = '*' limit 1) then  -- guard: strict
+    perform holdfast.refuse(
+      'RN004', format('there is no environment %s of project %s', new_environment.name, new_environment.project_id),
+      'define it with ops.define_environment: strict_projects is on', 'p_project_id');
+  end if;
+  return ops.register_environment(
+    new_environment.tenant, new_environment.project_id, new_environment.name, new_environment.actor);
+end
+$$;
+
+
+--
+-- Name: run_approvals; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.run_approvals (
+    step_id bigint NOT NULL,
+    tenant text NOT NULL,
+    requested_by text NOT NULL,
+    requested_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    decision text,
+    decided_by text,
+    decided_at timestamp with time zone,
+    login text,
+    reason text,
+    CONSTRAINT decision_is_whole CHECK (((decision IS NULL) = (decided_at IS NULL))),
+    CONSTRAINT known_decision CHECK ((decision = ANY (ARRAY['approved'::text, 'rejected'::text, 'expired'::text, 'cancelled'::text])))
+);
+
+ALTER TABLE ONLY ops.run_approvals FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: run_artifacts; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.run_artifacts (
+    artifact_id text NOT NULL,
+    step_id bigint NOT NULL,
+    tenant text NOT NULL,
+    type text NOT NULL,
+    url text NOT NULL,
+    digest text,
+    size_bytes bigint,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT size_is_not_negative CHECK ((size_bytes >= 0))
+);
+
+ALTER TABLE ONLY ops.run_artifacts FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: prune_facts(bigint[], uuid[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.prune_facts(step_ids bigint[], run_ids uuid[]) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ DELETE FROM ops.run_artifacts a
+   WHERE (a.step_id = ANY (prune_facts.step_ids));
+ DELETE FROM ops.run_approvals a
+   WHERE (a.step_id = ANY (prune_facts.step_ids));
+ DELETE FROM ops.run_facts f
+   WHERE (f.step_id = ANY (prune_facts.step_ids));
+END;
+
+
+--
+-- Name: queue_push(text, text, text, jsonb, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb DEFAULT '{}'::jsonb, p_idempotency_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_tenant text DEFAULT 'default'::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone, project_id text, env_id text, is_new boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  given constant jsonb := ops.checked_metadata(p_metadata);
+  actor constant text := coalesce(p_actor, session_user);
+  place ops.known_environments;
+  facts ops.run_facts;
+  key text;
+begin
+  perform holdfast.check_tenant(p_tenant);
+  for place in
+    select e.* from ops.known_projects p
+      join ops.known_environments e on e.tenant = p.tenant and e.project_id = p.project_id
+     where p.tenant = p_tenant and lower(p.repository) = lower(p_repository)
+       and ops.matches_branch(e.branch_pattern, p_git_ref)
+     order by e.env_id
+  loop
+    key := p_idempotency_key || ':' || place.env_id;
+    queue_push.is_new := not exists (select from ops.run_facts f where f.tenant = p_tenant and f.idempotency_key = key);
+    facts := ops.begin_run(place.project_id, place.name, p_git_sha, p_git_ref, given, key,
+                           jsonb_build_object('kind', place.kind), actor, p_tenant);
+    if queue_push.is_new and place.on_push <> 'queue' then
+      perform ops.supersede(facts, place.on_push);
+    end if;
+    queue_push.run_id := facts.run_id;
+    queue_push.status := facts.status;
+    queue_push.queued_at := facts.queued_at;
+    queue_push.project_id := facts.project_id;
+    queue_push.env_id := facts.env_id;
+    return next;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: queue_run(text, text, text, text, jsonb, text, text, integer, timestamp with time zone, interval, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb DEFAULT '{}'::jsonb, p_idempotency_key text DEFAULT NULL::text, p_kind text DEFAULT NULL::text, p_priority integer DEFAULT 0, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_ttl interval DEFAULT NULL::interval, p_actor text DEFAULT NULL::text, p_tenant text DEFAULT 'default'::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  -- A variable: passed as it is, session_user would give its collation to all that begin_run compares.
+  actor constant text := coalesce(p_actor, session_user);
+begin
+  if p_ttl <= '0' then
+    perform holdfast.refuse('RN005', format('ttl must be longer than 0, got %s', p_ttl), 'use minutes or hours', 'p_ttl');
+  end if;
+  return query
+  select f.run_id, f.status, f.queued_at
+    from ops.begin_run(
+           p_project_id, p_env, p_git_sha, p_git_ref, ops.checked_metadata(p_metadata), p_idempotency_key,
+           jsonb_build_object('kind', p_kind, 'priority', p_priority, 'due_at', p_due_at, 'ttl', p_ttl),
+           actor, p_tenant) f;
+end
+$$;
+
+
+--
+-- Name: record_delivery(text, text, text, text, text, text, text, text[], text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text DEFAULT NULL::text, p_git_ref text DEFAULT NULL::text, p_git_sha text DEFAULT NULL::text, p_run_ids text[] DEFAULT '{}'::text[], p_tenant text DEFAULT 'default'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_tenant(p_tenant);
+  perform holdfast.check_name('source', coalesce(p_source, ''), 100);
+  perform holdfast.check_name('delivery', coalesce(p_delivery, ''), 400);
+  perform holdfast.check_name('event', coalesce(p_event, ''), 100);
+  perform holdfast.check_name('outcome', coalesce(p_outcome, ''));
+  insert into ops.deliveries (tenant, source, delivery, event, repository, git_ref, git_sha, outcome, run_ids,
+                              received_at)
+  values (p_tenant, p_source, p_delivery, p_event, left(p_repository, 400), left(p_git_ref, 400), left(p_git_sha, 200),
+          p_outcome, coalesce(p_run_ids, '{}'), holdfast.clock())
+  on conflict do nothing;
+end
+$$;
+
+
+--
+-- Name: record_moves(holdfast.shared_move[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.record_moves(moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  why constant text := nullif(current_setting('holdfast.reason', true), '');
+begin
+  if record_moves.moves[1].event = 'created' then
+    insert into ops.run_facts as f (
+      run_id, step_id, queued_at, updated_at, expires_at, tenant, kind, project_id, env_id, env, git_sha, git_ref,
+      queued_by, retry_of, rollback_of, metadata)
+    select coalesce(s.input ->> 'run_id', 'run-' || gen_random_uuid()), s.id, s.created_at, s.created_at,
+           (s.input ->> 'expires_at')::timestamptz, s.tenant, regexp_replace(s.kind, '^ops:', ''),
+           s.input ->> 'project_id', s.input ->> 'env_id', s.input ->> 'env', s.input ->> 'git_sha',
+           s.input ->> 'git_ref', s.input ->> 'queued_by', s.input ->> 'retry_of', s.input ->> 'rollback_of',
+           case when jsonb_typeof(s.input -> 'metadata') = 'object' then s.input -> 'metadata' else '{}' end
+      from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)
+      join holdfast.steps s on s.id = u.step_id
+    on conflict (run_id) do update  -- reserved with its idempotency key
+      set step_id = excluded.step_id, queued_at = excluded.queued_at, updated_at = excluded.updated_at,
+          expires_at = excluded.expires_at, kind = excluded.kind, project_id = excluded.project_id,
+          env_id = excluded.env_id, env = excluded.env, git_sha = excluded.git_sha, git_ref = excluded.git_ref,
+          queued_by = excluded.queued_by, retry_of = excluded.retry_of, rollback_of = excluded.rollback_of,
+          metadata = excluded.metadata
+      where f.step_id is null and f.tenant = excluded.tenant;
+    return;
+  end if;
+  update ops.run_facts f
+     set status = m.to_state, updated_at = clock,
+         claimed_by = coalesce(f.claimed_by, s.lease_owner),
+         -- Not before they were queued, or claimed, even if the server's clock was set back.
+         started_at = coalesce(f.started_at, case when s.lease_owner is not null
+                                                  then greatest(f.queued_at, s.claimed_at) end),
+         running_at = coalesce(f.running_at, case when m.to_state = 'running' then greatest(f.started_at, clock) end),
+         finished_at = case when s.finished_at is not null
+                            then greatest(s.finished_at, coalesce(f.running_at, f.started_at, f.queued_at)) end,
+         lease = case when m.event = 'claimed' then s.lease_until - s.claimed_at else f.lease end,
+         metadata = f.metadata || case
+           when m.event = 'expired' then jsonb_build_object(
+             'cancelled_by', 'system', 'reason', ops.stale_reason(m.from_state, f.started_at, clock),
+             'original_worker', f.claimed_by, 'claimed_at', f.started_at)
+           when m.to_state = 'cancelled' then jsonb_strip_nulls(jsonb_build_object(
+             'cancelled_by', actor, 'reason', why, 'timestamp', clock))
+           when m.to_state = 'success' and jsonb_typeof(s.result) = 'object' then s.result
+           when m.to_state = 'failed' and s.error is not null then
+             jsonb_build_object('error', holdfast.error_text(s.error))
+             || case when jsonb_typeof(s.error -> 'metadata') = 'object' then s.error -> 'metadata' else '{}' end
+           else '{}' end
+    from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)
+    join holdfast.steps s on s.id = u.step_id
+   where f.step_id = u.step_id;
+  if exists (select from unnest(record_moves.moves) m where m.from_state = 'queued' and m.to_state = 'cancelled') then
+    update ops.run_approvals a
+       set decision = 'cancelled', decided_by = actor, decided_at = clock, reason = why
+     where a.decision is null
+       and a.step_id = any (array(select u.step_id from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)));
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_request(text, text, text, text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.refuse_request(project_id text, env text, kind text, git_sha text, git_ref text, key text, actor text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('project_id', coalesce(refuse_request.project_id, ''));
+  perform holdfast.check_name('env', coalesce(refuse_request.env, ''), 100);
+  perform holdfast.check_name('kind', refuse_request.kind, 100);
+  perform holdfast.check_name('git_sha', refuse_request.git_sha);
+  perform holdfast.check_name('git_ref', refuse_request.git_ref, 400);
+  perform holdfast.check_name('idempotency_key', refuse_request.key, 400);
+  perform holdfast.check_name('actor', refuse_request.actor);
+end
+$$;
+
+
+--
+-- Name: refuse_write(); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.refuse_write() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if tg_table_name = 'run_events' then
+    perform holdfast.refuse('RN008', format('run_events is append-only: %s is refused', lower(tg_op)),
+                            'append an event with ops.append_event; each move of a run writes its own');
+  end if;
+  perform holdfast.refuse('RN005', format('ops.%s cannot be changed by %s', tg_table_name, lower(tg_op)),
+    case tg_table_name
+      when 'projects' then 'use ops.define_project'
+      when 'environments' then 'use ops.define_environment'
+      when 'artifacts' then 'use ops.add_artifact'
+      when 'approvals' then 'use ops.decide_approval'
+      when 'webhook_deliveries' then 'the webhook receiver records them'
+      else case tg_op when 'INSERT' then 'queue a run with ops.queue_run'
+                      else 'end a run with ops.cancel_run; retention removes finished runs' end end);
+  return null;
+end
+$$;
+
+
+--
+-- Name: register_environment(text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.register_environment(tenant text, project_id text, name text, actor text) RETURNS ops.known_environments
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+  slug constant text := trim('-' from left(lower(regexp_replace(
+    register_environment.name, '[^[:alnum:]]+', '-', 'g')), 40));
+  place ops.known_environments;
+begin
+  if not exists (select from ops.known_environments e where e.tenant = register_environment.tenant) then
+    perform holdfast.define_schedule('ops-monitor', 'monitor', 'ops', every => interval '5 minutes', missed => 'one',
+                                     tenant => register_environment.tenant);
+  end if;
+  insert into ops.known_projects (tenant, project_id, created_at, created_by)
+  values (register_environment.tenant, register_environment.project_id, clock, register_environment.actor)
+  on conflict (tenant, project_id) do nothing;
+  insert into ops.known_environments (env_id, tenant, project_id, name, type, created_at, created_by)
+  values (format('env-%s-%s', slug, left(md5(concat_ws(
+            E'\n', register_environment.tenant, register_environment.project_id, register_environment.name)), 10)),
+          register_environment.tenant, register_environment.project_id, register_environment.name,
+          case lower(register_environment.name)
+            when 'dev' then 'dev' when 'development' then 'dev' when 'staging' then 'staging'
+            when 'prod' then 'prod' when 'production' then 'prod' end,
+          clock, register_environment.actor)
+  on conflict (tenant, project_id, name) do nothing;
+  select e.* into strict place from ops.known_environments e
+   where e.tenant = register_environment.tenant and e.project_id = register_environment.project_id
+     and e.name = register_environment.name;
+  return place;
+end
+$$;
+
+
+--
+-- Name: repeated_event(bigint, text, text, text, timestamp with time zone); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.repeated_event(step_id bigint, level text, message text, key text, clock timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  since constant timestamptz := repeated_event.clock - interval '10 seconds';
+  note record;
+begin
+  if repeated_event.key is not null then
+    return (select k.note_id from holdfast.note_keys k
+             where k.step_id = repeated_event.step_id and k.key = repeated_event.key);
+  end if;
+  for note in
+    select n.id, n.at, n.level, n.message
+      from holdfast.notes n
+     -- The month's partition: a condition on the seconds would read all notes of the run to find that they are older.
+     where n.step_id = repeated_event.step_id and n.at >= date_trunc('month', since)
+     order by n.id desc
+  loop
+    exit when note.at <= since;  -- guard: window
+    if note.level = repeated_event.level and note.message = repeated_event.message then
+      return note.id;
+    end if;
+  end loop;
+  return null;
+end
+$$;
+
+
+--
+-- Name: retry_in_place(bigint, bigint, integer, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.retry_in_place(step_id bigint, lease_id bigint, executions integer, error text) RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+  law holdfast.policies;
+  own text;
+  delay interval;
+  seconds numeric;
+begin
+  perform holdfast.check_note('warn', retry_in_place.error, '{}', null);
+  select s.* into step from holdfast.steps s
+   where s.id = retry_in_place.step_id
+     and s.lease_id = retry_in_place.lease_id  -- guard: lease
+     for update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', retry_in_place.step_id,
+                                            retry_in_place.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  own := regexp_replace(step.kind, '^ops:', 'ops.in_place:');
+  select p.* into strict law
+    from unnest(array[holdfast.policy_name(own, step.tenant), own,
+                      holdfast.policy_name('ops.in_place', step.tenant), 'ops.in_place'])
+           with ordinality n (name, place)
+    join holdfast.policies p on p.policy = n.name
+   order by n.place
+   limit 1;
+  if coalesce(retry_in_place.executions, 1) >= law.tries or not law.retryable then  -- guard: budget
+    return null;
+  end if;
+  delay := holdfast.backoff(law.policy, greatest(retry_in_place.executions, 1));
+  seconds := trim_scale(extract(epoch from delay));
+  perform holdfast.write_note(
+    step, 'warn',
+    format('Retry %s/%s in %s seconds: %s', retry_in_place.executions, law.tries, seconds,
+           retry_in_place.error),
+    jsonb_build_object('execution', retry_in_place.executions, 'of', law.tries,
+                       'retry_in_seconds', seconds),
+    format('retry:%s:%s', step.lease_id, retry_in_place.executions), clock);
+  return delay;
+end
+$$;
+
+
+--
+-- Name: retry_run(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.retry_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  actor constant text := coalesce(p_actor, session_user);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  perform holdfast.check_reason(p_reason);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  if step.finished_at is null then
+    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
+                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
+  end if;
+  return query
+  select n.run_id, n.status, n.queued_at from ops.again(facts, facts, 'retry_of', p_reason, actor) n;
+  perform holdfast.mark_resolved(step, coalesce(p_reason, 'retried'), actor);
+end
+$$;
+
+
+--
+-- Name: retry_step(text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.retry_step(id text, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (select 'retried by ' || r.run_id from ops.retry_run(retry_step.id, retry_step.reason) r);
+end
+$$;
+
+
+--
+-- Name: rollback_run(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.rollback_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  actor constant text := coalesce(p_actor, session_user);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+  source ops.run_facts;
+begin
+  perform holdfast.check_reason(p_reason);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  if step.finished_at is null then
+    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
+                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
+  end if;
+  select f.* into source from ops.run_facts f
+   where f.env_id = facts.env_id and f.status = 'success' and f.step_id < facts.step_id and f.kind = facts.kind
+     and f.git_sha is distinct from facts.git_sha and f.git_sha is not null
+   order by f.step_id desc
+   limit 1;
+  if not found then
+    perform holdfast.refuse(
+      'RN010', format('no other sha succeeded in %s before run %s', coalesce(facts.env, 'its environment'),
+                      facts.run_id),
+      'queue a run with the sha to go back to', 'p_run_id');
+  end if;
+  return query
+  select n.run_id, n.status, n.queued_at
+    from ops.again(facts, source, 'rollback_of', p_reason, actor) n;
+end
+$$;
+
+
+--
+-- Name: set_strict_projects(boolean, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.set_strict_projects(p_is_strict boolean, p_tenant text DEFAULT '*'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+begin
+  if p_is_strict is null then
+    perform holdfast.refuse('RN005', 'strict_projects must be true or false', 'name one of them', 'p_is_strict');
+  end if;
+  if p_tenant = '*' then
+    perform holdfast.check_all_tenants('strict_projects for all tenants');
+  else
+    perform holdfast.check_tenant(p_tenant);
+  end if;
+  insert into ops.settings (tenant, strict_projects) values (p_tenant, p_is_strict)
+  on conflict (tenant) do update set strict_projects = excluded.strict_projects;
+end
+$$;
+
+
+--
+-- Name: stale_reason(text, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.stale_reason(status text, started_at timestamp with time zone, clock timestamp with time zone) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (status = 'running'::text) THEN 'Stale run (running without heartbeat)'::text
+             WHEN (started_at <= (clock - '00:05:00'::interval)) THEN 'Stale run (claimed for >5 minutes without events)'::text
+             ELSE 'Stale run (claimed without heartbeat)'::text
+         END AS "case";
+END;
+
+
+--
+-- Name: start_for_tick(text, jsonb, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.start_for_tick(target text, input jsonb, options jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+  place ops.known_environments;
+  ids text[] := '{}';
+begin
+  perform holdfast.refuse_options('ops', start_for_tick.options, '{priority,ttl}');
+  if start_for_tick.target = 'monitor' then
+    perform from ops.sweep_runs(start_for_tick.tenant);
+    perform holdfast.set_actor(kind, actor, reason);
+    return ids;
+  end if;
+  for place in
+    select e.* from ops.known_environments e
+     where e.tenant = start_for_tick.tenant
+       and holdfast.matches(start_for_tick.input ->> 'project_id', e.project_id)
+       and holdfast.matches(start_for_tick.input ->> 'env', e.name)
+     order by e.env_id
+  loop
+    ids := ids || (ops.begin_run(
+      place.project_id, place.name, start_for_tick.input ->> 'git_sha', start_for_tick.input ->> 'git_ref',
+      ops.checked_metadata(start_for_tick.input -> 'metadata') || '{"trigger": "schedule"}', null,
+      jsonb_build_object('kind', start_for_tick.target, 'priority', start_for_tick.options -> 'priority',
+                         'ttl', start_for_tick.options -> 'ttl'),
+      actor, start_for_tick.tenant)).run_id;
+  end loop;
+  return ids;
+end
+$$;
+
+
+--
+-- Name: step_of_run(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.step_of_run(run_id text) RETURNS SETOF bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query
+  select f.step_id from ops.run_facts f
+   where f.run_id = step_of_run.run_id and f.step_id is not null
+     and holdfast.matches_any(holdfast.allowed_tenants(), f.tenant);  -- guard: tenant
+end
+$$;
+
+
+--
+-- Name: supersede(ops.run_facts, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.supersede(facts ops.run_facts, on_push text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  states constant text[] := case supersede.on_push when 'cancel_all' then '{queued,claimed,running}' else '{queued}' end;
+  moves constant holdfast.step_move[] := array(
+    select (s.id, s.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move
+      from holdfast.steps s
+     where s.id = any (array(
+             select f.step_id from ops.run_facts f
+              where f.status = any (states) and f.env_id = facts.env_id and f.git_ref = facts.git_ref
+                and f.step_id < facts.step_id))
+       and s.state = any (states)  -- it may have been claimed meanwhile
+     order by s.id
+       for update);
+begin
+  if moves <> '{}' then
+    perform holdfast.set_actor('api', facts.queued_by, format('Superseded by %s', facts.run_id));
+    perform from holdfast.move_steps(moves);
+    perform holdfast.set_actor();
+  end if;
+end
+$$;
+
+
+--
+-- Name: sweep_runs(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.sweep_runs(p_tenant text DEFAULT NULL::text) RETURNS TABLE(run_id text, reason text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.narrow_tenants(case when p_tenant is not null then array[p_tenant] end);
+  moves constant holdfast.step_move[] := array(
+    select (s.id, s.lease_id, 'expired', null, null, jsonb_build_object(
+              'type', 'LeaseExpired', 'message', ops.stale_reason(s.state, s.claimed_at, clock)), null
+           )::holdfast.step_move
+      from holdfast.steps s
+     where s.id = any (array(
+             select f.step_id from ops.run_facts f
+              where f.status in ('claimed', 'running') and holdfast.matches_any(allowed, f.tenant)))
+       and ((s.state = 'claimed' and s.claimed_at < clock - interval '5 minutes')  -- guard: stale
+            or s.lease_until < clock)
+     order by s.id
+       for update skip locked);
+  stale bigint[];
+begin
+  if moves <> '{}' then
+    perform holdfast.set_actor('system', 'monitor');
+    stale := array(select m.step_id from holdfast.move_steps(moves, clock) m);
+    perform holdfast.set_actor();
+    return query
+    select f.run_id, f.metadata ->> 'reason' from ops.run_facts f where f.step_id = any (stale) order by f.step_id;
+  end if;
+  return query select e.run_id, e.reason from ops.expire_runs(clock, allowed) e;
+end
+$$;
+
+
+--
+-- Name: take_stale_update(); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.take_stale_update() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  settable constant text[] := '{status,finished_at,updated_at,metadata}';
+  odd constant text := (
+    select string_agg(n.key, ', ' order by n.key)
+      from jsonb_each(to_jsonb(new) - settable) n
+     where n.value is distinct from to_jsonb(old) -> n.key);
+begin
+  if new is not distinct from old then
+    return new;
+  end if;
+  if odd is not null or new.finished_at is null or not new.metadata @> old.metadata
+     or old.status <> 'claimed' or new.status <> 'cancelled' then  -- guard: statement
+    raise exception using errcode = 'RN005',
+      message = format('ops.runs cannot be updated so: %s of run %s, %s to %s', coalesce(odd, 'status'), old.run_id,
+                       old.status, new.status),
+      hint = 'the one UPDATE cancels claimed runs that are stale, and adds to their metadata; report with '
+             'ops.append_event, end a run with ops.finish_run, cancel one with ops.cancel_run';
+  end if;
+  return case when ops.cancel_if_stale(old.run_id, new.metadata) then new end;
+end
+$$;
+
+
+--
+-- Name: violations(); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select 'run_has_facts', 'step ' || s.id, 'it is a run, but ops.run_facts has no row of it'
+    from holdfast.steps s
+   where s.machine = 'ops.run' and not exists (select from ops.run_facts f where f.step_id = s.id)
+  union all
+  select 'facts_have_a_run', f.run_id, format('there is no step %s', f.step_id)
+    from ops.run_facts f
+   where not exists (select from holdfast.steps s where s.id = f.step_id)
+  union all
+  select 'facts_agree_with_the_run', f.run_id, format('its step is %s, its facts say %s', s.state, f.status)
+    from ops.run_facts f join holdfast.steps s on s.id = f.step_id
+   where f.status <> s.state or (f.finished_at is null) <> (s.finished_at is null) or f.tenant <> s.tenant
+      or (s.lease_owner is not null and f.claimed_by is distinct from s.lease_owner)
+  union all
+  select 'queued_is_unclaimed', f.run_id, format('queued, but claimed_by %s, started_at %s, finished_at %s',
+                                                 f.claimed_by, f.started_at, f.finished_at)
+    from ops.run_facts f
+   where f.status = 'queued' and num_nonnulls(f.claimed_by, f.started_at, f.finished_at) > 0
+  union all
+  select 'finished_is_over', f.run_id, format('%s, finished_at %s', f.status, f.finished_at)
+    from ops.run_facts f
+   where (f.finished_at is null) <> (f.status in ('queued', 'claimed', 'running'))
+  union all
+  select 'claimed_has_a_worker', f.run_id, format('%s, claimed_by %s, started_at %s', f.status, f.claimed_by,
+                                                  f.started_at)
+    from ops.run_facts f
+   where (f.claimed_by is null) <> (f.started_at is null)
+      or (f.claimed_by is null and f.status not in ('queued', 'cancelled'))
+  union all
+  select 'times_in_order', f.run_id, format('queued %s, started %s, running %s, finished %s', f.queued_at, f.started_at,
+                                            f.running_at, f.finished_at)
+    from ops.run_facts f
+   where f.queued_at > f.started_at or f.started_at > f.running_at
+      or coalesce(f.running_at, f.started_at, f.queued_at) > f.finished_at
+  union all
+  select 'waiting_has_an_approval', f.run_id, 'it waits for an approval that nobody can give'
+    from holdfast.steps s join ops.run_facts f on f.step_id = s.id
+   where s.machine = 'ops.run' and s.parked_for = 'approval'
+     and not exists (select from ops.run_approvals a where a.step_id = s.id and a.decision is null)
+  union all
+  select 'approval_has_a_waiting_run', f.run_id, format('%s, but its approval is pending', f.status)
+    from ops.run_approvals a join ops.run_facts f on f.step_id = a.step_id join holdfast.steps s on s.id = a.step_id
+   where a.decision is null and s.parked_for is distinct from 'approval'
+$$;
+
+
+--
 -- Name: cancel_open(text[], text); Type: FUNCTION; Schema: work; Owner: -
 --
 
@@ -10707,6 +12410,22 @@ CREATE VIEW flow.tasks WITH (security_invoker='true') AS
 
 
 --
+-- Name: resolutions; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.resolutions (
+    step_id bigint NOT NULL,
+    tenant text NOT NULL,
+    resolved_at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text
+);
+
+ALTER TABLE ONLY holdfast.resolutions FORCE ROW LEVEL SECURITY;
+
+
+--
 -- Name: dead_steps; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -10725,7 +12444,9 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
     s.input
    FROM (holdfast.steps s
      JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
-  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])) AND (NOT (EXISTS ( SELECT
+           FROM holdfast.resolutions r
+          WHERE ((r.step_id = s.id) AND (r.resolved_at >= s.finished_at))))) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -11429,6 +13150,330 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
 
 
 --
+-- Name: approvals; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.approvals WITH (security_invoker='true') AS
+ SELECT f.run_id,
+    COALESCE(a.decision, 'pending'::text) AS decision,
+    f.project_id,
+    f.env_id,
+    f.env,
+    f.kind,
+    f.git_sha,
+    f.git_ref,
+    a.requested_by,
+    a.requested_at,
+    a.expires_at,
+    a.decided_by,
+    a.decided_at,
+    a.reason,
+    a.login,
+    a.tenant
+   FROM (ops.run_approvals a
+     JOIN ops.run_facts f ON ((f.step_id = a.step_id)))
+  WHERE COALESCE((a.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: artifacts; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.artifacts WITH (security_invoker='true') AS
+ SELECT a.artifact_id,
+    f.run_id,
+    a.type,
+    a.url,
+    a.digest,
+    a.size_bytes,
+    a.metadata,
+    a.created_at,
+    f.project_id,
+    f.env_id,
+    a.tenant
+   FROM (ops.run_artifacts a
+     JOIN ops.run_facts f ON ((f.step_id = a.step_id)))
+  WHERE COALESCE((a.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: deliveries; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.deliveries (
+    tenant text NOT NULL,
+    source text NOT NULL,
+    delivery text NOT NULL,
+    event text NOT NULL,
+    repository text,
+    git_ref text,
+    git_sha text,
+    outcome text NOT NULL,
+    run_ids text[] DEFAULT '{}'::text[] NOT NULL,
+    received_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY ops.deliveries FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: environments; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.environments WITH (security_invoker='true') AS
+ SELECT env_id,
+    project_id,
+    name,
+    type,
+    branch_pattern,
+    needs_approval,
+    on_push,
+    kind,
+    concurrency,
+    queue_ttl,
+    tenant,
+    created_at,
+    created_by
+   FROM ops.known_environments e
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: event_list; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.event_list WITH (security_invoker='true') AS
+ SELECT n.id,
+    n.step_id,
+    ('evt-'::text || lpad((n.id)::text, 19, '0'::text)) AS event_id,
+    f.run_id,
+    n.level,
+    n.message,
+    n.payload,
+    n.at AS created_at
+   FROM (ops.run_facts f
+     JOIN holdfast.notes n ON ((n.step_id = f.step_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)
+UNION ALL
+ SELECT j.id,
+    j.step_id,
+    ('evt-'::text || lpad((j.id)::text, 19, '0'::text)) AS event_id,
+    f.run_id,
+        CASE j.to_state
+            WHEN 'failed'::text THEN 'error'::text
+            WHEN 'cancelled'::text THEN 'warn'::text
+            ELSE 'info'::text
+        END AS level,
+        CASE
+            WHEN (j.event = 'created'::text) THEN 'Run queued'::text
+            WHEN (j.event = 'claimed'::text) THEN 'Run claimed by worker'::text
+            WHEN (j.event = 'started'::text) THEN 'Run started'::text
+            WHEN (j.to_state = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])) THEN ('Run finished: '::text || j.to_state)
+            ELSE format('Run moved by hand: %s'::text, j.to_state)
+        END AS message,
+        CASE
+            WHEN (j.event = 'claimed'::text) THEN jsonb_build_object('worker_id', j.actor)
+            ELSE jsonb_strip_nulls(jsonb_build_object('from', NULLIF(j.from_state, 'new'::text), 'to', j.to_state, 'event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'login', j.login, 'error', j.error, 'reason', COALESCE(j.reason,
+            CASE
+                WHEN (j.event = 'expired'::text) THEN (f.metadata ->> 'reason'::text)
+                ELSE NULL::text
+            END)))
+        END AS payload,
+    j.at AS created_at
+   FROM (ops.run_facts f
+     JOIN holdfast.journal j ON ((j.step_id = f.step_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: known_projects; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.known_projects (
+    tenant text NOT NULL,
+    project_id text NOT NULL,
+    repository text,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL
+);
+
+ALTER TABLE ONLY ops.known_projects FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: projects; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.projects WITH (security_invoker='true') AS
+ SELECT project_id,
+    repository,
+    tenant,
+    created_at,
+    created_by,
+    ( SELECT count(*) AS count
+           FROM ops.known_environments e
+          WHERE ((e.tenant = p.tenant) AND (e.project_id = p.project_id))) AS environments
+   FROM ops.known_projects p
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: queue_depth; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.queue_depth WITH (security_invoker='true') AS
+ SELECT count(*) AS queued_count
+   FROM ops.run_facts f
+  WHERE ((status = 'queued'::text) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+
+
+--
+-- Name: run_durations; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.run_durations WITH (security_invoker='true') AS
+ SELECT status,
+    avg(EXTRACT(epoch FROM (finished_at - started_at))) AS avg_duration_seconds
+   FROM ops.run_facts f
+  WHERE ((finished_at IS NOT NULL) AND (queued_at > (( SELECT holdfast.clock() AS clock) - '7 days'::interval)) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+  GROUP BY status;
+
+
+--
+-- Name: run_events; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.run_events WITH (security_invoker='true') AS
+ SELECT event_id,
+    run_id,
+    level,
+    message,
+    payload,
+    created_at
+   FROM ops.event_list e;
+
+
+--
+-- Name: run_list; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.run_list WITH (security_invoker='true') AS
+ SELECT run_id,
+    step_id,
+    project_id,
+    env,
+    env_id,
+    kind,
+    status,
+    git_sha,
+    git_ref,
+    queued_by,
+    claimed_by,
+    queued_at,
+    started_at,
+    running_at,
+    finished_at,
+    expires_at,
+    retry_of,
+    rollback_of,
+    idempotency_key,
+    (metadata)::text AS metadata,
+    tenant,
+    ( SELECT COALESCE(a.decision, 'pending'::text) AS "coalesce"
+           FROM ops.run_approvals a
+          WHERE (a.step_id = f.step_id)) AS approval
+   FROM ops.run_facts f
+  WHERE ((step_id IS NOT NULL) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+
+
+--
+-- Name: runs; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.runs WITH (security_invoker='true') AS
+ SELECT run_id,
+    project_id,
+    env_id,
+    git_sha,
+    git_ref,
+    status,
+    claimed_by,
+    queued_at,
+    started_at,
+    finished_at,
+    queued_at AS created_at,
+    updated_at,
+    metadata,
+    idempotency_key,
+    running_at,
+    kind,
+    tenant,
+    retry_of,
+    rollback_of,
+    env,
+    queued_by,
+    expires_at,
+    step_id
+   FROM ops.run_facts f
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: settings; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.settings (
+    tenant text NOT NULL,
+    strict_projects boolean DEFAULT false NOT NULL
+);
+
+ALTER TABLE ONLY ops.settings FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: success_rate; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.success_rate WITH (security_invoker='true') AS
+ SELECT count(*) FILTER (WHERE (status = 'success'::text)) AS success_count,
+    count(*) FILTER (WHERE (status = 'failed'::text)) AS failed_count,
+    round(((100.0 * (count(*) FILTER (WHERE (status = 'success'::text)))::numeric) / (NULLIF(count(*), 0))::numeric), 2) AS success_rate
+   FROM ops.run_facts f
+  WHERE ((status = ANY (ARRAY['success'::text, 'failed'::text])) AND (queued_at > (( SELECT holdfast.clock() AS clock) - '24:00:00'::interval)) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+
+
+--
+-- Name: webhook_deliveries; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.webhook_deliveries WITH (security_invoker='true') AS
+ SELECT source,
+    delivery,
+    event,
+    repository,
+    git_ref,
+    git_sha,
+    outcome,
+    run_ids,
+    received_at,
+    tenant
+   FROM ops.deliveries d
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: worker_utilization; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.worker_utilization WITH (security_invoker='true') AS
+ SELECT claimed_by,
+    count(*) AS active_runs
+   FROM ops.run_facts f
+  WHERE ((status = ANY (ARRAY['claimed'::text, 'running'::text])) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+  GROUP BY claimed_by;
+
+
+--
 -- Name: audit_logs; Type: VIEW; Schema: work; Owner: -
 --
 
@@ -11606,6 +13651,14 @@ ALTER TABLE ONLY holdfast.reserved_ids
 
 
 --
+-- Name: resolutions resolutions_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.resolutions
+    ADD CONSTRAINT resolutions_pkey PRIMARY KEY (step_id);
+
+
+--
 -- Name: retention_changes retention_changes_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -11699,6 +13752,78 @@ ALTER TABLE ONLY holdfast.ticks
 
 ALTER TABLE ONLY holdfast.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (worker, queue);
+
+
+--
+-- Name: deliveries deliveries_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.deliveries
+    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant, source, delivery);
+
+
+--
+-- Name: known_environments known_environments_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.known_environments
+    ADD CONSTRAINT known_environments_pkey PRIMARY KEY (env_id);
+
+
+--
+-- Name: known_environments known_environments_tenant_project_id_name_key; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.known_environments
+    ADD CONSTRAINT known_environments_tenant_project_id_name_key UNIQUE (tenant, project_id, name);
+
+
+--
+-- Name: known_projects known_projects_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.known_projects
+    ADD CONSTRAINT known_projects_pkey PRIMARY KEY (tenant, project_id);
+
+
+--
+-- Name: run_approvals run_approvals_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.run_approvals
+    ADD CONSTRAINT run_approvals_pkey PRIMARY KEY (step_id);
+
+
+--
+-- Name: run_artifacts run_artifacts_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.run_artifacts
+    ADD CONSTRAINT run_artifacts_pkey PRIMARY KEY (artifact_id);
+
+
+--
+-- Name: run_facts run_facts_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.run_facts
+    ADD CONSTRAINT run_facts_pkey PRIMARY KEY (run_id);
+
+
+--
+-- Name: run_facts run_facts_step_id_key; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.run_facts
+    ADD CONSTRAINT run_facts_step_id_key UNIQUE (step_id);
+
+
+--
+-- Name: settings settings_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.settings
+    ADD CONSTRAINT settings_pkey PRIMARY KEY (tenant);
 
 
 --
@@ -11870,6 +13995,83 @@ CREATE INDEX ticks_started ON holdfast.ticks USING btree (tenant, name, fired_at
 
 
 --
+-- Name: approvals_to_expire; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX approvals_to_expire ON ops.run_approvals USING btree (expires_at) WHERE (decision IS NULL);
+
+
+--
+-- Name: artifacts_of_run; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE UNIQUE INDEX artifacts_of_run ON ops.run_artifacts USING btree (step_id, type, md5(url));
+
+
+--
+-- Name: deliveries_by_day; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX deliveries_by_day ON ops.deliveries USING btree (received_at);
+
+
+--
+-- Name: projects_by_repository; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE UNIQUE INDEX projects_by_repository ON ops.known_projects USING btree (tenant, lower(repository)) WHERE (repository IS NOT NULL);
+
+
+--
+-- Name: run_keys; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE UNIQUE INDEX run_keys ON ops.run_facts USING btree (tenant, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+
+
+--
+-- Name: runs_by_day; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_by_day ON ops.run_facts USING btree (queued_at);
+
+
+--
+-- Name: runs_by_status; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_by_status ON ops.run_facts USING btree (status, queued_at);
+
+
+--
+-- Name: runs_that_retry; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_that_retry ON ops.run_facts USING btree (retry_of) WHERE (retry_of IS NOT NULL);
+
+
+--
+-- Name: runs_that_roll_back; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_that_roll_back ON ops.run_facts USING btree (rollback_of) WHERE (rollback_of IS NOT NULL);
+
+
+--
+-- Name: runs_that_succeeded; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_that_succeeded ON ops.run_facts USING btree (env_id, step_id) WHERE (status = 'success'::text);
+
+
+--
+-- Name: runs_to_expire; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_to_expire ON ops.run_facts USING btree (expires_at) WHERE (((status || ''::text) = 'queued'::text) AND (expires_at IS NOT NULL));
+
+
+--
 -- Name: steps takes_adjustments; Type: TRIGGER; Schema: flow; Owner: -
 --
 
@@ -12038,6 +14240,62 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.schedule_changes FOR EACH
 
 
 --
+-- Name: runs takes_no_other_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_other_write INSTEAD OF INSERT OR DELETE ON ops.runs FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: approvals takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.approvals FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: artifacts takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.artifacts FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: environments takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.environments FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: projects takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.projects FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: run_events takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.run_events FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: webhook_deliveries takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.webhook_deliveries FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: runs takes_stale_runs; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_stale_runs INSTEAD OF UPDATE ON ops.runs FOR EACH ROW EXECUTE FUNCTION ops.take_stale_update();
+
+
+--
 -- Name: audit_logs takes_no_write; Type: TRIGGER; Schema: work; Owner: -
 --
 
@@ -12199,6 +14457,13 @@ CREATE POLICY kernel_sees_all ON holdfast.notes TO hf_owner USING (true) WITH CH
 --
 
 CREATE POLICY kernel_sees_all ON holdfast.policies TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: resolutions kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.resolutions TO hf_owner USING (true) WITH CHECK (true);
 
 
 --
@@ -12385,6 +14650,13 @@ CREATE POLICY own_tenants ON holdfast.policies FOR SELECT TO hf_producer, hf_wor
 
 
 --
+-- Name: resolutions own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.resolutions FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: retention_changes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -12447,6 +14719,12 @@ CREATE POLICY own_tenants ON holdfast.workers FOR SELECT TO hf_producer, hf_work
 ALTER TABLE holdfast.policies ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: resolutions; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.resolutions ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: retention_changes; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
@@ -12501,6 +14779,146 @@ ALTER TABLE holdfast.ticks ENABLE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.workers ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: deliveries; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.deliveries ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: deliveries kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.deliveries TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_environments kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.known_environments TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_projects kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.known_projects TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_approvals kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.run_approvals TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_artifacts kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.run_artifacts TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_facts kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.run_facts TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: settings kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.settings TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_environments; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.known_environments ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: known_projects; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.known_projects ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: deliveries own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.deliveries FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: known_environments own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.known_environments FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: known_projects own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.known_projects FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_approvals own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.run_approvals FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_artifacts own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.run_artifacts FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_facts own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.run_facts FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: settings own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.settings FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR (tenant = '*'::text)));
+
+
+--
+-- Name: run_approvals; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.run_approvals ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: run_artifacts; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.run_artifacts ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: run_facts; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.run_facts ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: settings; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.settings ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: SCHEMA flow; Type: ACL; Schema: -; Owner: -
 --
 
@@ -12518,6 +14936,16 @@ GRANT USAGE ON SCHEMA holdfast TO hf_producer;
 GRANT USAGE ON SCHEMA holdfast TO hf_worker;
 GRANT USAGE ON SCHEMA holdfast TO hf_reader;
 GRANT USAGE ON SCHEMA holdfast TO hf_operator;
+
+
+--
+-- Name: SCHEMA ops; Type: ACL; Schema: -; Owner: -
+--
+
+GRANT USAGE ON SCHEMA ops TO hf_producer;
+GRANT USAGE ON SCHEMA ops TO hf_worker;
+GRANT USAGE ON SCHEMA ops TO hf_reader;
+GRANT USAGE ON SCHEMA ops TO hf_operator;
 
 
 --
@@ -13079,6 +15507,13 @@ GRANT ALL ON FUNCTION holdfast.cancel(id text, reason text, actor text) TO hf_op
 
 
 --
+-- Name: FUNCTION cancel_unreleased(moves holdfast.step_move[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.cancel_unreleased(moves holdfast.step_move[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION cancelled_names(run holdfast.runs); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -13227,6 +15662,13 @@ REVOKE ALL ON FUNCTION holdfast.check_new_edges() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_new_steps() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_note(level text, message text, payload jsonb, key text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_note(level text, message text, payload jsonb, key text) FROM PUBLIC;
 
 
 --
@@ -14011,6 +16453,13 @@ GRANT ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) TO hf_worker
 
 
 --
+-- Name: FUNCTION mark_resolved(step holdfast.steps, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.mark_resolved(step holdfast.steps, reason text, actor text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION matches(wanted text, value text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -14365,17 +16814,17 @@ REVOKE ALL ON FUNCTION holdfast.prune_rest_of_run(sweep holdfast.retention_sweep
 
 
 --
--- Name: FUNCTION prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
--- Name: FUNCTION prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, look integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -14488,6 +16937,13 @@ REVOKE ALL ON FUNCTION holdfast.refuse_worker(worker text) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION release_event(step holdfast.steps); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.release_event(step holdfast.steps) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION remember_position(place text, last holdfast.due_position, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -14535,6 +16991,13 @@ REVOKE ALL ON FUNCTION holdfast.reopen_failed(ids bigint[]) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.reopen_run(run_id uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION report_on(step holdfast.steps, lease interval, is_started boolean, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.report_on(step holdfast.steps, lease interval, is_started boolean, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -15064,6 +17527,398 @@ GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone,
 
 
 --
+-- Name: FUNCTION write_note(step holdfast.steps, level text, message text, payload jsonb, key text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.write_note(step holdfast.steps, level text, message text, payload jsonb, key text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION add_artifact(p_run_id text, p_type text, p_url text, p_digest text, p_size_bytes bigint, p_metadata jsonb, p_worker_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.add_artifact(p_run_id text, p_type text, p_url text, p_digest text, p_size_bytes bigint, p_metadata jsonb, p_worker_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.add_artifact(p_run_id text, p_type text, p_url text, p_digest text, p_size_bytes bigint, p_metadata jsonb, p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: TABLE run_facts; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_facts TO hf_producer;
+GRANT SELECT ON TABLE ops.run_facts TO hf_worker;
+GRANT SELECT ON TABLE ops.run_facts TO hf_reader;
+GRANT SELECT ON TABLE ops.run_facts TO hf_operator;
+
+
+--
+-- Name: FUNCTION again(old ops.run_facts, source ops.run_facts, link text, reason text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.again(old ops.run_facts, source ops.run_facts, link text, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION append_event(p_run_id text, p_level text, p_message text, p_payload jsonb, p_event_key text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.append_event(p_run_id text, p_level text, p_message text, p_payload jsonb, p_event_key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.append_event(p_run_id text, p_level text, p_message text, p_payload jsonb, p_event_key text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION begin_run(project_id text, env text, git_sha text, git_ref text, metadata jsonb, key text, options jsonb, actor text, tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.begin_run(project_id text, env text, git_sha text, git_ref text, metadata jsonb, key text, options jsonb, actor text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION cancel_if_stale(p_run_id text, p_metadata jsonb); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.cancel_open(ids text[], reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION cancel_run(p_run_id text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.cancel_run(p_run_id text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.cancel_run(p_run_id text, p_reason text, p_actor text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.cancel_run(p_run_id text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_stale_runs(); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.cancel_stale_runs() FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.cancel_stale_runs() TO hf_worker;
+GRANT ALL ON FUNCTION ops.cancel_stale_runs() TO hf_operator;
+
+
+--
+-- Name: FUNCTION check_worker(facts ops.run_facts, worker text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.check_worker(facts ops.run_facts, worker text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION checked_metadata(metadata jsonb); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.checked_metadata(metadata jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION claim_next_run(p_worker_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.claim_next_run(p_worker_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.claim_next_run(p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_environment(p_project_id text, p_env text, p_type text, p_branch_pattern text, p_needs_approval boolean, p_on_push text, p_concurrency integer, p_queue_ttl interval, p_kind text, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.define_environment(p_project_id text, p_env text, p_type text, p_branch_pattern text, p_needs_approval boolean, p_on_push text, p_concurrency integer, p_queue_ttl interval, p_kind text, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.define_environment(p_project_id text, p_env text, p_type text, p_branch_pattern text, p_needs_approval boolean, p_on_push text, p_concurrency integer, p_queue_ttl interval, p_kind text, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_project(p_project_id text, p_repository text, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.define_project(p_project_id text, p_repository text, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.define_project(p_project_id text, p_repository text, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION end_run(step holdfast.steps, status text, given jsonb, worker text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.end_run(step holdfast.steps, status text, given jsonb, worker text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION event_id(number bigint); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.event_id(number bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expire_runs(clock timestamp with time zone, tenants text[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.expire_runs(clock timestamp with time zone, tenants text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION finish_run(p_run_id text, p_status text, p_metadata jsonb, p_worker_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata jsonb, p_worker_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata jsonb, p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION heartbeat(p_run_id text, p_worker_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.heartbeat(p_run_id text, p_worker_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.heartbeat(p_run_id text, p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_run(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.lock_run(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION matches_branch(pattern text, ref text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.matches_branch(pattern text, ref text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE known_environments; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.known_environments TO hf_producer;
+GRANT SELECT ON TABLE ops.known_environments TO hf_worker;
+GRANT SELECT ON TABLE ops.known_environments TO hf_reader;
+GRANT SELECT ON TABLE ops.known_environments TO hf_operator;
+
+
+--
+-- Name: FUNCTION new_environment(tenant text, project_id text, name text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.new_environment(tenant text, project_id text, name text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE run_approvals; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_approvals TO hf_producer;
+GRANT SELECT ON TABLE ops.run_approvals TO hf_worker;
+GRANT SELECT ON TABLE ops.run_approvals TO hf_reader;
+GRANT SELECT ON TABLE ops.run_approvals TO hf_operator;
+
+
+--
+-- Name: TABLE run_artifacts; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_artifacts TO hf_producer;
+GRANT SELECT ON TABLE ops.run_artifacts TO hf_worker;
+GRANT SELECT ON TABLE ops.run_artifacts TO hf_reader;
+GRANT SELECT ON TABLE ops.run_artifacts TO hf_operator;
+
+
+--
+-- Name: FUNCTION prune_facts(step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.prune_facts(step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION record_moves(moves holdfast.shared_move[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.record_moves(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_request(project_id text, env text, kind text, git_sha text, git_ref text, key text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.refuse_request(project_id text, env text, kind text, git_sha text, git_ref text, key text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_write(); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.refuse_write() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION register_environment(tenant text, project_id text, name text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.register_environment(tenant text, project_id text, name text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION repeated_event(step_id bigint, level text, message text, key text, clock timestamp with time zone); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.repeated_event(step_id bigint, level text, message text, key text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION retry_in_place(step_id bigint, lease_id bigint, executions integer, error text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.retry_in_place(step_id bigint, lease_id bigint, executions integer, error text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.retry_in_place(step_id bigint, lease_id bigint, executions integer, error text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION retry_run(p_run_id text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry_step(id text, reason text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.retry_step(id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.retry_step(id text, reason text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.retry_step(id text, reason text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION rollback_run(p_run_id text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.rollback_run(p_run_id text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.rollback_run(p_run_id text, p_reason text, p_actor text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.rollback_run(p_run_id text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION set_strict_projects(p_is_strict boolean, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.set_strict_projects(p_is_strict boolean, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.set_strict_projects(p_is_strict boolean, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION stale_reason(status text, started_at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.stale_reason(status text, started_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION start_for_tick(target text, input jsonb, options jsonb, tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION step_of_run(run_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.step_of_run(run_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.step_of_run(run_id text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.step_of_run(run_id text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.step_of_run(run_id text) TO hf_reader;
+GRANT ALL ON FUNCTION ops.step_of_run(run_id text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION supersede(facts ops.run_facts, on_push text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.supersede(facts ops.run_facts, on_push text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION sweep_runs(p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.sweep_runs(p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.sweep_runs(p_tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.sweep_runs(p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION take_stale_update(); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.take_stale_update() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION violations(); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.violations() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: work; Owner: -
 --
 
@@ -15205,6 +18060,16 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_producer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_operator;
+
+
+--
+-- Name: TABLE resolutions; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_producer;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_worker;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_reader;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_operator;
 
 
 --
@@ -15385,6 +18250,166 @@ GRANT SELECT ON TABLE holdfast.worker_list TO hf_producer;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_worker;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_reader;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_operator;
+
+
+--
+-- Name: TABLE approvals; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.approvals TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.approvals TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.approvals TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.approvals TO hf_operator;
+
+
+--
+-- Name: TABLE artifacts; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.artifacts TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.artifacts TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.artifacts TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.artifacts TO hf_operator;
+
+
+--
+-- Name: TABLE deliveries; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.deliveries TO hf_producer;
+GRANT SELECT ON TABLE ops.deliveries TO hf_worker;
+GRANT SELECT ON TABLE ops.deliveries TO hf_reader;
+GRANT SELECT ON TABLE ops.deliveries TO hf_operator;
+
+
+--
+-- Name: TABLE environments; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_operator;
+
+
+--
+-- Name: TABLE event_list; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.event_list TO hf_producer;
+GRANT SELECT ON TABLE ops.event_list TO hf_worker;
+GRANT SELECT ON TABLE ops.event_list TO hf_reader;
+GRANT SELECT ON TABLE ops.event_list TO hf_operator;
+
+
+--
+-- Name: TABLE known_projects; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.known_projects TO hf_producer;
+GRANT SELECT ON TABLE ops.known_projects TO hf_worker;
+GRANT SELECT ON TABLE ops.known_projects TO hf_reader;
+GRANT SELECT ON TABLE ops.known_projects TO hf_operator;
+
+
+--
+-- Name: TABLE projects; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.projects TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.projects TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.projects TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.projects TO hf_operator;
+
+
+--
+-- Name: TABLE queue_depth; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.queue_depth TO hf_producer;
+GRANT SELECT ON TABLE ops.queue_depth TO hf_worker;
+GRANT SELECT ON TABLE ops.queue_depth TO hf_reader;
+GRANT SELECT ON TABLE ops.queue_depth TO hf_operator;
+
+
+--
+-- Name: TABLE run_durations; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_durations TO hf_producer;
+GRANT SELECT ON TABLE ops.run_durations TO hf_worker;
+GRANT SELECT ON TABLE ops.run_durations TO hf_reader;
+GRANT SELECT ON TABLE ops.run_durations TO hf_operator;
+
+
+--
+-- Name: TABLE run_events; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_operator;
+
+
+--
+-- Name: TABLE run_list; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_list TO hf_producer;
+GRANT SELECT ON TABLE ops.run_list TO hf_worker;
+GRANT SELECT ON TABLE ops.run_list TO hf_reader;
+GRANT SELECT ON TABLE ops.run_list TO hf_operator;
+
+
+--
+-- Name: TABLE runs; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.runs TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.runs TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.runs TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.runs TO hf_operator;
+
+
+--
+-- Name: TABLE settings; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.settings TO hf_producer;
+GRANT SELECT ON TABLE ops.settings TO hf_worker;
+GRANT SELECT ON TABLE ops.settings TO hf_reader;
+GRANT SELECT ON TABLE ops.settings TO hf_operator;
+
+
+--
+-- Name: TABLE success_rate; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.success_rate TO hf_producer;
+GRANT SELECT ON TABLE ops.success_rate TO hf_worker;
+GRANT SELECT ON TABLE ops.success_rate TO hf_reader;
+GRANT SELECT ON TABLE ops.success_rate TO hf_operator;
+
+
+--
+-- Name: TABLE webhook_deliveries; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.webhook_deliveries TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.webhook_deliveries TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.webhook_deliveries TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.webhook_deliveries TO hf_operator;
+
+
+--
+-- Name: TABLE worker_utilization; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.worker_utilization TO hf_producer;
+GRANT SELECT ON TABLE ops.worker_utilization TO hf_worker;
+GRANT SELECT ON TABLE ops.worker_utilization TO hf_reader;
+GRANT SELECT ON TABLE ops.worker_utilization TO hf_operator;
 
 
 --

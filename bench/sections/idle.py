@@ -31,6 +31,8 @@ def measure(bench: Bench) -> None:
     for engine in bench.engines("drain", in_quick=QUICK):
         with bench.attempt(engine):
             prepared.append((engine, bench.prepare(engine)))
+            if engine.name == "holdfast":
+                schedule(prepared[-1][1])
     databases = [database(address) for engine, address in prepared if engine.pending]
     try:
         with statement_log.logged(bench.server.admin(), databases) as log, ExitStack() as stack:
@@ -60,6 +62,13 @@ def count(bench: Bench, log: Log, prepared: list[tuple[Engine, str]], stack: Exi
             with bench.attempt(engine):
                 crew.check()  # the dead are silent too
                 bench.record(engine, "idle", number, made * 60 / window, unit)
+
+
+def schedule(address: str) -> None:
+    """Define schedules with ticks in an hour and later: an idle worker knows of them and makes no statement for them."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("select holdfast.define_schedule('hourly', 'noop', every => '1 h')")
+        connection.execute("select holdfast.define_schedule('yearly', 'noop', cron => '0 0 1 1 *')")
 
 
 def database(address: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
+    from holdfast.env import Env
     from holdfast.errors import HoldfastError, RunCancelled, RunFailed, WaitTimedOut
     from holdfast.handlers.context import Ctx
     from holdfast.handlers.registry import RetryPolicy
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Continue",
     "Ctx",
+    "Env",
     "Event",
     "Fail",
     "Handle",
@@ -36,6 +38,7 @@ _ERRORS = ("HoldfastError", "RunCancelled", "RunFailed", "WaitTimedOut")
 _OUTCOMES = ("Continue", "Fail", "Retry", "Snooze")
 _PLACES = {
     "Ctx": "handlers.context",
+    "Env": "env",
     "Event": "notify",
     "Handle": "kernel.handle",
     "Holdfast": "app",

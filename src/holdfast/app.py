@@ -29,6 +29,7 @@ from holdfast.spelling import checks_options
 
 if TYPE_CHECKING:
     from holdfast.flow.api import Backoff, Coordinator, Flow, Flows, Strategy
+    from holdfast.ops.api import Ops
     from holdfast.work.api import Async, Task, TaskDecorator, Tasks
 
 P = ParamSpec("P")
@@ -45,6 +46,7 @@ class Holdfast:
 
     work: Tasks  # the shipped faces, each loaded from FACES when it is first used
     flow: Flows
+    ops: Ops
 
     def __init__(self, dsn: str | None = None, *, backoff: Backoff | None = None) -> None:
         self._engine = Engine(dsn)

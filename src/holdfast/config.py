@@ -18,11 +18,14 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_v
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from holdfast import durations, log
+from holdfast import durations, log, masking
 from holdfast.errors import BadAddress, BadSetting
 
 PREFIX = "HOLDFAST_"
-NOT_OURS = re.compile(r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*|SELF_TEST_.*)")  # read only by tests
+# Read only by tests, or set for the programs of ops runs.
+NOT_OURS = re.compile(
+    r"HOLDFAST_(SEEDS|FAILPOINT|TEST_.*|SELF_TEST_.*|OUTPUT|SUMMARY|RUN_ID|KIND|PROJECT|ENV|ENV_ID|GIT_SHA|GIT_REF)"
+)
 
 
 def _positive(given: Any) -> timedelta:
@@ -45,6 +48,9 @@ class Config(BaseSettings):
         description="folder of the embedded PostgreSQL",
     )
     app: str | None = Field(None, description="the app that `holdfast worker` serves, as module:name")
+    artifacts: Path | None = Field(
+        None, description="folder for the files that runs keep, such as whole logs; when unset, artifacts in home"
+    )
     lease: Duration | None = Field(
         None, description="how long a step stays leased without a renewal; its kind's lease when unset"
     )
@@ -78,11 +84,11 @@ class Config(BaseSettings):
     def _read_files(cls, given: dict[str, Any]) -> dict[str, Any]:
         return {name: _from_file(name) for name in secrets() if name not in given and _file_of(name)} | given
 
-    @field_validator("home")
+    @field_validator("home", "artifacts")
     @classmethod
-    def _is_absolute(cls, home: Path) -> Path:
+    def _is_absolute(cls, home: Path | None) -> Path | None:
         try:
-            return home.expanduser().absolute()
+            return None if home is None else home.expanduser().absolute()
         except RuntimeError as error:  # ~user for a user who does not exist
             raise ValueError(str(error)) from None
 
@@ -193,9 +199,9 @@ def to_writer(dsn: str) -> str:
 
 
 def check_dsn(dsn: str) -> None:
-    """Raise BadAddress if the DSN cannot be parsed."""
+    """Raise BadAddress if the DSN cannot be parsed; its password is masked from now on."""
     try:
-        conninfo_to_dict(dsn)
+        masking.known.add(str(conninfo_to_dict(dsn).get("password") or ""))
     except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
         reason = re.sub(r'"[^"]*"', '"…"', str(error)).strip()  # the quoted part may be the password
         raise BadAddress(

@@ -24,10 +24,12 @@ HoldfastError
 │   ├── ResultMismatch      a stored result does not fit the handler's declared type
 │   └── WaitTimedOut        the task or run did not end within the timeout
 ├── BadSetting              a HOLDFAST_… setting has an invalid value
+├── SecretMissing           a secret is not set in the environment of the process that needs it
 ├── OutsideError            an outside system failed a handler; the class decides whether the step retries
 │   ├── RateLimited         the system asked us to slow down; retried, no earlier than it asked
 │   ├── Unavailable         the system could not answer; retried
-│   └── Rejected            the system will never accept the request; fails for good
+│   ├── Rejected            the system will never accept the request; fails for good
+│   └── ProgramFailed       a program ended with another exit code than 0, or ran out of time; retried in place
 └── DatabaseError           the database could not be used
     ├── BadAddress          the DSN cannot be read
     ├── Unreachable         no server answered; nothing was done
@@ -179,7 +181,7 @@ class RunFailed(TaskError):
         *what: object,
         where: str | None = None,
         next: str | None = None,  # noqa: A002 - the word is that of the other errors
-        run_id: int | UUID | None = None,
+        run_id: int | UUID | str | None = None,
         step: str | None = None,
         error_type: str | None = None,
         message: str | None = None,
@@ -205,7 +207,7 @@ class RunPartial(TaskError):
         *what: object,
         where: str | None = None,
         next: str | None = None,  # noqa: A002
-        run_id: int | UUID | None = None,
+        run_id: int | UUID | str | None = None,
         total: int | None = None,
         succeeded: int | None = None,
         failed: int | None = None,
@@ -227,7 +229,7 @@ class RunCancelled(TaskError):
         *what: object,
         where: str | None = None,
         next: str | None = None,  # noqa: A002
-        run_id: int | UUID | None = None,
+        run_id: int | UUID | str | None = None,
         reason: str | None = None,
     ) -> None:
         super().__init__(*what, where=where, next=next)
@@ -244,6 +246,10 @@ class WaitTimedOut(TaskError):
 
 
 class BadSetting(HoldfastError):
+    exit_code = 2
+
+
+class SecretMissing(HoldfastError):
     exit_code = 2
 
 
@@ -282,6 +288,27 @@ class Unavailable(OutsideError):
 
 class Rejected(OutsideError):
     pass
+
+
+class ProgramFailed(OutsideError):
+    """`program_exit` is its exit code, 128 and the number of the signal that ended it; None if it never ran.
+
+    `stderr` is the end of what it wrote there, and `step` the name of the shell that ran it.
+    """
+
+    def __init__(
+        self,
+        *what: object,
+        where: str | None = None,
+        next: str | None = None,  # noqa: A002
+        program_exit: int | None = None,
+        step: str | None = None,
+        stderr: str = "",
+    ) -> None:
+        super().__init__(*what, where=where, next=next)
+        self.program_exit = program_exit
+        self.step = step
+        self.stderr = stderr
 
 
 class DatabaseError(HoldfastError):

@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+import traceback
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from holdfast import masking
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger, Processor
@@ -25,6 +30,7 @@ Level = Literal["debug", "info", "warning", "error"]
 STEP_FIELDS = ("step_id", "run_id", "kind", "attempt")
 HANDLER = "handler"  # the name that ctx.log logs under
 SILENT = logging.CRITICAL + 1
+_OF_RECORDS = frozenset(vars(logging.makeLogRecord({}))) | set(STEP_FIELDS)
 
 
 class Step(Protocol):
@@ -57,10 +63,10 @@ def configure(level: Level = "info", form: Format = "auto") -> None:
 
     _settings[:] = [Settings(level, form)]
     as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
-    last: list[Processor] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
-        if as_json  # neither form shows variables in a traceback: they may be payloads
-        else [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+    last: Processor = (
+        structlog.processors.JSONRenderer(default=str)
+        if as_json
+        else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     )
     structlog.configure(
         processors=[
@@ -68,13 +74,16 @@ def configure(level: Level = "info", form: Format = "auto") -> None:
             _add_step,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *last,
+            structlog.processors.format_exc_info,  # without the values of variables: they may be payloads
+            _mask,
+            last,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # a line is one write: processes may share a file
         cache_logger_on_first_use=False,
     )
     _take_over_standard_logging(level)
+    _mask_uncaught()
 
 
 def settings() -> Settings | None:
@@ -94,6 +103,7 @@ def get(name: str) -> Logger:
         processors=[
             structlog.stdlib.filter_by_level,
             _add_step,
+            _mask,
             structlog.processors.KeyValueRenderer(key_order=["event"]),
         ],
         wrapper_class=structlog.stdlib.BoundLogger,
@@ -142,6 +152,11 @@ def _add_step(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mu
     return event
 
 
+def _mask(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    masked: MutableMapping[str, Any] = masking.known.shown(event)
+    return masked
+
+
 class _Forwarded(logging.Handler):
     """Writes the records of standard `logging` as our log lines."""
 
@@ -169,6 +184,44 @@ def _take_over_standard_logging(level: Level) -> None:
     make = logging.getLogRecordFactory()
     if not getattr(make, "adds_step", False):
         logging.setLogRecordFactory(_adding_step(make))
+    for handler in root.handlers:
+        if not isinstance(handler, _Forwarded) and _mask_record not in handler.filters:
+            handler.addFilter(_mask_record)
+
+
+def _mask_record(record: logging.LogRecord) -> bool:
+    """Mask a record of standard `logging` before a handler of the user's own formats it."""
+    try:
+        message = record.getMessage()
+        if (masked := masking.known.shown(message)) != message:
+            record.msg, record.args = masked, None
+        extra = {name: value for name, value in vars(record).items() if name not in _OF_RECORDS}
+        vars(record).update(masking.known.shown(extra))
+        if record.exc_info and (text := _traceback(record)) != (masked := masking.known.shown(text)):
+            record.exc_info, record.exc_text = None, masked
+    except Exception:  # noqa: BLE001 - the handler itself reports a record that cannot be formatted
+        return True
+    return True
+
+
+def _mask_uncaught() -> None:
+    """Mask what Python prints about an exception that nobody caught, in any thread; a user's own hooks stay."""
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print_masked
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = lambda failed: (
+            None
+            if failed.exc_type is SystemExit
+            else _print_masked(failed.exc_type, failed.exc_value, failed.exc_traceback)
+        )
+
+
+def _print_masked(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    sys.stderr.write(masking.known.shown("".join(traceback.format_exception(kind, error, trace))))
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    return record.exc_text or logging.Formatter().formatException(record.exc_info)  # type: ignore[arg-type]
 
 
 def _adding_step(make: Any) -> Any:

@@ -105,7 +105,7 @@ class Status:
     are of its steps; a task has no counts. `started_at` of a task is when its latest attempt was claimed.
     """
 
-    id: int | UUID
+    id: int | UUID | str
     name: str
     state: str
     phase: str | None

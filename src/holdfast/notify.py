@@ -9,14 +9,14 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
 from types import UnionType
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
-from holdfast import log
+from holdfast import log, masking
 
 T = TypeVar("T")
 Count = Callable[[bool], None]  # called after each delivery with whether it succeeded
@@ -111,17 +111,18 @@ def _about(thing: Any) -> dict[str, Any]:
 class Event:
     """An event of a run, of one of its steps or of a task.
 
-    A task has no run; its number is `step_id`. `step_id` is None if the event is about a whole run.
+    A task has no run; its number is `step_id`. `step_id` is None if the event is about a whole run. The id of an ops
+    run is text, `run-…`.
     """
 
     name: str
     at: datetime
-    run_id: UUID | None
+    run_id: UUID | str | None
     step_id: int | None
     payload: Mapping[str, Any]
 
     @property
-    def id(self) -> UUID | int | None:
+    def id(self) -> UUID | str | int | None:
         """The id of the run or task, for `hf.handle(event.id)`."""
         return self.step_id if self.run_id is None else self.run_id
 
@@ -168,11 +169,13 @@ class Subscribers:
         return kept != before
 
     def publish(self, event: Event, count: Count = uncounted) -> None:
-        """Send an event to its subscribers; return at once."""
+        """Send an event to its subscribers, with secrets masked; return at once."""
+        if (payload := masking.known.value(event.payload)) is not event.payload:
+            event = replace(event, payload=payload)
         for each in self._by_name.get(event.name, ()):
             each.tell(event, count)
 
-    def publish_now(self, name: str, run_id: UUID | None, step_id: int | None = None, /, **payload: Any) -> None:
+    def publish_now(self, name: str, run_id: UUID | str | None, step_id: int | None = None, /, **payload: Any) -> None:
         """Publish an event that has just happened in this process."""
         self.publish(Event(name, datetime.now(UTC), run_id, step_id, payload))
 

@@ -7,8 +7,11 @@ settle of a worker and each handler.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from traceback import format_exception
 from typing import Any
+
+from holdfast import masking
 
 try:
     from opentelemetry import propagate, trace
@@ -40,27 +43,40 @@ def span(
     """Make a span around a block, as a child of the input's context or of the current span."""
     if not is_on():
         return NOTHING
-    return _recording(name, propagate.extract(came_with) if came_with else None, fields)
+    parent = propagate.extract(came_with) if came_with else None
+    return _masked_span(name, parent, fields)
 
 
 @contextmanager
-def _recording(name: str, parent: Any, fields: Mapping[str, str | int] | None) -> Iterator[Any]:
-    """Make a span that records exceptions itself: OpenTelemetry would raise for one that fails to format."""
+def _masked_span(name: str, parent: Any, fields: Mapping[str, str | int] | None) -> Iterator[Any]:
+    """Make a span whose exception and attributes, also those that a handler sets, contain no secret."""
+    text, shown = masking.known.text, masking.known.shown
     with trace.get_tracer("holdfast").start_as_current_span(
-        name, context=parent, attributes=fields, record_exception=False, set_status_on_exception=False
+        text(name), context=parent, attributes=fields, record_exception=False, set_status_on_exception=False
     ) as made:
         try:
             yield made
-        except Exception as error:
-            description = type(error).__name__
-            with suppress(Exception):
-                made.record_exception(error)
-                description = f"{description}: {error}"
-            made.set_status(trace.StatusCode.ERROR, description)
+        except BaseException as error:
+            kind, message = type(error).__qualname__, shown(_message(error))
+            about = {"exception.type": kind, "exception.message": message}
+            made.add_event("exception", {**about, "exception.stacktrace": shown("".join(format_exception(error)))})
+            made.set_status(trace.Status(trace.StatusCode.ERROR, f"{kind}: {message}" if message else kind))
             raise
+        finally:
+            for key, value in dict(getattr(made, "attributes", None) or {}).items():
+                if (masked := shown({key: value})[key]) is not value:
+                    made.set_attribute(key, masked)
 
 
 def trace_id(came_with: Mapping[str, str] | None) -> str | None:
     """Read the trace id from a context, with or without OpenTelemetry."""
     parts = str((came_with or {}).get("traceparent", "")).split("-")
     return parts[1] if len(parts) == 4 else None
+
+
+def _message(error: BaseException) -> str:
+    """Return an exception's text; OpenTelemetry would raise for one that fails to format."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a handler's exception may do anything
+        return ""

@@ -14,12 +14,16 @@ from contextlib import contextmanager
 from holdfast.cli import main, render
 
 # Commands that open a connection, read or act, and end. Others start processes, take signals or import apps.
-GROUPS = frozenset({"runs", "dlq", "queues", "workers", "flow", "config", "start", "limits", "schedules", "retention"})
+GROUPS = frozenset(
+    {"runs", "dlq", "queues", "workers", "flow", "ops", "config", "start", "limits", "schedules", "retention"}
+)
+SERVING = frozenset({"work", "webhook"})
 
 
 def is_fit(arguments: Sequence[str]) -> bool:
     """Whether a command needs no process of its own."""
-    return bool(arguments) and arguments[0] in GROUPS and "--app" not in arguments
+    is_serving = arguments[:1] == ("ops",) and not SERVING.isdisjoint(arguments[:2])
+    return bool(arguments) and arguments[0] in GROUPS and "--app" not in arguments and not is_serving
 
 
 def run(

@@ -11,15 +11,21 @@ from typing import get_overloads
 
 import holdfast
 from docs.pages import DOCS
-from holdfast import Continue, Ctx, Fail, Handle, Holdfast, Retry, RetryPolicy, Snooze, errors
+from holdfast import Continue, Ctx, Env, Fail, Handle, Holdfast, Retry, RetryPolicy, Snooze, errors
 from holdfast.flow.api import Flows
 from holdfast.flow.backoff import Backoff, ReenqueueDelays, StepRetry
 from holdfast.flow.define import Flow
 from holdfast.flow.handle import FlowRun
+from holdfast.ops.api import Ops
+from holdfast.ops.context import OpsCtx
+from holdfast.ops.handle import OpsHandle
+from holdfast.ops.run import OpsRun
+from holdfast.ops.shell import ShellResult
 from holdfast.work.define import Task
 
 TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
 WIRING = {"make", "amake", "tell_to_stop", "waits", "pinned", "definition", "read_result"}  # for our own parts
+WIRING |= {"release_secrets", "begin", "append", "ask", "stop_now", "metadata", "failure_metadata"}
 
 
 def signature(name: str, function: object) -> str:
@@ -44,10 +50,12 @@ def members(name: str, owner: type) -> Iterator[str]:
 
 
 def there() -> set[str]:
-    owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx, "flow": Flow, "run": FlowRun}
-    makers = [Holdfast, RetryPolicy, Retry, Snooze, Fail, Continue, Backoff, ReenqueueDelays, StepRetry]
+    owners = {"hf": Holdfast, "task": Task, "handle": Handle, "ctx": Ctx, "flow": Flow, "run": FlowRun, "env": Env}
+    makers = [Holdfast, Env, RetryPolicy, Retry, Snooze, Fail, Continue, Backoff, ReenqueueDelays, StepRetry]
     lines = {line for name, owner in owners.items() for line in members(name, owner)}
-    lines.add(signature("hf.flow", Flows.__call__))
+    ops = [("hf.ops", Ops), ("ctx", OpsCtx), ("handle", OpsHandle), ("run", OpsRun), ("result", ShellResult)]
+    lines |= {line for name, owner in ops for line in members(name, owner)}
+    lines |= {signature("hf.flow", Flows.__call__), signature("hf.ops", Ops.__call__)}
     return lines | {signature(each.__name__, each) for each in makers}
 
 

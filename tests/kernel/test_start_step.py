@@ -80,12 +80,12 @@ def test_what_makes_no_sense_is_refused_by_its_value(db: DB, machine: str, optio
 
 def test_a_step_that_begins_parked_keeps_its_due_time_and_waits(db: DB, clock: Clock) -> None:
     later = clock.freeze() + seconds(60)
-    step = start_step(db, parked_for="approval", due_at=later)
+    step = start_step(db, parked_for="review", due_at=later)
     clock.advance(seconds(61))
 
     assert claim(db, batch=5) == claim(db, kinds=["deploy"], batch=5) == []
     row = step_row(db, step)
-    assert (row["due_at"], row["parked_due_at"], row["parked_for"]) == (None, later, "approval")
+    assert (row["due_at"], row["parked_due_at"], row["parked_for"]) == (None, later, "review")
     assert violations(db) == []
 
 

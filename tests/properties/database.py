@@ -26,8 +26,8 @@ INSTALLED = (
     "retention_rules,retention_sweep}"
 )
 TABLES = f"""
-select relname from pg_class
- where relnamespace = 'holdfast'::regnamespace and relkind in ('r', 'p') and not relispartition
+select relnamespace::regnamespace || '.' || relname from pg_class
+ where relnamespace in ('holdfast'::regnamespace, 'ops'::regnamespace) and relkind in ('r', 'p') and not relispartition
    and relname <> all ('{INSTALLED}'::text[])
 """
 RESTART = """
@@ -66,7 +66,7 @@ def wipe(db: Connection[Any]) -> None:
 
     A clone takes 100 times as long.
     """
-    emptied = "".join(f"delete from holdfast.{table};" for (table,) in db.execute(TABLES).fetchall())
+    emptied = "".join(f"delete from {table};" for (table,) in db.execute(TABLES).fetchall())
     db.execute(f"set session_replication_role = replica; {emptied} reset session_replication_role; {RESTART}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from flow.guards import GUARDS
+from ops.guards import GUARDS as GUARDS_OF_OPS
 from properties.mutants import EDITED, MARK, SQL, Cut, Edited
 from scenarios.matrix.test_unguarded import CLAIMS_UNLOCKED
 from selftest.test_mutants import MUTANTS
@@ -25,7 +26,7 @@ def marked() -> Marks:
 
 
 def cut() -> list[Cut]:
-    mutants: list[Edited] = [*EDITED, CLAIMS_UNLOCKED]
+    mutants: list[Edited] = [*EDITED, *GUARDS_OF_OPS, CLAIMS_UNLOCKED]
     mutants += [mutant if isinstance(mutant, Edited) else mutant.values[0] for mutant in GUARDS]  # type: ignore[attr-defined]
     return [cut for mutant in [*mutants, *MUTANTS] for cut in mutant.cuts]
 

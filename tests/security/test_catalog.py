@@ -30,7 +30,7 @@ READING = {
 }  # fmt: skip
 STARTING = {
     "reserve_step_ids", "stage_steps", "start_run", "start_step", "start_task", "start_tasks", "take_staged",
-    "flow.initialize_task", "flow.start_task",
+    "flow.initialize_task", "flow.start_task", "ops.queue_push", "ops.queue_run", "ops.record_delivery",
 }  # fmt: skip
 WORKING = {
     "add_awaited",
@@ -54,6 +54,14 @@ WORKING = {
     "upkeep",
     "work.claim_next_task",
     "work.recover_expired_leases",
+    "ops.add_artifact",
+    "ops.append_event",
+    "ops.cancel_if_stale",
+    "ops.cancel_stale_runs",
+    "ops.claim_next_run",
+    "ops.finish_run",
+    "ops.heartbeat",
+    "ops.sweep_runs",
 }
 DEFINING = {"define_kind", "define_limit", "define_policy", "define_schedule", "flow.define_flow"}
 OPERATING = {
@@ -62,10 +70,12 @@ OPERATING = {
     "violations",
     "backfill_schedule", "forget_schedule", "pause_schedule", "resume_schedule", "run_schedule",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
+    "ops.cancel_if_stale", "ops.cancel_run", "ops.cancel_stale_runs", "ops.decide_approval", "ops.define_environment",
+    "ops.define_project", "ops.retry_run", "ops.rollback_run", "ops.set_strict_projects", "ops.sweep_runs",
 }  # fmt: skip
 MANIFEST = {
     "hf_reader": READING,
-    "hf_producer": READING | STARTING | {"cancel"},
+    "hf_producer": READING | STARTING | {"cancel", "ops.cancel_run", "ops.retry_run", "ops.rollback_run"},
     "hf_worker": READING | STARTING | DEFINING | WORKING,
     "hf_operator": READING | STARTING | DEFINING | OPERATING,
 }
@@ -78,6 +88,9 @@ READABLE = {
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
     "schedule_changes", "schedule_list", "schedule_ticks", "schedules", "ticks",
     "audit_logs", "tasks",
+    "approvals", "artifacts", "deliveries", "environments", "known_environments", "known_projects", "projects",
+    "queue_depth", "resolutions", "run_approvals", "run_artifacts", "run_durations", "run_events", "run_facts",
+    "settings", "success_rate", "webhook_deliveries", "worker_utilization",
     "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",
 }  # fmt: skip
 

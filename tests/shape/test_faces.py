@@ -51,8 +51,9 @@ def test_a_face_is_reached_by_its_name_and_only_where_it_has_an_api() -> None:
 
     assert hf.flow is hf.face("flow") is hf.flows
     assert hf.work is hf.face("work")
-    with pytest.raises(AttributeError, match="ops"):
-        hf.ops  # type: ignore[attr-defined]  # noqa: B018
+    assert hf.ops is hf.face("ops")
+    with pytest.raises(AttributeError, match="rules"):
+        hf.rules  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_the_import_contracts_name_every_shipped_face() -> None:

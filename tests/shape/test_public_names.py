@@ -11,15 +11,15 @@ import holdfast
 from holdfast import Holdfast, errors, flow
 
 NAMES = [
-    "Continue", "Ctx", "Event", "Fail", "Handle", "Holdfast", "HoldfastError", "Retry", "RetryPolicy", "RunCancelled",
-    "RunFailed", "Snooze", "Task", "WaitTimedOut",
+    "Continue", "Ctx", "Env", "Event", "Fail", "Handle", "Holdfast", "HoldfastError", "Retry", "RetryPolicy",
+    "RunCancelled", "RunFailed", "Snooze", "Task", "WaitTimedOut",
 ]  # fmt: skip
 OF_FLOWS = [
     "Backoff", "Coordinator", "Decision", "Flow", "FlowRun", "ReenqueueDelays", "Step", "StepRetry", "Strategy",
 ]  # fmt: skip
 OF_AN_APP = [
     "aclose", "backoff", "close", "coordinator", "dsn", "face", "flow", "flow_from", "flows", "handle", "limit",
-    "off", "on", "schedule", "task", "use", "work",
+    "off", "on", "ops", "schedule", "task", "use", "work",
 ]  # fmt: skip
 LOADED = """
 import sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from holdfast.faces import Face
 from holdfast.kernel import calls, migrate, self_test_place, self_test_schema
 from holdfast.kernel.db import run
 from holdfast.reads import dead_letter
+from holdfast.testing import Clock
+from kernel.schedules import at, define, fire, ticks
 from worker.running import burst
 
 pytestmark = pytest.mark.one_server
@@ -117,4 +120,23 @@ def test_its_violations_are_found_in_the_schema_of_a_self_test(hf: Holdfast, dsn
             self_test_place.sweep(connection)
 
     assert [(v.invariant, v.subject) for v in violations] == [("toy_has_an_asker", f"run {run_id}")]
+    assert hf._engine.make(calls.violations()) == []
+
+
+def test_a_schedule_starts_its_work_and_asks_it_what_is_open(hf: Holdfast, db: Connection[Any], clock: Clock) -> None:
+    """The kernel knows none of its functions but by its entry."""
+    clock.set(at("03-01 00:00"))
+    hf.face("toy").wish(pony)
+    define(db, "wishes", face="toy", target="pony", every=timedelta(hours=1), overlap="skip")
+    define(db, "alone", face="toy", target="pony", options={"alone": True}, every=timedelta(hours=1), overlap="cancel")
+    for hour in (1, 2):
+        clock.set(at(f"03-01 0{hour}:00"))
+        fire(db)
+
+    assert [outcome for _, outcome in ticks(db, "wishes")] == ["started", "skipped"]
+    assert [outcome for _, outcome in ticks(db, "alone")] == ["started", "started"]
+    assert db.execute("select state from holdfast.steps where run_id is null order by id").fetchall() == [
+        ("dropped",),
+        ("hoped",),
+    ]
     assert hf._engine.make(calls.violations()) == []

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast import Ctx, Holdfast, LeaseLost  # mypy: attr-defined, pyright: reportAttributeAccessIssue
+from typing import Annotated
+
+from pydantic import SecretStr
+
+from holdfast import Ctx, Env, Holdfast, LeaseLost  # mypy: attr-defined, pyright: reportAttributeAccessIssue
 from holdfast.flow import Floww  # mypy: attr-defined, pyright: reportAttributeAccessIssue
 
 hf = Holdfast()
@@ -19,6 +23,12 @@ async def fetch(url: str) -> bytes:
     return url.encode()
 
 
+# Without a default the checkers see an argument that each start has to pass; at run time it is left out.
+@hf.task
+def pay(order_id: int, key: Annotated[SecretStr, Env("SHOP_KEY")]) -> None:
+    print(order_id, key)
+
+
 @hf.task(que="mail")  # mypy: call-overload untyped-decorator, pyright: reportCallIssue
 def misspelt() -> None:
     return
@@ -33,6 +43,7 @@ def start() -> None:
     number: int = welcome.start(7).result()  # mypy: assignment, pyright: reportAssignmentType
     length: int = fetch.start("/").result()  # mypy: assignment, pyright: reportAssignmentType
     print(number, length)
+    pay.start(order_id=7)  # mypy: call-arg, pyright: reportCallIssue
     welcome.start_many([7, 8])  # mypy: list-item, pyright: reportArgumentType
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, assert_type
+from typing import Annotated, Any, assert_type
 
-from holdfast import Ctx, Handle, Holdfast, RetryPolicy, Task
+from pydantic import SecretStr
+
+from holdfast import Ctx, Env, Handle, Holdfast, RetryPolicy, Task
 
 hf = Holdfast()
 
@@ -67,6 +69,19 @@ def keep(ctx: Ctx, document: dict[str, Any]) -> list[Any]:
     return [ctx.attempt, document]
 
 
+# The worker supplies secrets, in any number: a start leaves them out.
+@hf.task
+def pay(
+    ctx: Ctx,
+    order_id: int,
+    key: Annotated[SecretStr, Env("SHOP_KEY")] = Env.supplied,
+    salt: Annotated[SecretStr, Env("SHOP_SALT")] = Env.supplied,
+    proxy: Annotated[SecretStr, Env("SHOP_PROXY")] | None = None,
+) -> str:
+    assert_type(key, SecretStr)
+    return f"{order_id}, {len(key.get_secret_value())}"
+
+
 def start(user_id: int) -> None:
     started: Handle[int] = add.start(1)
     assert_type(started.result(), int)
@@ -83,6 +98,8 @@ def start(user_id: int) -> None:
     ask.start("/").result()["url"]
     keep.start(document={"a": 1})
     keep.start({"a": 1})
+    assert_type(pay.start(order_id=7).result(), str)
+    assert_type(pay.start(7).result(), str)
 
 
 async def astart(user_id: int) -> None:
@@ -99,6 +116,7 @@ async def call(ctx: Ctx) -> None:
     coming: Coroutine[Any, Any, Receipt] = fetch("/")
     assert_type(await coming, Receipt)
     assert_type(await charge(ctx, order_id=7), Receipt)
+    assert_type(pay(ctx, 7, SecretStr("test")), str)
     ask("/")["url"]
 
 

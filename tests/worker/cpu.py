@@ -11,9 +11,11 @@ import threading
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from holdfast import Continue, Ctx, Fail, Retry, RetryPolicy, Snooze
+from pydantic import SecretStr
+
+from holdfast import Continue, Ctx, Env, Fail, Retry, RetryPolicy, Snooze
 
 
 def busy(mark: str) -> None:
@@ -119,3 +121,7 @@ def libc_fork() -> int:
 
 
 POLICY = RetryPolicy(limit=3)
+
+
+def key_length(factor: int, key: Annotated[SecretStr, Env("SHOP_KEY")] = Env.supplied) -> int:
+    return factor * len(key.get_secret_value())

@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from holdfast import masking
 from holdfast.errors import HoldfastError
 from holdfast.kernel.query import JsonText
 from holdfast.reads.run_page import span_text
@@ -134,18 +135,19 @@ def heading(text: str) -> None:
 def say(text: str) -> None:
     """Print a message for people, which is not data."""
     if not is_quiet():
-        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(plain(text, keep="\n")))
+        masked = plain(masking.known.text(text), keep="\n")
+        Console(stderr=True, highlight=False, soft_wrap=True).print(Text(masked))
 
 
 def show_error(error: HoldfastError, *, as_json: bool) -> None:
     """Print an error and what to do next."""
-    notes: list[str] = getattr(error, "__notes__", [])
+    what, notes = masking.known.shown([error.what, getattr(error, "__notes__", [])])
     if as_json:
-        parts = {"error": type(error).__name__, "what": error.what, "where": error.where, "next": error.next}
+        parts = {"error": type(error).__name__, "what": what, "where": error.where, "next": error.next}
         sys.stderr.write(json.dumps(parts | {"exit_code": error.exit_code, "notes": notes}) + "\n")
         return
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(("error: ", "bold red"), plain(error.what, keep="\n")))
+    console.print(Text.assemble(("error: ", "bold red"), plain(what, keep="\n")))
     for note in notes:
         console.print(Text(plain(note, keep="\n\t")))
     if error.next is not None:

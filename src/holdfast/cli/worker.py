@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,10 @@ from holdfast.errors import BadInput, DatabaseError, Unreachable
 from holdfast.kernel import migrate
 from holdfast.kernel.call import check_names
 from holdfast.worker.options import Options, new_identity
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+    from holdfast.worker.probe import Probe
 
 App = Annotated[str, typer.Option("--app", "-a", envvar="HOLDFAST_APP", help="The app, as module:name.")]
 Queues = Annotated[list[str], typer.Option("--queue", "-q", help="A queue to serve. May be repeated.")]
@@ -81,7 +85,7 @@ def worker(
     """
     from holdfast.cli.app_loader import load_app
     from holdfast.worker.probe import Probe
-    from holdfast.worker.process import Supervisor, run_worker
+    from holdfast.worker.process import Supervisor
 
     config = load_settings()
     log.configure(config.log_level, "json" if as_json else config.log_format)
@@ -98,17 +102,29 @@ def worker(
     probe = None if probe_port is None else Probe(probe_host, probe_port)
     if probe is not None:
         say(f"probe: http://{probe_host}:{probe.port}/healthz, /readyz, /metrics")
-    code = run_worker(
-        _address(config),
-        found._engine.registry,
-        options,
-        hooks=found._engine.hooks,
-        probe=probe,
-        is_supervised=supervised,
-    )
+    code = serve(found, config, options, probe=probe, is_supervised=supervised)
     if as_json:
         data_json({"worker": options.identity, "exit_code": code})
     raise typer.Exit(code)
+
+
+def new_app() -> Holdfast:
+    """Create an empty app for a command that serves its own handlers."""
+    from holdfast.app import Holdfast
+
+    return Holdfast()
+
+
+def serve(
+    app: Holdfast, config: Config, options: Options, *, probe: Probe | None = None, is_supervised: bool = False
+) -> int:
+    """Run a worker for an app until it is stopped, and return the exit code."""
+    from holdfast.worker.process import run_worker
+
+    engine = app._engine
+    return run_worker(
+        _address(config), engine.registry, options, hooks=engine.hooks, probe=probe, is_supervised=is_supervised
+    )
 
 
 def options_of(
@@ -121,6 +137,7 @@ def options_of(
     name: str | None = None,
     group: str | None = None,
     grace: timedelta | None = None,
+    most_steps: int | None = None,
 ) -> Options:
     """Return the options from the command line and HOLDFAST_*."""
     check_names([("name", name), *(("queue", queue) for queue in queues), *(("tenant", tenant) for tenant in tenants)])
@@ -139,6 +156,7 @@ def options_of(
         call_deadline=config.call_deadline,
         grace=config.grace if grace is None else grace,
         listens=config.listen,
+        most_steps=most_steps,
     )
 
 

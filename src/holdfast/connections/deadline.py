@@ -14,7 +14,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg import AsyncConnection, Connection
 
-from holdfast import errors
+from holdfast import errors, masking
 from holdfast.config import Config, check_dsn
 from holdfast.errors import Unreachable
 from holdfast.kernel import db, self_test_schema
@@ -45,6 +45,7 @@ class DeadlineConnection(Connection[Any]):
     def __init__(self, *parts: Any, **more: Any) -> None:
         super().__init__(*parts, **more)
         open_connections.add(self)
+        masking.known.add(self.info.password)
 
     def wait(self, gen: Generator[Any, Any, R], *how: Any, **more: Any) -> R:
         """Wait for the server, as psycopg does for each statement."""
@@ -67,6 +68,7 @@ class AsyncDeadlineConnection(AsyncConnection[Any]):
     def __init__(self, *parts: Any, **more: Any) -> None:
         super().__init__(*parts, **more)
         open_connections.add(self)
+        masking.known.add(self.info.password)
 
     async def wait(self, gen: Generator[Any, Any, R], *how: Any, **more: Any) -> R:
         """Wait for the server, as psycopg does for each statement."""

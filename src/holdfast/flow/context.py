@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from holdfast.errors import BadDefinition, BadInput, InputRefused
 from holdfast.flow.yaml import needs_extra
+from holdfast.handlers.secret_parameters import refuse_secret_value, refuse_stored
 from holdfast.handlers.signature import first_place, strict_scalars, validation_text
 from holdfast.kernel import finite
 from holdfast.models import Json
@@ -93,6 +94,7 @@ class Typed:
                 where="context",
                 next="use a pydantic model, a dataclass or plain JSON types",
             ) from error
+        refuse_stored(f"the context of flow {flow}", self._adapter, "a context")
 
     def write(self, value: Any) -> Json:
         """Check a context, and return it as JSON."""
@@ -114,6 +116,7 @@ class Typed:
                 f"flow {self._flow} cannot be started: {complaint}",
                 next="JSON cannot hold it, so pass None or text",
             )
+        refuse_secret_value(f"flow {self._flow}", text)
         return Json(text)
 
     def schema(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from holdfast.flow.wrappers import OURS, Parameters, conditional
 from holdfast.handlers.inputs import Want
 from holdfast.handlers.limits import KindLimits
 from holdfast.handlers.registry import Handler, RetryLaw, RetryPolicy
+from holdfast.handlers.secret_parameters import env_of
 from holdfast.handlers.signature import Signature, validation_text
 from holdfast.models import Json
 
@@ -74,7 +75,7 @@ class Maker:
     def _handler(self, node: Node, function: Callable[..., Any], kind: str) -> Handler:
         options = node.options
         is_own = kind == self._title.kind(node.name)  # not of the row that plans one step per item
-        named = Parameters(function).named
+        named = {n: p for n, p in Parameters(function).named.items() if env_of(p.annotation) is None}
         constants = self._constants(node, named)
         return Handler(
             kind=kind,

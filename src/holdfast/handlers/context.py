@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from holdfast import log, tracing
+from pydantic import SecretStr
+
+from holdfast import log, masking, tracing
 from holdfast.errors import BadInput, LeaseLost
 from holdfast.handlers.limits import check_weight
 from holdfast.kernel import calls, limit_calls
@@ -26,13 +28,14 @@ PROGRESS_EACH = 1.0  # seconds: each note is a row, and nobody reads more often
 class Ctx:
     """The attempt that a handler runs. A handler receives it in a parameter annotated `Ctx`."""
 
-    __slots__ = ("_executor", "_noted", "_stop", "deadline_at", "step", "trace", "transaction_open")
+    __slots__ = ("_executor", "_masked", "_noted", "_stop", "deadline_at", "step", "trace", "transaction_open")
 
     def __init__(self, step: ClaimedStep, executor: HandlerExecutor) -> None:
         self.step = step
         self._executor = executor
         self._stop: str | None = None
         self._noted = 0.0
+        self._masked: tuple[str, ...] = ()
         self.trace: dict[str, str] | None = None  # the trace context from the input
         self.deadline_at: float | None = None  # set when the handler begins
         self.transaction_open: Transaction | None = None
@@ -116,7 +119,7 @@ class Ctx:
 
     def note(self, message: str, /, level: Level = "info", **payload: Any) -> None:
         """Store a note with the step; raise LeaseLost if the step is no longer ours."""
-        self._make(calls.note(self.step_id, self.lease_id, level, message, payload=payload))
+        self._note(message, masking.known.shown(payload), level=level)
 
     def progress(self, done: float, total: float | None = None) -> None:
         """Report progress; at most one report per second is stored, and the last one."""
@@ -124,16 +127,33 @@ class Ctx:
         if now - self._noted < PROGRESS_EACH and done != total:
             return
         self._noted = now
-        self._make(calls.note(self.step_id, self.lease_id, "info", "progress", payload={"done": done, "total": total}))
+        self._note("progress", {"done": done, "total": total})
 
     def usage(self, **amounts: float) -> None:
         """Record what the attempt used (tokens, cost, records), once per attempt; work.tasks shows it."""
-        key = f"usage:{self.attempt}"
-        self._make(calls.note(self.step_id, self.lease_id, "info", "usage", payload=amounts, key=key))
+        self._note("usage", amounts, key=f"usage:{self.attempt}")
 
     def skipped(self, why: str) -> None:
         """Record, once, that there was nothing to do; the handler then returns as usual."""
-        self._make(calls.note(self.step_id, self.lease_id, "info", "skipped", payload={"why": why}, key="skipped"))
+        self._note("skipped", {"why": masking.known.shown(why)}, key="skipped")
+
+    def mask(self, value: str | SecretStr) -> None:
+        """Replace a value by `***` in whatever this attempt stores or logs, such as a token that it was issued.
+
+        A value of fewer than 6 characters is not masked, because it would also be found inside ordinary words; a log
+        line says so.
+        """
+        plain = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if masking.known.hold(plain):
+            self._masked += (plain,)
+        else:
+            self.log.warning("secret.too_short", why=f"a value of fewer than {masking.LEAST} characters is not masked")
+
+    def release_secrets(self) -> None:
+        """Give up the values that were passed to `mask`; called by the worker."""
+        if self._masked:
+            masking.known.release(self._masked)
+            self._masked = ()
 
     def charge(self, limit: str, weight: float = 1, *, wait: bool = True) -> timedelta | None:
         """Take tokens from a limit's bucket for a request besides those that the step was charged for.
@@ -177,6 +197,10 @@ class Ctx:
         if self.transaction_open is None:
             self.transaction_open = Transaction(self._executor.connections)
         return self.transaction_open
+
+    def _note(self, message: str, payload: Any, *, level: Level = "info", key: str | None = None) -> None:
+        text, fields = masking.known.shown(message), masking.known.value(payload)
+        self._make(calls.note(self.step_id, self.lease_id, level, text, payload=fields, key=key))
 
     def _make(self, call: Call[Any]) -> list[Any]:
         if self._stop is not None:

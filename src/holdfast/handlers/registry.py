@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition
+from holdfast.handlers.context import Ctx
 from holdfast.handlers.inputs import Completes, Want
 from holdfast.handlers.limits import NONE, KindLimits
 from holdfast.handlers.signature import Signature
@@ -116,6 +117,8 @@ class Handler:
     face: str = "work"
     constants: Json | None = None  # arguments that are the same for each step, as an object
     limited: KindLimits = NONE
+    context: type[Ctx] = Ctx  # a face may extend it
+    is_releasable: bool = True  # else a worker claims its steps only for slots that are free now
 
     def definitions(self) -> Iterator[Call[None]]:
         """Return the call that registers the defaults of this kind."""

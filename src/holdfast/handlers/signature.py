@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from holdfast.errors import BadDefinition, BadInput, InputRefused, ResultMismatch
 from holdfast.handlers.context import Ctx
+from holdfast.handlers.secret_parameters import refuse_secret_value, refuse_stored, secret_parameters
 from holdfast.kernel import finite
 from holdfast.models import Json
 
@@ -44,17 +45,25 @@ class Signature:
         self._signature = inspect.signature(function)
         hints = self._hints(function)
         self.ctx_name = self._find_ctx(hints)
+        self.secrets = secret_parameters(self._name, self._signature.parameters, hints)
+        self._supplied = {self.ctx_name, *(each.name for each in self.secrets)}  # by the worker, not by callers
         self._placed = self.names(by_place=True)
         self._arguments = self._adapter(self._arguments_type(hints))
+        refuse_stored(self._name, self._arguments, "an input")
         strict = {name: strict_scalars(hint) for name, hint in hints.items()}
         self._given = self._arguments if strict == hints else self._adapter(self._arguments_type(strict))
         self._result = (
             None if hints.get("return", Any) in {None, type(None)} else self._adapter(hints.get("return", Any))
         )
-        self.read = self._arguments.validator.validate_json  # not through the adapter, which wraps each call in Python
+        if self._result is not None:
+            refuse_stored(self._name, self._result, "a result")
+        # Not through the adapter, which wraps each call in Python.
+        self.read: Callable[[str | bytes], Any] = self._arguments.validator.validate_json
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Check the arguments of a caller."""
+        if self.secrets:
+            self._refuse_secrets(kwargs)
         if len(args) > len(self._placed):
             raise InputRefused(f"{self._name} got {len(args)} positional arguments", next=self.usage())
         arguments = dict(zip(self._placed, args, strict=False))
@@ -86,7 +95,7 @@ class Signature:
     def names(self, *, by_place: bool = False) -> list[str]:
         """List the arguments; with `by_place` only those that can be positional."""
         parameters = self._signature.parameters.items()
-        return [n for n, p in parameters if n != self.ctx_name and not (by_place and p.kind is p.KEYWORD_ONLY)]
+        return [n for n, p in parameters if n not in self._supplied and not (by_place and p.kind is p.KEYWORD_ONLY)]
 
     def write(self, checked: Mapping[str, Any]) -> Json:
         """Return checked arguments as JSON."""
@@ -98,6 +107,7 @@ class Signature:
             ) from None
         if said := finite.complaint(self._arguments, checked, text, "input"):
             raise BadInput(f"{self._name} cannot be started: {said}", next="JSON cannot hold it, so pass None or text")
+        refuse_secret_value(self._name, text)
         return Json(text)
 
     def write_result(self, result: Any) -> Json:
@@ -140,8 +150,17 @@ class Signature:
 
     def usage(self) -> str:
         """Return the parameters, for messages."""
-        parameters = [p for n, p in self._signature.parameters.items() if n != self.ctx_name]
+        parameters = [p for n, p in self._signature.parameters.items() if n not in self._supplied]
         return f"it takes ({', '.join(map(str, parameters))})"
+
+    def _refuse_secrets(self, kwargs: Mapping[str, Any]) -> None:
+        for each in self.secrets:
+            if each.name in kwargs:
+                raise InputRefused(
+                    f"{self._name} does not take {each.name} from its callers, because inputs are stored",
+                    where=each.name,
+                    next=f"leave it out: the worker reads it from {each.env.name}",
+                )
 
     def _hints(self, function: Callable[..., Any]) -> dict[str, Any]:
         try:
@@ -153,7 +172,7 @@ class Signature:
             ) from error
 
     def _find_ctx(self, hints: dict[str, Any]) -> str | None:
-        named = [name for name in self._signature.parameters if hints.get(name) is Ctx]
+        named = [name for name in self._signature.parameters if _is_context(hints.get(name))]
         if len(named) > 1:
             raise BadDefinition(f"{self._name} takes two contexts, {' and '.join(named)}", next="remove one of them")
         if named and named[0] != next(iter(self._signature.parameters)):
@@ -173,7 +192,7 @@ class Signature:
     def _arguments_type(self, hints: dict[str, Any]) -> Any:
         fields: dict[str, Any] = {TRACE: NotRequired[Any]}
         for name, parameter in self._signature.parameters.items():
-            if name == self.ctx_name:
+            if name in self._supplied:
                 continue
             if parameter.kind in _REFUSED_KINDS:
                 raise BadDefinition(
@@ -209,6 +228,10 @@ def _check(function: Callable[..., Any]) -> None:
             where=function.__qualname__,
             next="return a value instead of yielding several",
         )
+
+
+def _is_context(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Ctx)
 
 
 def strict_scalars(hint: Any) -> Any:

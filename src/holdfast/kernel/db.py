@@ -131,9 +131,9 @@ def gave_up(error: psycopg.Error) -> errors.DatabaseError:
 
 def _repeat(call: Call[Any]) -> str:
     """Return how to repeat a call whose answer was lost; a call with a key takes effect once per key."""
-    if (key := call.arguments.get("key")) is not None:
+    if (key := call.arguments.get("key", call.arguments.get("p_idempotency_key"))) is not None:
         return f"repeat it with the same key, {key!r}, which has no second effect"
-    if "key" in call.arguments or call.function in _BULK_STARTS:
+    if not call.arguments.keys().isdisjoint({"key", "p_idempotency_key"}) or call.function in _BULK_STARTS:
         return "check whether it exists before you repeat it, or pass a key, which makes a repeat safe"
     return "check its state, or repeat the call"
 

@@ -71,7 +71,7 @@ class Handle(ABC, Generic[R_co]):
 
     @property
     @abstractmethod
-    def id(self) -> int | UUID:
+    def id(self) -> int | UUID | str:
         """The id, for `hf.handle(id)`."""
 
     def status(self) -> Status:
@@ -129,22 +129,29 @@ class Handle(ABC, Generic[R_co]):
     def _value(self, stored: Any) -> Plan[R_co]:
         """Return the result in its declared type; `stored` is a task's result, None for a run."""
 
+    def _subject(self) -> Plan[int | UUID]:
+        """Return the number of its step, or the UUID of its run, by which the kernel knows it."""
+        yield from ()
+        if isinstance(self.id, str):
+            raise NotImplementedError(f"{type(self).__name__} has ids of its own")
+        return self.id
+
     def _status(self) -> Plan[Status]:
-        id = self.id  # noqa: A001 - the word is the handle's own
+        id = yield from self._subject()  # noqa: A001 - the word is the handle's own
         rows: list[Status] = yield calls.step_status([id]) if isinstance(id, int) else calls.run_status([id])
         return (yield from self._first(rows))
 
     def _events(self) -> Plan[list[HistoryEvent]]:
-        id = self.id  # noqa: A001
+        id = yield from self._subject()  # noqa: A001
         rows: list[HistoryEvent] = yield calls.step_events(id) if isinstance(id, int) else calls.run_events(id)
         if not rows:
             yield from self._first(rows)  # raises NotFound; events alone would be an empty list
         return rows
 
     def _result(self, timeout: Duration | None) -> Plan[R_co]:
-        id = self.id  # noqa: A001
+        id = yield from self._subject()  # noqa: A001
         standing = calls.step_results([id]) if isinstance(id, int) else calls.run_results([id])
-        for pause in pauses(timeout, f"{self._label} {id}"):
+        for pause in pauses(timeout, f"{self._label} {self.id}"):
             ended: Ended = yield from self._first((yield standing))
             if ended.outcome == "succeeded":
                 return (yield from self._value(ended.result if isinstance(ended, StepResult) else None))

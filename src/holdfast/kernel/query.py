@@ -26,7 +26,7 @@ class JsonText:
     text: str
 
 
-JSON_COLUMNS = frozenset({"input", "cursor", "result", "error", "payload", "about", "context"})
+JSON_COLUMNS = frozenset({"input", "cursor", "result", "error", "payload", "about", "context", "metadata"})
 
 
 def as_mapping(row: Any) -> dict[str, Any]:

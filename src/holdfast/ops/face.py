@@ -1,4 +1,4 @@
-"""The face `ops`: its machine and its policies; its schema and its API are not there yet."""
+"""The face `ops`: runs that people and programs queue, watch and cancel (document 002)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,15 @@ FACE = Face(
     summary="runs that people and programs queue, watch and cancel",
     machines={"ops.run": "run"},
     sql="holdfast:sql/ops",
-    has_schema=False,
+    api="holdfast.ops.api:Ops",
+    handle="holdfast.ops.handle:by_id",
+    events="holdfast.ops.events:CATALOGUE",
+    retry="holdfast.ops.calls:retry",
+    commands="holdfast.ops.cli.commands:app",
+    commands_help="Runs that people and programs queue, watch and cancel.",
+    id_form="run-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    starts="ops.start_for_tick",
+    is_open="ops.is_any_open",
+    cancels="ops.cancel_open",
+    prunes="ops.prune_facts",
 )

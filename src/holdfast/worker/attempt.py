@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast import tracing
-from holdfast.handlers.context import Ctx
 from holdfast.handlers.registry import Handler
 from holdfast.handlers.signature import TRACE
 from holdfast.models import ClaimedStep, Outcome, Settlement, Unreadable
@@ -57,7 +56,7 @@ class Attempt:
     ) -> None:
         self.step = step if step.cursor is None else step._replace(cursor=_read(step.cursor))
         self.handler = handler
-        self.ctx = Ctx(self.step, executor)
+        self.ctx = handler.context(self.step, executor)
         self.batch = batch
         self.lease = lease
         self.renewed_at = batch.claimed_at  # when the granted request was sent; the lease began no earlier
@@ -138,11 +137,14 @@ class Waiting(deque[Attempt]):
                 yield self.popleft()
 
     def withdraw(self, claimed_before: float = math.inf) -> list[Attempt]:
-        """Take the attempts that were claimed before a time, which are at the front."""
+        """Take all attempts, or those that were claimed before a time, which are at the front, and can be released."""
         withdrawn: list[Attempt] = []
+        kept: list[Attempt] = []
         for attempt in self.taken():
             if attempt.batch.claimed_at >= claimed_before:
                 self.appendleft(attempt)
                 break
-            withdrawn.append(attempt)
+            is_taken = attempt.handler.is_releasable or claimed_before == math.inf
+            (withdrawn if is_taken else kept).append(attempt)
+        self.extendleft(reversed(kept))
         return withdrawn

@@ -75,8 +75,11 @@ class Claimer:
         served = [h for versions in self._versions.values() for h in versions]
         # By identity, because hashing a handler is slow.
         self._served = {id(h): (self._lease(h), self.lanes.of(h)) for h in served}
+        self._unreleasable_queues = {h.queue for h in served if not h.is_releasable}
         self._is_completed = any(h.completes is not None for h in registry)
         self._kinds = Texts(registry.kinds())
+        self._most_left = options.most_steps
+        self.lacks_slots = False  # the last claim left out a queue whose steps cannot be released
         self.awaits_children = False  # nothing else is due, and the last claim's steps will soon free their children
 
     @property
@@ -89,8 +92,17 @@ class Claimer:
         """Return whether steps wait for a slot; they may soon have to be released."""
         return self.unfinished > self.lanes.capacity
 
+    @property
+    def is_through(self) -> bool:
+        """Return whether it has claimed all that it may."""
+        return self._most_left == 0
+
     def room(self) -> int:
         """Return how many steps to claim now."""
+        room = self._room()
+        return room if self._most_left is None else min(room, self._most_left)
+
+    def _room(self) -> int:
         if self._settler.waiting > MOST_UNSETTLED * self._options.largest_batch:
             return 0
         return self._batch_size.room(self.unfinished)
@@ -98,19 +110,26 @@ class Claimer:
     async def claim(self, connection: WorkerConnection) -> Counter[str]:
         """Claim from one queue after the other until there is no room, and count the steps by kind."""
         counts: Counter[str] = Counter()
-        in_runs = False
+        in_runs = self.lacks_slots = False
         room = self.room()
         for queue in self._options.queues:
             sent_at = lease_clock()
+            free = max(0, self.lanes.capacity - self.unfinished)  # without the steps of the queues before
+            left = room - counts.total()
+            if queue in self._unreleasable_queues:
+                left = min(left, free)
+            if left == 0:
+                self.lacks_slots = True
+                continue
             steps = await connection.make(
                 calls.claim_steps(
                     self._options.identity,
                     queue,
                     self._kinds,
-                    batch=room - counts.total(),
+                    batch=left,
                     lease=self._options.lease,
                     tenants=self._options.tenants,
-                    free=max(0, self.lanes.capacity - self.unfinished - counts.total()),
+                    free=free,
                     keeps_json=True,
                 )
             )
@@ -123,6 +142,8 @@ class Claimer:
                 failpoint("after_hand_out")
             if counts.total() >= room:
                 break
+        if self._most_left is not None:
+            self._most_left -= counts.total()
         self.awaits_children = in_runs and counts.total() < room and self._batch_size.is_at_once
         return counts
 

@@ -6,21 +6,24 @@ import asyncio
 import json
 import traceback
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from typing import Any, cast
 
 import psycopg
 from psycopg.errors import ReadOnlySqlTransaction
 from pydantic import ValidationError
 
-from holdfast import tracing
+from holdfast import masking, tracing
 from holdfast.durations import wait
 from holdfast.errors import (
     BadInput,
     CommitUnknown,
+    HoldfastError,
     LeaseLost,
     RateLimited,
     ReadOnly,
     Rejected,
+    SecretMissing,
     TooManyConnections,
     Unavailable,
     Unreachable,
@@ -30,12 +33,13 @@ from holdfast.handlers.transaction import ResultTooLarge
 from holdfast.kernel import finite
 from holdfast.kernel.call import problem
 from holdfast.log import working_on
-from holdfast.models import Continue, Done, Fail, Outcome, Release, Retry, Snooze, Unreadable
+from holdfast.models import Continue, Done, Fail, Json, Outcome, Release, Retry, Snooze, Unreadable
 from holdfast.worker.attempt import Attempt, LeaseRanOut
 from holdfast.worker.forks import leave_if_forked
 
 TRACE_LINES = 50  # the last lines of a traceback, which matter most
 LONGEST_TEXT = 8000
+SECRET_AFTER = timedelta(seconds=30)  # until then another worker may come that has the secret
 _ESCAPES = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")  # characters that PostgreSQL or UTF-8 cannot store
 
 
@@ -72,6 +76,8 @@ def run_handler(attempt: Attempt) -> Outcome | None:
         if attempt.ctx.transaction_open is not None:
             attempt.ctx.transaction_open.abandon()
         return outcome_of(attempt, error)
+    finally:
+        attempt.ctx.release_secrets()
     return None
 
 
@@ -100,6 +106,8 @@ async def arun_handler(attempt: Attempt) -> Outcome | None:
         if attempt.ctx.transaction_open is not None:
             await attempt.ctx.transaction_open.aabandon()
         return outcome_of(attempt, error)
+    finally:
+        attempt.ctx.release_secrets()
     return None
 
 
@@ -133,6 +141,8 @@ def _arguments(attempt: Attempt) -> dict[str, Any]:
         attempt.ctx.trace = carrier if isinstance(carrier, dict) else None
     if signature.ctx_name is not None:
         arguments[signature.ctx_name] = attempt.ctx
+    for secret in signature.secrets:
+        arguments[secret.name] = secret.read()
     return arguments
 
 
@@ -144,7 +154,9 @@ def _traced(attempt: Attempt) -> AbstractContextManager[Any]:
 def _outcome(attempt: Attempt, result: Any) -> Outcome:
     if isinstance(result, (Retry, Fail, Snooze, Continue)):
         return _checked(attempt, result)
-    return Done(attempt.handler.signature.write_result(result))
+    text = attempt.handler.signature.write_result(result)
+    masked = masking.known.json(text)
+    return Done(text if masked is text else Json(masked))
 
 
 def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
@@ -162,8 +174,8 @@ def outcome_of(attempt: Attempt, error: BaseException) -> Outcome | None:
             return None if attempt.is_lost or isinstance(error, LeaseLost) else Release()
         case Interrupted() | asyncio.CancelledError() if attempt.ctx.cancelled:
             return None  # its lease is lost, or the worker is stopping and releases it
-        case _ if _is_of_the_database(attempt, error):
-            return Retry(described(error))
+        case _ if isinstance(error, SecretMissing) or _is_of_the_database(attempt, error):
+            return Retry(described(error), SECRET_AFTER if isinstance(error, SecretMissing) else None)
         case Unfit():
             then = f"fix the input or the handler's types, then: holdfast dlq retry {attempt.step.step_id}"
             return Fail({"type": "InputRefused", "message": clean(str(error)), "next": then})
@@ -208,7 +220,7 @@ def _checked(attempt: Attempt, outcome: Retry | Fail | Snooze | Continue) -> Out
             case Snooze(after, pause):
                 return Snooze(wait(after, "after"), _limit(pause))
             case Continue(cursor):
-                return Continue(_checked_json(cursor), attempt.step.cursor)
+                return Continue(masking.known.value(_checked_json(cursor)), attempt.step.cursor)
     except (BadInput, TypeError, ValueError, OverflowError, RecursionError) as error:
         return _outcome_refused(outcome, error)
 
@@ -242,7 +254,7 @@ def _error(given: Any, kind: str) -> Any:
         case str():
             return {"type": kind, "message": clean(given)}
         case _:
-            return _checked_json(given)
+            return masking.known.shown(_checked_json(given))
 
 
 def _checked_json(given: Any) -> Any:
@@ -257,9 +269,11 @@ def _checked_json(given: Any) -> Any:
 
 def described(error: BaseException) -> dict[str, Any]:
     """Return an exception as type, message and trace, without the values of variables, which may be secrets."""
-    lines = "".join(traceback.format_exception(error)).splitlines()
+    lines = masking.known.shown("".join(traceback.format_exception(error))).splitlines()
     kept = lines if len(lines) <= TRACE_LINES else ["…", *lines[-TRACE_LINES:]]
-    return {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
+    fields = {"type": type(error).__name__, "message": clean(_message(error)), "trace": clean("\n".join(kept))}
+    metadata = masking.known.value(getattr(error, "metadata", None) if isinstance(error, HoldfastError) else None)
+    return fields if metadata is None else {**fields, "metadata": metadata}
 
 
 def _message(error: BaseException) -> str:
@@ -270,5 +284,6 @@ def _message(error: BaseException) -> str:
 
 
 def clean(text: str) -> str:
-    """Remove characters that cannot be stored, and shorten long text."""
-    return text.translate(_ESCAPES)[:LONGEST_TEXT]
+    """Mask secrets, remove characters that cannot be stored, and shorten long text."""
+    masked: str = masking.known.shown(text)  # first: a secret that is cut would not be found
+    return masked.translate(_ESCAPES)[:LONGEST_TEXT]

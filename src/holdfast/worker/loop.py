@@ -32,7 +32,7 @@ from holdfast.worker.settler import Settler
 from holdfast.worker.states import State, States
 from holdfast.worker.sweeper import Sweeper
 from holdfast.worker.ticker import Ticker
-from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, register
+from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, check_secrets, register
 
 FULL_LOOK = 0.25  # seconds between checks while steps wait for a slot: some may have to be released
 
@@ -41,6 +41,7 @@ class Worker:
     """One worker: one loop, its lanes, its leases."""
 
     def __init__(self, dsn: str, registry: Registry, options: Options, hooks: Hooks | None = None) -> None:
+        check_secrets(dsn, registry, options.queues)
         self.options = options
         self.meters = Meters()
         self.states = States(self._moved)
@@ -48,7 +49,7 @@ class Worker:
         self.is_probed = False  # its metrics may be read
         self.stop_signals = 0
         self._registry = registry
-        self._definitions = list(registry.definitions())  # here: an invalid one raises before the worker begins
+        self._definitions = list(registry.definitions())  # an invalid definition raises before the worker begins
         self.hooks = WorkerHooks(hooks or Hooks(), options.identity, registry, self.meters)
         self.held: Held = {}
         self._wake = asyncio.Event()
@@ -63,9 +64,7 @@ class Worker:
         self._beside: list[asyncio.Task[None]] = []
         self._trouble: BaseException | None = None
         self._empty_polls = 0
-        self._is_hinted = False
-        self._is_asleep = False
-        self._polled_alone = False
+        self._is_hinted = self._is_asleep = self._polled_alone = False
         self._next_due: float | None = None
         self._recovery = Recovery(self._claims, options, self.meters)
         self._sweeper = Sweeper(dsn, options)
@@ -175,7 +174,7 @@ class Worker:
             await self._ticker.look_if_due(is_busy=True, is_asleep=self._is_asleep)
         if self.stop_signals:
             return False
-        if self.options.burst and self._polled_alone:
+        if self._polled_alone and (self.options.burst or self.claimer.is_through):
             return True
         self.states.enter("backoff")
         interval = self._interval()
@@ -189,12 +188,10 @@ class Worker:
             return
         self.is_ready = False
         await self._claims.open()
-        if others := await register(
-            self._claims, self._definitions, self.options, self._registry.kinds(), self._about()
-        ):
+        others = await register(self._claims, self._definitions, self.options, self._registry.kinds(), self._about())
+        if others:
             self.log.warning("worker.name_taken", others=others, then="both work; give each its own name")
-        self._is_asleep = False
-        self.is_ready = True
+        self._is_asleep, self.is_ready = False, True
         self.log.info("worker.connected")
 
     async def _poll(self) -> bool:
@@ -202,11 +199,13 @@ class Worker:
         self.meters.stands(self.state, in_flight=self.in_flight, beat=time.time())
         self._wake.clear()
         self.claimer.give_back_surplus()
+        self._polled_alone = not self.held  # else a step that it holds may be due again by now
+        if self.claimer.is_through and self._polled_alone:
+            return False
         if self.claimer.room() == 0:
             await self._sleep(FULL_LOOK)
             return True
         hinted, self._is_hinted = self._is_hinted, False
-        self._polled_alone = not self.held  # else a step that it holds may be due again by now
         if claimed := await self.claimer.claim(self._claims):
             self.meters.claimed(claimed)
             self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
@@ -215,9 +214,11 @@ class Worker:
             if self.claimer.awaits_children:
                 await self._sleep(AT_ONCE)
             return True
-        if hinted:  # another worker was faster
+        if self.claimer.lacks_slots:
+            await self._sleep(FULL_LOOK)
+        elif hinted:  # another worker was faster
             self.states.pass_tasks(1, "polling", "claiming", "polling")
-        if self._wake.is_set():  # a settle may have made something due meanwhile
+        if self._wake.is_set() or self.claimer.lacks_slots:  # a settle may have made something due meanwhile
             return True
         if self._listener.hears and not self._is_asleep:
             await self._fall_asleep()

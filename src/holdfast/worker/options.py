@@ -44,6 +44,7 @@ class Options:
     error_wait: timedelta = timedelta(seconds=5)
     call_deadline: timedelta = timedelta(seconds=30)
     grace: timedelta = timedelta(seconds=25)
+    most_steps: int | None = None  # it ends after so many
 
     def poll_interval(self, empty_polls: int) -> timedelta:
         """Return how long to sleep after this many empty polls in a row: longer each time, up to a maximum."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from holdfast import masking
 from holdfast.errors import BadInput
 from holdfast.worker import forks
 from holdfast.worker.metrics import Meters
@@ -91,4 +92,4 @@ def _measured(worker: Worker | None) -> str:
     meters = Meters() if worker is None else worker.meters
     state: State = "startup" if worker is None else worker.state
     meters.stands(state, in_flight=0 if worker is None else worker.in_flight)
-    return generate_latest(meters.registry).decode()
+    return masking.known.text(generate_latest(meters.registry).decode())

@@ -16,7 +16,7 @@ from holdfast.kernel import retention_calls
 from holdfast.worker.options import Options
 
 LOOK_EACH = 300.0  # seconds until it asks again, at most: a rule may have changed
-REST = 4.0  # times as long as the chunk took
+REST = 6.0  # times as long as the chunk took
 QUICK, SLOW = 0.02, 0.1  # seconds of a chunk: the next one is larger, or smaller
 SMALLEST, LARGEST = 50, 4000  # rows
 FIRST = 500

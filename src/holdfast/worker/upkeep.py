@@ -1,6 +1,7 @@
-"""Registers a worker when it has connected, and recovers steps that silent workers held.
+"""Checks a worker's secrets before it begins, registers it when it has connected, and recovers steps of silent workers.
 
-If the database rejects its definitions, the worker ends. Recovery runs now and then, in whichever worker comes first.
+If a secret is missing or the database rejects its definitions, the worker ends. Recovery runs now and then, in
+whichever worker comes first.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
-from holdfast import log
+from psycopg.conninfo import conninfo_to_dict
+
+from holdfast import log, masking
 from holdfast.connections.worker import WorkerConnection
-from holdfast.errors import HoldfastError, PermissionMissing, RefusedError
+from holdfast.errors import HoldfastError, PermissionMissing, RefusedError, SecretMissing
+from holdfast.handlers.registry import Handler, Registry
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.worker.metrics import MOST_COUNTED, Meters
@@ -30,6 +34,39 @@ class RegistrationRefused(Exception):
     def __init__(self, error: HoldfastError) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+def check_secrets(dsn: str, registry: Registry, queues: Collection[str]) -> None:
+    """Raise if a handler of these queues lacks a secret; log which secrets are too short to be masked.
+
+    Handlers of other queues may lack theirs: a worker needs only the secrets of its own queues.
+    """
+    faults: dict[str, SecretMissing] = {}
+    values = {"the password of the DSN": str(conninfo_to_dict(dsn).get("password") or "")}
+    for handler in _handlers(registry):
+        for secret in handler.signature.secrets:
+            if (fault := secret.fault()) is None:
+                values[secret.env.name] = secret.env.find() or ""
+            elif handler.queue in queues:
+                faults[f"{handler.kind} takes {secret.name}, but {fault.what}"] = fault
+    for name, value in values.items():
+        if value and not masking.is_maskable(value):
+            why = f"a value of fewer than {masking.LEAST} characters is not masked"
+            log.get("worker").warning("secret.too_short", name=name, why=why)
+    if faults:
+        raise _missing(faults)
+
+
+def _handlers(registry: Registry) -> Iterator[Handler]:
+    return (handler for kind in registry.kinds() for handler in registry.versions(kind))
+
+
+def _missing(faults: dict[str, SecretMissing]) -> SecretMissing:
+    (what, first), *others = faults.items()
+    error = SecretMissing(what, where=first.where, next=first.next)
+    for other, _ in others:
+        error.add_note(f"also: {other}")
+    return error
 
 
 async def register(

@@ -3,7 +3,7 @@ do $$
 declare
   item text;
 begin
-  foreach item in array array['runs', 'steps', 'journal', 'notes', 'keys'] loop
+  foreach item in array array['runs', 'steps', 'journal', 'notes', 'keys', 'resolutions'] loop
     continue when exists (select from pg_catalog.pg_policies p
                            where p.schemaname = 'holdfast' and p.tablename = item and p.policyname = 'kernel_sees_all');
     execute format('create policy kernel_sees_all on holdfast.%I to hf_owner using (true) with check (true)', item);
@@ -113,7 +113,7 @@ $$;
 grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
 grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal,
-  holdfast.notes, holdfast.note_keys,
+  holdfast.notes, holdfast.note_keys, holdfast.resolutions,
   holdfast.queues, holdfast.queue_pauses, holdfast.workers,
   holdfast.limits, holdfast.limit_states, holdfast.limit_changes,
   holdfast.schedules, holdfast.ticks, holdfast.schedule_changes,

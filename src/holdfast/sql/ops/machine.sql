@@ -1,6 +1,7 @@
 -- An ops run (document 002) is one step. Its ends are final; a worker that falls silent loses it to `cancelled`.
-insert into holdfast.machines (machine, subject, policy, label) values ('ops.run', 'step', 'ops.run', 'run')
-on conflict (machine) do update set policy = excluded.policy, label = excluded.label;
+insert into holdfast.machines (machine, subject, policy, moved, label)
+values ('ops.run', 'step', 'ops.run', 'ops.record_moves', 'run')
+on conflict (machine) do update set policy = excluded.policy, moved = excluded.moved, label = excluded.label;
 
 insert into holdfast.machine_states (machine, state, phase, outcome, is_initial) values
   ('ops.run', 'queued',    'open', null,        true),
@@ -17,9 +18,9 @@ insert into holdfast.machine_moves (machine, from_state, event, to_state, actors
   ('ops.run', 'claimed', 'started',   'running',   '{worker,system}'),
   ('ops.run', 'running', 'succeeded', 'success',   '{worker}'),
   ('ops.run', 'running', 'failed',    'failed',    '{worker,system}'),
-  ('ops.run', 'running', 'cancelled', 'cancelled', '{user,api,system,worker}'),
-  ('ops.run', 'claimed', 'cancelled', 'cancelled', '{user,api,system,worker}'),
-  ('ops.run', 'queued',  'cancelled', 'cancelled', '{user,api,system,worker}'),
+  ('ops.run', 'running', 'cancelled', 'cancelled', '{user,api,system,worker,scheduler}'),
+  ('ops.run', 'claimed', 'cancelled', 'cancelled', '{user,api,system,worker,scheduler}'),
+  ('ops.run', 'queued',  'cancelled', 'cancelled', '{user,api,system,worker,scheduler}'),
   ('ops.run', 'claimed', 'expired',   'cancelled', '{system}'),
   ('ops.run', 'running', 'expired',   'cancelled', '{system}')
 on conflict (machine, from_state, event) do update set to_state = excluded.to_state, actors = excluded.actors;

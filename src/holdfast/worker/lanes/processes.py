@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache, reduce
@@ -24,7 +25,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 from uuid import UUID
 
-from holdfast import log
+from holdfast import log, masking
 from holdfast.config import Config
 from holdfast.connections.handler_tx import HandlerExecutor
 from holdfast.failpoints import failpoint
@@ -72,7 +73,8 @@ class Child:
 
     def __init__(self, dsn: str) -> None:
         self._pipe, child_end = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=_serve, args=(child_end, dsn, log.settings()), daemon=True, name=NAME)
+        args = (child_end, dsn, log.settings(), masking.known.values())  # through a pipe, not on the command line
+        self.process = SPAWN.Process(target=_serve, args=args, daemon=True, name=NAME)
         self.process.start()
         child_end.close()
         forks.own(self._pipe)
@@ -176,8 +178,10 @@ def _packed(attempt: Attempt) -> bytes:
     return json.dumps(work).encode()
 
 
-def _serve(pipe: Connection, dsn: str, logs: log.Settings | None) -> None:
+def _serve(pipe: Connection, dsn: str, logs: log.Settings | None, secrets: Iterable[tuple[str, str | None]]) -> None:
     """Run in the child until the parent is gone. The parent handles signals that are sent to all processes."""
+    for value, name in secrets:
+        masking.known.add(value, name)
     if logs is not None:
         log.configure(*logs)
     for number in STOPS:
@@ -274,14 +278,15 @@ def _outcome(settlement: dict[str, Any] | None) -> Outcome | None:
         return None
     after = settlement.get("retry_after")
     wait_for = None if after is None else timedelta(seconds=float(after.removesuffix(" s")))
+    value = masking.known.value  # the child masked what it knew; we may have read more secrets since it started
     match settlement["outcome"]:
         case "done":
-            return Done(Json(json.dumps(settlement["result"])))
+            return Done(Json(json.dumps(value(settlement["result"]))))
         case "retry":
-            return Retry(settlement["error"], wait_for, settlement.get("pause"))
+            return Retry(value(settlement["error"]), wait_for, settlement.get("pause"))
         case "fail":
-            return Fail(settlement["error"])
+            return Fail(value(settlement["error"]))
         case "snooze":
             return Snooze(wait_for or timedelta(0), settlement.get("pause"))
         case _:
-            return Continue(settlement["cursor"], settlement["cursor_was"])
+            return Continue(value(settlement["cursor"]), settlement["cursor_was"])

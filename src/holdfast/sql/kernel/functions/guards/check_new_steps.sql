@@ -13,13 +13,15 @@ as $$
 declare
   seen record;
 begin
-  select exists (select from holdfast.machines c where c.moved is not null) as is_told,
-         count(*) as odd, min(n.machine) as machine, min(n.state) as state
+  select count(*) filter (where not o.is_sound) as odd, min(n.machine) filter (where not o.is_sound) as machine,
+         min(n.state) filter (where not o.is_sound) as state,
+         bool_or(n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))) as is_told
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true  -- guard: initial
-      or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
+   cross join lateral (
+     select s.is_initial is true  -- guard: initial
+            and n.lease_id is null and n.finished_at is null and n.attempt = 0 and n.failures = 0 as is_sound) o;
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),

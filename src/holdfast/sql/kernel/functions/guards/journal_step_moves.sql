@@ -51,7 +51,8 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
-  if listening <> '{}' then
+  -- Asked first: most statements move only steps of machines that listen to nothing, and need no join.
+  if listening <> '{}' and exists (select from n where n.machine = any (listening)) then
     perform holdfast.call_moved(
        g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
        from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,

@@ -1,4 +1,5 @@
--- Moves a locked step by an event that a person requested. Reopens its run if that had ended.
+-- Moves a locked step by an event that a person requested. Reopens its run if that had ended. Where the machine has no
+-- `resolved` move, a failed step is marked as resolved and keeps its state.
 create or replace function holdfast.act_on_step(step holdfast.steps, event text, result jsonb default null)
 returns text
 language plpgsql
@@ -8,6 +9,13 @@ declare
   clock constant timestamptz := holdfast.clock();
   moved holdfast.settled_step;
 begin
+  if act_on_step.event = 'resolved' and act_on_step.result is null
+     and not exists (select from holdfast.machine_moves m
+                      where m.machine = step.machine and m.event = act_on_step.event)
+     and holdfast.mark_resolved(step, nullif(current_setting('holdfast.reason', true), ''),
+                                current_setting('holdfast.actor', true)) then
+    return step.state;
+  end if;
   if not exists (select from holdfast.machine_moves m
                   where m.machine = step.machine and m.from_state = step.state and m.event = act_on_step.event) then
     perform holdfast.refuse(

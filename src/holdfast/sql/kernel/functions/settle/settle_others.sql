@@ -1,6 +1,6 @@
 -- Settles outcomes of any kind (settle_batch has a shorter way for done steps): chooses each outcome's event by the
--- step's policy and moves the steps. An outcome whose step has no such move is noted on the step and omitted; its lease
--- then runs out.
+-- step's policy and moves the steps. A released step whose machine has no such move is cancelled. An outcome whose step
+-- has no move is noted on the step and omitted; its lease then runs out.
 create or replace function holdfast.settle_others(outcomes jsonb, allowed text[], clock timestamptz)
 returns setof holdfast.settled_step
 language plpgsql
@@ -41,7 +41,8 @@ begin
                  or not p.retryable  -- guard: retryable
                ) then 'failed'
                else case o.outcome when 'done' then 'succeeded' when 'retry' then 'retried' when 'snooze' then 'snoozed'
-                                   when 'continue' then 'continued' when 'release' then 'released' end end as event) e
+                                   when 'continue' then 'continued' when 'release' then holdfast.release_event(s)
+                                   end end as event) e
    where holdfast.matches_any(settle_others.allowed, s.tenant)  -- guard: tenant
      -- The compare in compare-and-swap: with `cursor_was` (null: no cursor yet) the cursor moves only from there.
      and (o.outcome <> 'continue' or not j ? 'cursor_was'
@@ -50,7 +51,12 @@ begin
   if moves is null then
     return;
   end if;
-  settled := array(select m from holdfast.move_steps(moves, settle_others.clock) m);
+  settled := array(select m from holdfast.move_steps(
+    array(select m from unnest(moves) m where m.event <> 'cancelled'), settle_others.clock) m);
+  if exists (select from unnest(moves) m where m.event = 'cancelled') then
+    settled := settled || holdfast.cancel_unreleased(
+      array(select m from unnest(moves) m where m.event = 'cancelled'), settle_others.clock);
+  end if;
   if jsonb_path_exists(settle_others.outcomes, '$[*] ? (@.pause != null || (@.retry_after != null && '
                                                '@.error.type == "RateLimited"))') then
     perform holdfast.pause_for_outcomes(

@@ -121,7 +121,8 @@ begin
     perform holdfast.check_name('actor', start_step.actor);
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
                                   login)
-    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt,
+    select clock, s.tenant, s.machine, 'new', 'created', s.state,
+           coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, s.id, s.attempt,
            case when start_step.actor <> session_user then session_user end
       from holdfast.steps s where s.id = step_id;
   end if;

@@ -1,8 +1,8 @@
--- Removes whole runs whose rule no longer keeps them, among the next `look` runs after `sweep.run_id`, with at most
+-- Removes whole runs whose rule no longer keeps them, among the next `batch` runs after `sweep.run_id` and with at most
 -- `batch` steps together, and returns the sweep's row moved on, as prune_steps does. A larger run goes first, and its
 -- steps follow in chunks (prune_rest_of_run): nobody finds half a run.
 create or replace function holdfast.prune_runs(
-  sweep holdfast.retention_sweep, batch int, look int, youngest timestamptz, clock timestamptz)
+  sweep holdfast.retention_sweep, batch int, youngest timestamptz, clock timestamptz)
 returns holdfast.retention_sweep
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -22,7 +22,7 @@ declare
 begin
   select (array_agg(w.id order by w.id desc))[1], count(*), min(w.created_at) into last_id, seen, oldest
     from (select r.id, r.created_at from holdfast.runs r
-           where r.id > sweep.run_id order by r.id limit prune_runs.look) w;
+           where r.id > sweep.run_id order by r.id limit prune_runs.batch) w;
   if seen = 0 or oldest > prune_runs.youngest or prune_runs.youngest is null then
     sweep.phase := 'rest';
     return sweep;

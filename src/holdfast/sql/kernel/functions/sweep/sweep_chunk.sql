@@ -38,9 +38,9 @@ begin
     if sweep.run_left is not null then
       sweep := holdfast.prune_rest_of_run(sweep, sweep_chunk.batch);
     elsif sweep.phase = 'steps' then
-      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, 5 * sweep_chunk.batch, clock - shortest, clock);
+      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, clock - shortest, clock);
     elsif sweep.phase = 'runs' then
-      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, sweep_chunk.batch, clock - shortest, clock);
+      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, clock - shortest, clock);
     else
       sweep := holdfast.prune_ticks(holdfast.prune_rest(sweep, sweep_chunk.batch, clock), sweep_chunk.batch, clock);
       if before = sweep.steps + sweep.runs + sweep.keys + sweep.ticks then
@@ -62,6 +62,7 @@ begin
          busy = sweep.busy, steps = sweep.steps, runs = sweep.runs, keys = sweep.keys, ticks = sweep.ticks;
   return query
   select sweep.steps - was.steps, sweep.runs - was.runs, sweep.keys - was.keys, sweep.ticks - was.ticks,
-         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over, coalesce(sweep.next_at - clock, '0');
+         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over,
+         coalesce(sweep.next_at - clock, '0');
 end
 $$;

@@ -1,0 +1,153 @@
+"""`holdfast ops artifacts`, `projects`, `environments` and `monitor`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.connection import opened
+from holdfast.cli.options import TenantOption, WideOption, parse_duration
+from holdfast.cli.render import AsJson, data_json, say
+from holdfast.cli.table import NEVER, Column, data_table
+from holdfast.errors import BadInput
+from holdfast.kernel import db
+from holdfast.kernel.query import as_mapping, clock
+from holdfast.ops import calls, reads
+from holdfast.ops.cli.parts import RunId
+
+ENVIRONMENTS_EXAMPLE = "Example: holdfast ops environments shop production --branch 'release/*' --approval"
+ARTIFACT_COLUMNS = (
+    Column("type"), Column("url", NEVER, least=20), Column("digest", least=12), Column("bytes", rank=6),
+    Column("created", NEVER, rank=7), Column("id", NEVER, rank=8),
+)  # fmt: skip
+PROJECT_COLUMNS = (
+    Column("project"), Column("repository", least=12), Column("environments", NEVER), Column("created", NEVER, rank=7),
+    Column("by", rank=8), Column("tenant", "default", rank=9),
+)  # fmt: skip
+ENVIRONMENT_COLUMNS = (
+    Column("project"), Column("env", NEVER), Column("type"), Column("branch", least=8),
+    Column("approval", default=False), Column("on_push", "queue"), Column("kind", "deploy"), Column("at_once"),
+    Column("queue_ttl"), Column("id", NEVER, rank=7), Column("tenant", "default", rank=9),
+)  # fmt: skip
+
+
+def artifacts(run: RunId, *, wide: WideOption = False, as_json: AsJson = False) -> None:
+    """List what a run produced."""
+    with opened() as connection:
+        found = reads.artifacts_of(connection, reads.run_of(connection, run).run_id)
+        now = clock(connection)
+    if as_json:
+        data_json({"artifacts": [as_mapping(each) for each in found]})
+        return
+    rows = [(a.type, a.url, a.digest, a.size_bytes, a.created_at, a.artifact_id) for a in found]
+    data_table(ARTIFACT_COLUMNS, rows, now=now, wide=wide)
+    if not found:
+        say("the run has no artifact")
+
+
+def projects(
+    project: Annotated[str | None, typer.Argument(help="A project to define.")] = None,
+    *,
+    repository: Annotated[
+        str | None, typer.Option("--repository", help="Its repository, owner/name; a webhook's pushes select it.")
+    ] = None,
+    tenant: Annotated[str, typer.Option("--tenant", help="The tenant of the project to define.")] = "default",
+    wide: WideOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the projects, or define one."""
+    with opened() as connection:
+        if project is not None:
+            db.run(connection, calls.define_project(project, repository, tenant))
+        elif repository is not None:
+            raise BadInput("--repository needs a project", where="--repository", next="name the project before it")
+        found, now = reads.projects(connection), clock(connection)
+    if as_json:
+        data_json({"projects": [asdict(each) for each in found]})
+        return
+    rows = [(p.project_id, p.repository, p.environments, p.created_at, p.created_by, p.tenant) for p in found]
+    data_table(PROJECT_COLUMNS, rows, now=now, wide=wide)
+    if not found:
+        say("no project yet: the first run of one registers it")
+
+
+def environments(
+    project: Annotated[str | None, typer.Argument(help="Only of this project.")] = None,
+    env: Annotated[str | None, typer.Argument(help="An environment to define.")] = None,
+    *,
+    type_: Annotated[str | None, typer.Option("--type", help="dev, staging or prod.")] = None,
+    branch: Annotated[str | None, typer.Option("--branch", help="Pushes that queue a run: main, release/*, …")] = None,
+    approval: Annotated[bool, typer.Option("--approval", help="Its runs wait for an approval.")] = False,
+    on_push: Annotated[
+        str, typer.Option("--on-push", help="What a push does to older runs: queue, cancel_queued or cancel_all.")
+    ] = "queue",
+    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="Runs at the same time.")] = None,
+    queue_ttl: Annotated[
+        timedelta | None,
+        typer.Option("--queue-ttl", parser=parse_duration, metavar="DURATION", help="How long a run may wait."),
+    ] = None,
+    kind: Annotated[str, typer.Option("--kind", help="The kind of run that a push queues.")] = "deploy",
+    tenant: Annotated[str, typer.Option("--tenant", help="The tenant of the environment to define.")] = "default",
+    wide: WideOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """List environments, or define one: name it after its project, with all that is said of it."""
+    given: dict[str, Any] = {"kind_of_place": type_, "branch": branch, "approval": approval, "on_push": on_push,
+                             "concurrency": concurrency, "queue_ttl": queue_ttl, "kind": kind}  # fmt: skip
+    with opened() as connection:
+        if project is not None and env is not None:
+            db.run(connection, calls.define_environment(project, env, **given, tenant=tenant))
+        found, now = reads.environments(connection, project), clock(connection)
+    if as_json:
+        data_json({"environments": [asdict(each) for each in found]})
+        return
+    rows = [
+        (e.project_id, e.name, e.type, e.branch_pattern, e.needs_approval, e.on_push, e.kind, e.concurrency,
+         e.queue_ttl, e.env_id, e.tenant)
+        for e in found
+    ]  # fmt: skip
+    data_table(ENVIRONMENT_COLUMNS, rows, now=now, wide=wide)
+    if not found:
+        say("no environment yet: the first run of one registers it")
+
+
+def monitor(
+    *,
+    only_read: Annotated[bool, typer.Option("--metrics", help="Only print the metrics; cancel nothing.")] = False,
+    tenant: TenantOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel stale runs, and those that waited too long for a worker or an approval; or print the metrics of runs.
+
+    A schedule does this every five minutes. With --json it prints {"cancelled": n}.
+    """
+    with opened() as connection:
+        if only_read:
+            metrics = reads.metrics(connection)
+        else:
+            swept = db.run(connection, calls.sweep_runs(tenant))
+    if only_read:
+        _show_metrics(asdict(metrics), as_json=as_json)
+        return
+    for each in swept:
+        say(f"Cancelled stale run: {each.run_id} ({each.reason})")
+    if as_json:
+        data_json({"cancelled": len(swept)})
+    else:
+        data_table(("cancelled",), [(len(swept),)])
+
+
+def _show_metrics(metrics: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        data_json(metrics)
+        return
+    success = metrics["success"]
+    rows: list[tuple[object, ...]] = [("queued runs", metrics["queued_count"])]
+    rows += [(f"active runs of {worker['claimed_by']}", worker["active_runs"]) for worker in metrics["workers"]]
+    rows += [("succeeded in 24 h", success["success_count"]), ("failed in 24 h", success["failed_count"])]
+    rows += [("success rate in %", success["success_rate"])]
+    rows += [(f"seconds until {each['status']}", each["avg_duration_seconds"]) for each in metrics["durations"]]
+    data_table(("what", "value"), rows)

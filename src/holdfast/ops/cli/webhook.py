@@ -1,0 +1,152 @@
+"""`holdfast ops webhook`: receives the webhooks of GitHub and Gitea."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast import embedded, log, masking
+from holdfast.cli.connection import load_settings
+from holdfast.cli.render import AsJson, data_json, say
+from holdfast.config import Config
+from holdfast.connections.deadline import connection_to
+from holdfast.connections.pool import PoolExecutor
+from holdfast.env import Env
+from holdfast.errors import BadInput
+from holdfast.kernel import migrate
+from holdfast.kernel.call import check_tenant
+from holdfast.ops.trigger import Receiver
+
+if TYPE_CHECKING:
+    import uvicorn
+
+MOST_AT_ONCE = 16  # requests: each may hold 25 MB
+STOP_WITHIN = 10  # seconds for open requests to finish
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")]
+Host = Annotated[str, typer.Option("--host", help="The address to listen on, such as 0.0.0.0 for all.")]
+Secrets = Annotated[
+    list[str],
+    typer.Option(
+        "--secret",
+        metavar="NAME",
+        help="A variable with a secret of the webhook, or NAME_FILE with its file. Twice while you replace one.",
+    ),
+]
+Tenant = Annotated[str, typer.Option("--tenant", help="Queue the runs for this tenant.")]
+
+
+def webhook(
+    *,
+    port: Port = 8081,
+    host: Host = "127.0.0.1",
+    secret: Secrets = ["WEBHOOK_SECRET"],  # noqa: B006 - typer copies it
+    tenant: Tenant = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Receive webhooks of GitHub and Gitea, and queue runs for pushes.
+
+    A push to a repository queues a run for each environment of its project whose branch pattern matches. Set the
+    webhook's secret, here and there. On SIGTERM or Ctrl-C it finishes open requests and exits with 0. It needs the
+    extra `api`: pip install 'holdfast-pg[api]'.
+
+    Examples:
+
+        WEBHOOK_SECRET=… holdfast ops webhook --host 0.0.0.0 --port 8081
+
+        holdfast ops webhook --secret WEBHOOK_SECRET --secret WEBHOOK_SECRET_OLD
+    """
+    with needs_extra():
+        import uvicorn  # noqa: F401 - before anything else, so that a missing extra is named first
+    config = load_settings()
+    log.configure(config.log_level, "json" if as_json else config.log_format)
+    check_tenant(tenant)
+    secrets = [Env(name) for name in dict.fromkeys(secret)]
+    for each in secrets:
+        if not masking.is_maskable(each.read()):
+            log.get("webhook").warning("secret.too_short", name=each.name, why="anybody could guess it")
+    address = _address(config)
+    connections = PoolExecutor(lambda: address)
+    with listening(host, port) as listener:
+        shown = f"http://{host}:{listener.getsockname()[1]}/webhook"
+        if as_json:
+            data_json({"url": shown})
+        say(f"webhooks: {shown}")
+        serve(Receiver(connections, secrets, tenant=tenant), listener)
+    connections.close()
+
+
+@contextmanager
+def needs_extra() -> Iterator[None]:
+    """Raise an error that names the missing package and how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"receiving webhooks needs {error.name}", next="install it with pip install 'holdfast-pg[api]'"
+        ) from error
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Open a socket; raise an error that says why that failed."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise BadInput(
+            f"cannot listen on {host}:{port}: {error.strerror or error}", where="--port", next="choose another --port"
+        ) from error
+    with listener:
+        yield listener
+
+
+def serve(receiver: Receiver, listener: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    server = make_server(receiver)
+
+    async def run() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, server.handle_exit, number, None)
+        await server.serve(sockets=[listener])
+
+    asyncio.run(run())
+
+
+def make_server(receiver: Receiver) -> uvicorn.Server:
+    """Return uvicorn's server, without its own log lines and signal handlers."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        def capture_signals(self) -> Any:
+            """Leave the signals alone: uvicorn would end the process by the signal instead of with 0."""
+            return nullcontext()
+
+    return Server(
+        uvicorn.Config(
+            receiver,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="on",
+            ws="none",
+            limit_concurrency=MOST_AT_ONCE,
+            timeout_graceful_shutdown=STOP_WITHIN,
+        )
+    )
+
+
+def _address(config: Config) -> str:
+    address = embedded.address(config)
+    if config.dsn is None:
+        migrate.run(address)
+        return address
+    with connection_to(address) as connection:
+        migrate.check(connection)
+    return address
