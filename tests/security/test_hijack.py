@@ -10,7 +10,7 @@ import pytest
 from psycopg import Connection, sql
 
 from holdfast import cron, errors
-from holdfast.kernel import calls, limit_calls, schedule_calls
+from holdfast.kernel import calls, limit_calls, retention_calls, schedule_calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Continue, Done, Fail, Json, Retry, Settlement
@@ -20,6 +20,15 @@ from security.conftest import Login
 
 DB = Connection[Any]
 SECOND = timedelta(seconds=1)
+RETAINING: list[Call[Any]] = [
+    retention_calls.set_retention(timedelta(0), machine="work.task", outcome="succeeded"),
+    retention_calls.prunable(),
+    retention_calls.sweep(),
+    retention_calls.sweep_now(afresh=True),
+    retention_calls.pruned("1"),
+    retention_calls.forget_retention(machine="work.task", outcome="succeeded"),
+    Call("sweep_state", object, {}),
+]
 
 # Each raises when it is called. A path with `evil` before pg_catalog finds them first.
 EVIL = """
@@ -118,6 +127,7 @@ def story(db: DB) -> list[Call[Any]]:
         limit_calls.forget_limit("api"),
         calls.resume_queue("default"),
         *scheduling(db),
+        *RETAINING,
         Call("allowed_tenants", object, {}),
         Call("partitions_ahead", object, {}),
         calls.violations(),
@@ -158,11 +168,13 @@ def test_functions_that_act_as_their_owner_use_our_objects_only(login: Login, db
     run(db, calls.settle_steps([Settlement(dead.step_id, dead.lease_id, Fail("bad"))]))
     waylay(db, caller)
 
+    alone = retention_calls.drop_month()  # it refuses a transaction that has used the journal
+    run(caller, alone)
     with caller.transaction():  # one, because what is staged ends with it
         for call in [*wishes, calls.resolve(str(dead.step_id))]:
             run(caller, call)
 
-    called = {call.function for call in wishes} | {"resolve"}
+    called = {call.function for call in wishes} | {"resolve", alone.function}
     definers = db.execute(
         """select p.proname from pg_proc p
             where p.pronamespace = 'holdfast'::regnamespace and p.prosecdef

@@ -17,7 +17,7 @@ from psycopg import Connection
 
 from holdfast import errors
 from holdfast.flow import calls as flow
-from holdfast.kernel import calls, limit_calls, schedule_calls
+from holdfast.kernel import calls, limit_calls, retention_calls, schedule_calls
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Fail, Settlement
 from holdfast.testing import Clock
@@ -45,7 +45,7 @@ select p.pronamespace::regnamespace || '.' || p.proname, p.proname, p.proargname
 OF_NO_TENANT = {
     "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker", "is_own_worker", "is_success",
     "judge_counts", "matches", "matches_any", "partitions_ahead", "reserve_step_ids", "worker_standing",
-    "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",  # of what the caller passes
+    "is_probed", "is_ready", "limit_family", "limit_rule", "rule_text", "tokens_at", "would_admit",  # of what the caller passes
     "policy_of", "step_policy",  # of any tenant's steps, for those who know the name
 }  # fmt: skip
 NEW = "'{lease_id,connections}'::text[]"
@@ -68,6 +68,7 @@ def plant(db: DB, login: Login, tenant: str) -> Planted:
     run(own, calls.define_kind("c", lease=None))
     run(own, calls.define_policy("patient"))
     run(own, limit_calls.define_limit("f", concurrency=9))
+    run(own, retention_calls.set_retention(timedelta(days=1), tenant=tenant))
     define(own, "f", tenant=tenant, every=timedelta(hours=1))
     run(own, schedule_calls.run_schedule("f", tenant=tenant))
     run(own, flow.define_flow("f", [{"name": "f", "kind": "a"}], namespace="default", version="0.1.0"))
@@ -149,6 +150,7 @@ def value(function: str, name: str, kind: str, tenant: str, of: Planted) -> Any:
         "outcomes": f'[{{"step_id": {step.step_id}, "lease_id": {step.lease_id}, "outcome": "done"}}]',
         "seen_at": "2020-01-01", "clock": "2020-01-01", "error": "{}", "request": "{}", "amount": 1,
         "target": "x", "plans": "[]", "ticks": ["2020-01-01"],
+        "keep": "1 day", "what": "runs", "of_id": str(of.dead),
     }  # fmt: skip
     if name == "steps":
         return '[{"kind": "x", "name": "x"}]'
