@@ -256,6 +256,43 @@ $$;
 
 
 --
+-- Name: begin_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  checked_context constant jsonb := flow.checked_object('context', begin_task.context);
+  checked_about constant jsonb := flow.checked_object('about', begin_task.about);
+  skipped constant jsonb := case when begin_task.skip <> '{}'
+    then jsonb_build_object('skip', begin_task.skip) else '{}' end;
+  task_id uuid;
+begin
+  if begin_task.steps = '[]' then
+    perform holdfast.refuse('RN005', format('flow %s has no steps', begin_task.name), 'add at least one step');
+  end if;
+  perform holdfast.check_name('namespace', begin_task.namespace);
+  perform holdfast.check_name('version', begin_task.version);
+  perform flow.check_skip(begin_task.steps, begin_task.skip);
+  task_id := holdfast.begin_run(
+    'flow.task', begin_task.name, 'flow.step', begin_task.steps,
+    checked_about || skipped || jsonb_build_object(
+      'context', checked_context, 'namespace', begin_task.namespace, 'version', begin_task.version),
+    begin_task.key, begin_task.tenant, null);
+  if begin_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
+    perform holdfast.set_actor('api', session_user::text, 'skipped by request');
+    perform from holdfast.move_steps(array(
+      select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
+        from holdfast.run_steps n where n.run_id = task_id and n.name = any (begin_task.skip)));
+  end if;
+  return task_id;
+end
+$$;
+
+
+--
 -- Name: calculate_dependency_levels(uuid); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -283,6 +320,62 @@ begin
    order by max(r.level), n.step_id;
 end
 $$;
+
+
+--
+-- Name: cancel_open(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.cancel_open(ids text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  step holdfast.steps;
+  run holdfast.runs;
+begin
+  for step in
+    select s.* from holdfast.steps s
+     where s.id = any (array(select u.id::bigint from unnest(cancel_open.ids) u (id) where u.id ~ '^[0-9]{1,18}$'))
+       and s.finished_at is null
+     order by s.id
+       for update
+  loop
+    continue when not exists (
+      select from holdfast.machine_moves m
+       where m.machine = step.machine and m.from_state = step.state and m.event = 'cancelled');
+    perform holdfast.act_on_step(step, 'cancelled');
+  end loop;
+  for run in
+    with recursive family as (
+      select r.id from holdfast.runs r
+       where r.id = any (array(select u.id::uuid from unnest(cancel_open.ids) u (id)
+                                where u.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'))
+      union
+      select r.id from family f join holdfast.runs r on r.of_run = f.id)
+    select r.* from holdfast.runs r
+     where r.id = any (array(select f.id from family f)) and r.finished_at is null
+     order by r.id
+  loop
+    begin
+      perform holdfast.act_on_run(run, 'cancelled');
+    exception when sqlstate 'RN010' then
+      null;  -- it ended in between
+    end;
+  end loop;
+end
+$_$;
+
+
+--
+-- Name: cancel_open(text[], text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.cancel_open(ids text[], reason text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT holdfast.cancel_open(ids) AS cancel_open;
+END;
 
 
 --
@@ -482,6 +575,63 @@ begin
     -- Each worker defines its flows when it starts; only changes are written.
     where (d.description, d.steps, d.context_schema)
           is distinct from (excluded.description, excluded.steps, excluded.context_schema);
+end
+$$;
+
+
+--
+-- Name: definitions; Type: TABLE; Schema: flow; Owner: -
+--
+
+CREATE TABLE flow.definitions (
+    namespace text NOT NULL,
+    name text NOT NULL,
+    version text NOT NULL,
+    description text,
+    steps jsonb NOT NULL,
+    context_schema jsonb,
+    defined_at timestamp with time zone NOT NULL,
+    tenant text DEFAULT '*'::text NOT NULL
+);
+
+ALTER TABLE ONLY flow.definitions FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: definition_to_start(text, jsonb, text, text, text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.definition_to_start(name text, context jsonb, namespace text, version text, tenant text) RETURNS flow.definitions
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  request constant jsonb := flow.checked_object('context', definition_to_start.context);
+  definition flow.definitions;
+  missing text;
+begin
+  select d.* into definition from flow.definitions d
+   where d.namespace = definition_to_start.namespace and d.name = definition_to_start.name
+     and d.tenant in (definition_to_start.tenant, '*')
+     and holdfast.matches(definition_to_start.version, d.version)
+   order by d.tenant = '*', d.defined_at desc
+   limit 1;
+  if definition.name is null then
+    perform holdfast.refuse(
+      'RN004', format('there is no flow %s%s in namespace %s', definition_to_start.name,
+                      ' of version ' || definition_to_start.version, definition_to_start.namespace),
+      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
+                                     from flow.definitions d where d.tenant in (definition_to_start.tenant, '*')),
+               'none is defined: start a worker that serves it'));
+  end if;
+  select min(r.field) into missing
+    from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
+   where not request ? r.field;
+  if missing is not null then
+    perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', definition_to_start.name, missing),
+                            'see context_schema of its definition', 'context');
+  end if;
+  return definition;
 end
 $$;
 
@@ -730,33 +880,55 @@ CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAU
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  checked_context constant jsonb := flow.checked_object('context', initialize_task.context);
-  checked_about constant jsonb := flow.checked_object('about', initialize_task.about);
-  skipped constant jsonb := case when initialize_task.skip <> '{}'
-    then jsonb_build_object('skip', initialize_task.skip) else '{}' end;
   task_id uuid;
 begin
-  if initialize_task.steps = '[]' then
-    perform holdfast.refuse('RN005', format('flow %s has no steps', initialize_task.name), 'add at least one step');
-  end if;
-  perform holdfast.check_name('namespace', initialize_task.namespace);
-  perform holdfast.check_name('version', initialize_task.version);
-  perform flow.check_skip(initialize_task.steps, initialize_task.skip);
-  task_id := holdfast.start_run(
-    'flow.task', initialize_task.name, 'flow.step', initialize_task.steps,
-    checked_about || skipped || jsonb_build_object(
-      'context', checked_context, 'namespace', initialize_task.namespace, 'version', initialize_task.version),
-    initialize_task.key, initialize_task.tenant);
-  if initialize_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
-    perform holdfast.set_actor('api', session_user::text, 'skipped by request');
-    perform from holdfast.move_steps(array(
-      select (n.step_id, null, 'resolved', null, null, null, null)::holdfast.step_move
-        from holdfast.run_steps n where n.run_id = task_id and n.name = any (initialize_task.skip)));
-    perform holdfast.set_actor();
-  end if;
+  perform holdfast.set_actor('api', session_user::text);
+  task_id := flow.begin_task(
+    initialize_task.name, initialize_task.steps, initialize_task.context, initialize_task.namespace,
+    initialize_task.version, initialize_task.key, initialize_task.tenant, initialize_task.skip, initialize_task.about);
+  perform holdfast.set_actor();
   return task_id;
 end
 $$;
+
+
+--
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  steps constant bigint[] := array(
+    select u.id::bigint from unnest(is_any_open.ids) u (id) where u.id ~ '^[0-9]{1,18}$');
+  runs constant uuid[] := array(
+    select u.id::uuid from unnest(is_any_open.ids) u (id)
+     where u.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$');
+begin
+  if exists (select from holdfast.steps s where s.id = any (steps) and s.finished_at is null) then
+    return true;
+  end if;
+  return exists (
+    with recursive family as (
+      select r.id, r.finished_at from holdfast.runs r where r.id = any (runs)
+      union
+      select r.id, r.finished_at from family f join holdfast.runs r on r.of_run = f.id)
+    select from family f where f.finished_at is null);
+end
+$_$;
+
+
+--
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT holdfast.is_any_open(ids) AS is_any_open;
+END;
 
 
 --
@@ -1049,6 +1221,28 @@ $$;
 
 
 --
+-- Name: start_for_tick(text, jsonb, jsonb, text); Type: FUNCTION; Schema: flow; Owner: -
+--
+
+CREATE FUNCTION flow.start_for_tick(target text, input jsonb, options jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  definition constant flow.definitions := flow.definition_to_start(
+    start_for_tick.target, start_for_tick.input, coalesce(start_for_tick.options ->> 'namespace', 'default'),
+    start_for_tick.options ->> 'version', start_for_tick.tenant);
+begin
+  perform holdfast.refuse_options('flow', start_for_tick.options, '{namespace,version,skip,about}');
+  return array[flow.begin_task(
+    definition.name, definition.steps, start_for_tick.input, definition.namespace, definition.version, null,
+    start_for_tick.tenant, array(select jsonb_array_elements_text(coalesce(start_for_tick.options -> 'skip', '[]'))),
+    start_for_tick.options -> 'about')::text];
+end
+$$;
+
+
+--
 -- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
 --
 
@@ -1057,32 +1251,11 @@ CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, na
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  request constant jsonb := flow.checked_object('context', start_task.context);
-  definition flow.definitions;
-  missing text;
+  definition constant flow.definitions := flow.definition_to_start(
+    start_task.name, start_task.context, start_task.namespace, start_task.version, start_task.tenant);
 begin
-  select d.* into definition from flow.definitions d
-   where d.namespace = start_task.namespace and d.name = start_task.name and d.tenant in (start_task.tenant, '*')
-     and holdfast.matches(start_task.version, d.version)
-   order by d.tenant = '*', d.defined_at desc
-   limit 1;
-  if definition.name is null then
-    perform holdfast.refuse(
-      'RN004', format('there is no flow %s%s in namespace %s', start_task.name,
-                      ' of version ' || start_task.version, start_task.namespace),
-      coalesce('defined are: ' || (select string_agg(distinct concat_ws(' ', d.namespace, d.name, d.version), ', ')
-                                     from flow.definitions d where d.tenant in (start_task.tenant, '*')),
-               'none is defined: start a worker that serves it'));
-  end if;
-  select min(r.field) into missing
-    from jsonb_array_elements_text(coalesce(definition.context_schema -> 'required', '[]')) r (field)
-   where not request ? r.field;
-  if missing is not null then
-    perform holdfast.refuse('RN005', format('the context of flow %s lacks %s', start_task.name, missing),
-                            'see context_schema of its definition', 'context');
-  end if;
-  return flow.initialize_task(definition.name, definition.steps, request, definition.namespace, definition.version,
-                              start_task.key, start_task.tenant, start_task.skip, start_task.about);
+  return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace,
+                              definition.version, start_task.key, start_task.tenant, start_task.skip, start_task.about);
 end
 $$;
 
@@ -1832,6 +2005,56 @@ $$;
 
 
 --
+-- Name: backfill_schedule(text, timestamp with time zone[], text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.backfill_schedule(name text, ticks timestamp with time zone[], reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS TABLE(at timestamp with time zone, ids text[])
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  schedule constant holdfast.schedules := holdfast.schedule_to_change(
+    backfill_schedule.name, backfill_schedule.tenant, backfill_schedule.reason, backfill_schedule.actor);
+  who constant text := coalesce(backfill_schedule.actor, session_user);
+  fired int := 0;
+begin
+  if cardinality(backfill_schedule.ticks) > 1000 then
+    perform holdfast.refuse('RN005', format('a backfill fires at most 1000 ticks, got %s',
+                                            cardinality(backfill_schedule.ticks)),
+                            'take a shorter time, and then the next', 'ticks');
+  end if;
+  if exists (select from unnest(backfill_schedule.ticks) t (at) where (t.at + schedule.shift <= clock) is not true) then
+    perform holdfast.refuse('RN005', 'a backfill is for ticks of the past', 'end it before now', 'ticks');
+  end if;
+  for backfill_schedule.at in
+    select distinct t.at from unnest(backfill_schedule.ticks) t (at)
+     where not exists (select from holdfast.ticks f
+                        where f.tenant = schedule.tenant and f.name = schedule.name and f.at = t.at
+                          and f.outcome = 'started')  -- guard: backfill
+     order by t.at
+  loop
+    perform holdfast.set_actor('user', who, coalesce(backfill_schedule.reason,
+                                                     format('backfill of schedule %s', schedule.name)));
+    backfill_schedule.ids := holdfast.start_tick(schedule, clock);
+    perform holdfast.set_actor();
+    insert into holdfast.ticks as f (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, actor)
+    values (schedule.tenant, schedule.name, backfill_schedule.at, backfill_schedule.at + schedule.shift, clock,
+            'backfill', 'started', schedule.face, backfill_schedule.ids, who)
+    on conflict on constraint ticks_pkey do update
+      set fired_at = excluded.fired_at, cause = excluded.cause, outcome = excluded.outcome, face = excluded.face,
+          ids = excluded.ids, error = null, actor = excluded.actor;
+    fired := fired + 1;
+    return next;
+  end loop;
+  perform holdfast.note_schedule(
+    schedule.tenant, schedule.name, 'backfilled', 'user', backfill_schedule.actor, backfill_schedule.reason,
+    jsonb_build_object('ticks', fired));
+end
+$$;
+
+
+--
 -- Name: backlog(text, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -1908,6 +2131,40 @@ begin
                         trunc(seconds * (1 + law.jitter * (2 * backoff.chance::numeric - 1)), 3));
   end if;
   return make_interval(secs => seconds::double precision);
+end
+$$;
+
+
+--
+-- Name: begin_run(text, text, text, jsonb, jsonb, text, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  run_id constant uuid := holdfast.uuid7();
+  hash bytea;
+begin
+  perform holdfast.check_start(begin_run.name, begin_run.input, 0);
+  perform holdfast.check_tenant(begin_run.tenant);
+  perform holdfast.check_name('key', begin_run.key, 400);
+  if begin_run.of_run is not null
+     and not exists (select from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant) then
+    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant));
+  end if;
+  if begin_run.key is not null then
+    hash := sha256(convert_to(concat(begin_run.machine, ' ', begin_run.name, ' ', begin_run.input,
+                                     begin_run.steps), 'UTF8'));
+    insert into holdfast.keys values (begin_run.tenant, begin_run.key, run_id::text, hash) on conflict do nothing;
+    if not found then
+      return holdfast.id_of_key(begin_run.tenant, begin_run.key, hash)::uuid;
+    end if;
+  end if;
+  perform holdfast.make_run(run_id, begin_run.machine, begin_run.name, begin_run.step_machine, begin_run.steps,
+                            begin_run.input, begin_run.tenant, begin_run.of_run);
+  return run_id;
 end
 $$;
 
@@ -2314,6 +2571,64 @@ begin
   end if;
 end
 $$;
+
+
+--
+-- Name: check_cron(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_cron(cron text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  names constant text[] := array['minute', 'hour', 'day-of-month', 'month', 'day-of-week'];
+  least_values constant int[] := array[0, 0, 1, 1, 0];
+  most_values constant int[] := array[59, 23, 31, 12, 7];
+  months constant text[] := '{JAN,FEB,MAR,APR,MAY,JUN,JUL,AUG,SEP,OCT,NOV,DEC}';
+  days constant text[] := '{SUN,MON,TUE,WED,THU,FRI,SAT}';
+  fields constant text[] := regexp_split_to_array(upper(check_cron.cron), ' ');
+  place int;
+  part text;
+  bounds int[];
+  step int;
+begin
+  if check_cron.cron is null then
+    return;
+  end if;
+  if cardinality(fields) <> 5 or length(check_cron.cron) > 200 then
+    perform holdfast.refuse('RN005', format('a cron has five fields, got %s: %s', cardinality(fields),
+                                            to_json(left(check_cron.cron, 50))),
+                            'minute, hour, day of month, month, day of week: 0 2 * * *; for seconds use every', 'cron');
+  end if;
+  for place in 1 .. 5 loop
+    foreach part in array string_to_array(fields[place], ',') loop
+      step := case when part ~ '/[0-9]{1,4}$' then split_part(part, '/', 2)::int end;
+      part := case when step is null then part else split_part(part, '/', 1) end;
+      if place = 4 then
+        part := (select coalesce(string_agg(coalesce(array_position(months, w.word)::text, w.word), '-'
+                                            order by w.n), '')
+                   from regexp_split_to_table(part, '-') with ordinality w (word, n));
+      elsif place = 5 then
+        part := (select coalesce(string_agg(coalesce((array_position(days, w.word) - 1)::text, w.word), '-'
+                                            order by w.n), '')
+                   from regexp_split_to_table(regexp_replace(part, '#[1-5]$|(?<=[0-9])L$', ''), '-')
+                        with ordinality w (word, n));
+      end if;
+      bounds := case when part ~ '^[0-9]{1,2}(-[0-9]{1,2})?$' then regexp_split_to_array(part, '-')::int[] end;
+      if not coalesce(
+           step is distinct from 0
+           and (part = '*' or (place = 3 and part in ('L', 'LW'))
+                or (bounds[1] >= least_values[place] and bounds[cardinality(bounds)] <= most_values[place]
+                    and bounds[1] <= bounds[cardinality(bounds)])), false) then
+        perform holdfast.refuse('RN005', format('the %s of a cron must be %s to %s, got %s', names[place],
+                                                least_values[place], most_values[place], to_json(fields[place])),
+                                'such as 5, 1-5, */15 or 1,15', 'cron');
+      end if;
+    end loop;
+  end loop;
+end
+$_$;
 
 
 --
@@ -2780,6 +3095,142 @@ begin
                             'breaker_counts');
   end if;
   perform holdfast.check_names('breaker_counts', rule.breaker_counts);
+end
+$$;
+
+
+--
+-- Name: schedules; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.schedules (
+    id bigint NOT NULL,
+    tenant text NOT NULL,
+    name text NOT NULL,
+    face text NOT NULL,
+    target text NOT NULL,
+    input jsonb NOT NULL,
+    options jsonb NOT NULL,
+    cron text,
+    every interval,
+    at timestamp with time zone,
+    timezone text NOT NULL,
+    starts_at timestamp with time zone,
+    ends_at timestamp with time zone,
+    missed text NOT NULL,
+    missed_window interval,
+    overlap text NOT NULL,
+    spread interval NOT NULL,
+    shift interval NOT NULL,
+    words text,
+    version integer DEFAULT 1 NOT NULL,
+    after_at timestamp with time zone NOT NULL,
+    upcoming timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[] NOT NULL,
+    is_planned boolean DEFAULT false NOT NULL,
+    next_at timestamp with time zone,
+    wake_at timestamp with time zone,
+    last_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    broken text,
+    paused_at timestamp with time zone,
+    paused_by text,
+    pause_reason text,
+    defined_at timestamp with time zone NOT NULL,
+    CONSTRAINT every_second_at_most CHECK ((every >= '00:00:01'::interval)),
+    CONSTRAINT first_tick_is_next CHECK ((NOT (next_at IS DISTINCT FROM
+CASE
+    WHEN ((ended_at IS NULL) AND (broken IS NULL)) THEN (upcoming[1] + shift)
+    ELSE NULL::timestamp with time zone
+END))),
+    CONSTRAINT known_missed CHECK ((missed = ANY (ARRAY['skip'::text, 'one'::text, 'all'::text]))),
+    CONSTRAINT known_overlap CHECK ((overlap = ANY (ARRAY['allow'::text, 'skip'::text, 'cancel'::text]))),
+    CONSTRAINT one_rule CHECK ((num_nonnulls(cron, every, at) = 1)),
+    CONSTRAINT shift_is_below_spread CHECK (((shift >= '00:00:00'::interval) AND ((shift < spread) OR (shift = '00:00:00'::interval)))),
+    CONSTRAINT sleeps_when_it_cannot_fire CHECK (((wake_at IS NULL) OR (num_nonnulls(ended_at, broken, paused_at) = 0)))
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY holdfast.schedules FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: check_schedule(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_schedule(schedule holdfast.schedules, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  face constant holdfast.faces := (select f from holdfast.faces f where f.face = schedule.face);
+begin
+  perform holdfast.check_name('target', coalesce(schedule.target, ''));
+  perform holdfast.check_size('an input', schedule.input);
+  perform holdfast.check_size('options', schedule.options);
+  if face.starts is null then
+    perform holdfast.refuse(
+      'RN005', format('a schedule cannot start anything of the face %s', schedule.face),
+      'use one of: ' || (select string_agg(f.face, ', ' order by f.face) from holdfast.faces f
+                          where f.starts is not null),
+      'face');
+  end if;
+  if jsonb_typeof(schedule.options) <> 'object' then
+    perform holdfast.refuse('RN005', format('options must be an object, got %s', jsonb_typeof(schedule.options)),
+                            'such as {"queue": "mail"}', 'options');
+  end if;
+  if num_nonnulls(schedule.cron, schedule.every, schedule.at) <> 1 then
+    perform holdfast.refuse('RN005', format('a schedule needs one of cron, every and at, got %s',
+                                            num_nonnulls(schedule.cron, schedule.every, schedule.at)),
+                            'such as cron => ''0 2 * * *''', 'cron');
+  end if;
+  perform holdfast.check_cron(schedule.cron);
+  if schedule.every not between interval '1 second' and interval '366 days'
+     or extract(month from schedule.every) <> 0 then
+    perform holdfast.refuse('RN005', format('every must be a second to 366 days, got %s', schedule.every),
+                            'a cron has months: 0 2 1 * *', 'every');
+  end if;
+  if not exists (select from pg_timezone_names z where z.name = schedule.timezone) then
+    perform holdfast.refuse('RN005', format('there is no time zone %s', to_json(schedule.timezone)),
+                            'use a name of pg_timezone_names, such as Europe/Berlin', 'timezone');
+  end if;
+  perform holdfast.check_due(schedule.at);
+  perform holdfast.check_due(schedule.starts_at);
+  perform holdfast.check_due(schedule.ends_at);
+  if schedule.ends_at <= check_schedule.clock then
+    perform holdfast.refuse('RN005', format('ends_at must be in the future, got %s', schedule.ends_at),
+                            'leave it out for a schedule without an end', 'ends_at');
+  end if;
+  if schedule.at <= check_schedule.clock then
+    perform holdfast.refuse('RN005', format('at must be in the future, got %s', schedule.at),
+                            'start the work itself instead', 'at');
+  end if;
+  if schedule.ends_at < coalesce(schedule.starts_at, schedule.at) then
+    perform holdfast.refuse('RN005', format('ends_at is before the first tick: %s', schedule.ends_at),
+                            'end after the start', 'ends_at');
+  end if;
+  if schedule.missed is null or schedule.missed not in ('skip', 'one', 'all') then
+    perform holdfast.refuse('RN005', format('missed must be skip, one or all, got %s', to_json(schedule.missed)),
+                            'one fires the newest of the ticks that nobody fired', 'missed');
+  end if;
+  if schedule.missed_window not between interval '0' and interval '3660 days' then
+    perform holdfast.refuse('RN005', format('missed_window must be 0 to 3660 days, got %s', schedule.missed_window),
+                            'leave it out to catch up with ticks of any age', 'missed_window');
+  end if;
+  if schedule.overlap is null or schedule.overlap not in ('allow', 'skip', 'cancel') then
+    perform holdfast.refuse('RN005', format('overlap must be allow, skip or cancel, got %s',
+                                            to_json(schedule.overlap)),
+                            'skip starts nothing while the work of the previous tick is not over', 'overlap');
+  end if;
+  if (schedule.overlap <> 'allow' and face.is_open is null)
+     or (schedule.overlap = 'cancel' and face.cancels is null) then
+    perform holdfast.refuse('RN005', format('the face %s does not tell what is over, or cannot cancel it',
+                                            schedule.face),
+                            'use overlap allow', 'overlap');
+  end if;
+  if schedule.spread is null or schedule.spread not between interval '0' and interval '1 day' then
+    perform holdfast.refuse('RN005', format('spread must be 0 to a day, got %s', schedule.spread),
+                            'such as 60 seconds', 'spread');
+  end if;
 end
 $$;
 
@@ -3433,6 +3884,99 @@ $$;
 
 
 --
+-- Name: define_schedule(text, text, text, jsonb, jsonb, text, interval, timestamp with time zone, text, timestamp with time zone, timestamp with time zone, text, interval, text, interval, text, text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.define_schedule(name text, target text, face text DEFAULT 'work'::text, input jsonb DEFAULT '{}'::jsonb, options jsonb DEFAULT '{}'::jsonb, cron text DEFAULT NULL::text, every interval DEFAULT NULL::interval, at timestamp with time zone DEFAULT NULL::timestamp with time zone, timezone text DEFAULT 'UTC'::text, starts_at timestamp with time zone DEFAULT NULL::timestamp with time zone, ends_at timestamp with time zone DEFAULT NULL::timestamp with time zone, missed text DEFAULT 'one'::text, missed_window interval DEFAULT NULL::interval, overlap text DEFAULT 'allow'::text, spread interval DEFAULT '00:00:00'::interval, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text, from_code boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  wanted holdfast.schedules;
+  present holdfast.schedules;
+begin
+  perform holdfast.check_name('the name of a schedule', coalesce(define_schedule.name, ''));
+  perform holdfast.check_tenant(define_schedule.tenant);  -- guard: tenant
+  perform holdfast.check_name('actor', define_schedule.actor);
+  perform pg_advisory_xact_lock(hashtextextended(  -- two workers that start together define it one after the other
+    format('holdfast.schedule %s %s', define_schedule.tenant, define_schedule.name), 0));
+  select s.* into present from holdfast.schedules s
+   where s.tenant = define_schedule.tenant and s.name = define_schedule.name
+     for update;
+  wanted := present;
+  wanted.tenant := define_schedule.tenant;
+  wanted.name := define_schedule.name;
+  wanted.face := define_schedule.face;
+  wanted.target := define_schedule.target;
+  wanted.input := coalesce(define_schedule.input, '{}');
+  wanted.options := coalesce(define_schedule.options, '{}');
+  wanted.cron := regexp_replace(btrim(define_schedule.cron), '\s+', ' ', 'g');
+  wanted.every := define_schedule.every;
+  wanted.at := define_schedule.at;
+  wanted.timezone := define_schedule.timezone;
+  wanted.starts_at := define_schedule.starts_at;
+  wanted.ends_at := define_schedule.ends_at;
+  wanted.missed := define_schedule.missed;
+  wanted.missed_window := define_schedule.missed_window;
+  wanted.overlap := define_schedule.overlap;
+  wanted.spread := define_schedule.spread;
+  if present.id is not null and wanted = present then
+    return;  -- each worker defines it at its start; only what is new is written
+  end if;
+  perform holdfast.check_schedule(wanted, case when not coalesce(define_schedule.from_code, false) then clock end);
+  wanted.shift := holdfast.schedule_shift(wanted.tenant, wanted.name, wanted.spread);
+  wanted.version := coalesce(present.version, 0) + 1;
+  wanted.broken := null;
+  wanted.ended_at := null;
+  wanted.defined_at := clock;
+  if present.id is null
+     or (present.cron, present.every, present.at, present.timezone, present.starts_at)
+        is distinct from (wanted.cron, wanted.every, wanted.at, wanted.timezone, wanted.starts_at) then
+    wanted.words := null;
+    wanted.after_at := case
+      when wanted.at <= clock then wanted.at  -- it is over before it began
+      when wanted.at is not null then wanted.at - interval '1 microsecond'
+      when wanted.cron is not null then greatest(clock, wanted.starts_at - interval '1 microsecond')
+      when wanted.starts_at is null then date_trunc('second', clock)
+      else greatest(wanted.starts_at - wanted.every,
+                    holdfast.tick_before(wanted.starts_at, wanted.every, clock)) end;
+  end if;
+  wanted.upcoming := '{}';
+  wanted.is_planned := false;
+  wanted.next_at := null;
+  wanted.wake_at := case when wanted.paused_at is null then clock end;
+  if present.id is null then
+    insert into holdfast.schedules (
+      tenant, name, face, target, input, options, cron, every, at, timezone, starts_at, ends_at, missed, missed_window,
+      overlap, spread, shift, version, after_at, wake_at, defined_at)
+    values (wanted.tenant, wanted.name, wanted.face, wanted.target, wanted.input, wanted.options, wanted.cron,
+            wanted.every, wanted.at, wanted.timezone, wanted.starts_at, wanted.ends_at, wanted.missed,
+            wanted.missed_window, wanted.overlap, wanted.spread, wanted.shift, wanted.version, wanted.after_at,
+            wanted.wake_at, wanted.defined_at)
+    returning * into wanted;
+  else
+    update holdfast.schedules s
+       set face = wanted.face, target = wanted.target, input = wanted.input, options = wanted.options,
+           cron = wanted.cron, every = wanted.every, at = wanted.at, timezone = wanted.timezone,
+           starts_at = wanted.starts_at, ends_at = wanted.ends_at, missed = wanted.missed,
+           missed_window = wanted.missed_window, overlap = wanted.overlap, spread = wanted.spread,
+           shift = wanted.shift, words = wanted.words, version = wanted.version, after_at = wanted.after_at,
+           upcoming = wanted.upcoming, is_planned = wanted.is_planned, next_at = wanted.next_at,
+           wake_at = wanted.wake_at, ended_at = wanted.ended_at, broken = wanted.broken, defined_at = wanted.defined_at
+     where s.id = present.id;
+  end if;
+  perform holdfast.note_schedule(wanted.tenant, wanted.name, 'defined', 'user', define_schedule.actor, null,
+                                 holdfast.schedule_definition(wanted));
+  if wanted.cron is null then
+    perform holdfast.store_plan(holdfast.plan_by_interval(wanted, clock), clock);
+  end if;
+  perform holdfast.wake_for_schedules();
+end
+$$;
+
+
+--
 -- Name: enlist_worker(text, text[], text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3631,6 +4175,154 @@ $$;
 
 
 --
+-- Name: fire_due(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.fire_due(schedule holdfast.schedules, clock timestamp with time zone) RETURNS holdfast.schedules
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  due constant timestamptz[] := array(
+    select u.at from unnest(schedule.upcoming) u (at) where u.at + schedule.shift <= fire_due.clock order by u.at);
+  newest constant timestamptz := due[cardinality(due)];
+  missed constant timestamptz[] := array(
+    select d.at from unnest(due) d (at)
+     cross join lateral (select fire_due.clock - d.at - schedule.shift as late) l
+     where l.late > interval '60 s' or (l.late > interval '5 s' and d.at <> newest)
+     order by d.at);
+  caught_up constant timestamptz[] := array(
+    select m.at from unnest(missed) m (at)
+     where coalesce(fire_due.clock - m.at - schedule.shift <= schedule.missed_window, true)
+       and (schedule.missed = 'all' or (schedule.missed = 'one' and m.at = newest))
+     order by m.at desc
+     limit 100);
+  tick timestamptz;
+begin
+  if due = '{}' then
+    return schedule;
+  end if;
+  perform holdfast.record_missed(
+    schedule, array(select m.at from unnest(missed) m (at) where m.at <> all (caught_up)), 1, null, fire_due.clock);
+  foreach tick in array due loop
+    if tick <> all (missed) or tick = any (caught_up) then
+      perform holdfast.fire_tick(schedule, tick, fire_due.clock);
+    end if;
+  end loop;
+  schedule.after_at := newest;
+  schedule.last_at := newest;
+  schedule.upcoming := schedule.upcoming[cardinality(due) + 1 :];
+  return schedule;
+end
+$$;
+
+
+--
+-- Name: fire_schedules(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.fire_schedules(batch integer DEFAULT 50) RETURNS TABLE(looked_at integer, waits interval, plans jsonb)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  clock timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  schedule holdfast.schedules;
+begin
+  fire_schedules.looked_at := 0;
+  fire_schedules.plans := '[]';
+  for schedule in
+    select s.* from holdfast.schedules s
+     where s.wake_at <= clock and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
+     order by s.wake_at
+     limit greatest(1, least(fire_schedules.batch, 1000))
+       for update skip locked
+  loop
+    clock := holdfast.clock();
+    fire_schedules.looked_at := fire_schedules.looked_at + 1;
+    if schedule.cron is null and holdfast.lacks_ticks(schedule, clock) then
+      schedule := holdfast.plan_by_interval(schedule, clock);
+    end if;
+    if not holdfast.is_all_due(schedule, clock) then  -- guard: newest
+      schedule := holdfast.fire_due(schedule, clock);
+    end if;
+    perform holdfast.store_plan(schedule, clock);
+    if holdfast.lacks_ticks(schedule, clock) and schedule.cron is not null then
+      fire_schedules.plans := fire_schedules.plans || jsonb_build_object(
+        'id', schedule.id, 'version', schedule.version, 'cron', schedule.cron, 'timezone', schedule.timezone,
+        'now', holdfast.microseconds(clock), 'after', holdfast.microseconds(
+          coalesce(schedule.upcoming[cardinality(schedule.upcoming)], schedule.after_at)));
+    end if;
+  end loop;
+  fire_schedules.waits := holdfast.next_tick_in(allowed);
+  return next;
+end
+$$;
+
+
+--
+-- Name: fire_tick(holdfast.schedules, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.fire_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  reason constant text := format('schedule %s, tick %s', schedule.name, to_char(
+    fire_tick.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'));
+  face constant holdfast.faces := (select f from holdfast.faces f where f.face = schedule.face);
+  outcome text := 'started';
+  open_ids text[] := '{}';
+  is_open boolean;
+  ids text[] := '{}';
+  message text;
+  hint text;
+  error jsonb;
+begin
+  if exists (select from holdfast.ticks t
+              where t.tenant = schedule.tenant and t.name = schedule.name and t.at = fire_tick.at) then  -- guard: tick
+    return null;
+  end if;
+  begin
+    if schedule.overlap <> 'allow' then
+      open_ids := holdfast.started_ids(schedule);
+      execute format('select %s($1)', holdfast.face_name(face.is_open)) into is_open using open_ids;
+      open_ids := case when is_open then open_ids else '{}' end;
+    end if;
+    if open_ids <> '{}' and schedule.overlap = 'skip' then
+      outcome := 'skipped';
+      open_ids := '{}';
+    else
+      perform holdfast.set_actor('scheduler', 'scheduler', reason);
+      if open_ids <> '{}' then
+        execute format('select %s($1, $2)', holdfast.face_name(face.cancels)) using open_ids, reason;
+      end if;
+      ids := holdfast.start_tick(schedule, fire_tick.clock);
+      perform holdfast.set_actor();
+    end if;
+  exception when others then
+    -- What another try may get past (a deadlock, a full disk, a shutdown) undoes the whole call.
+    if sqlstate ~ '^(08|25|40|53|55|57|58|XX)' then
+      raise;
+    end if;
+    get stacked diagnostics message = message_text, hint = pg_exception_hint;
+    outcome := 'failed';
+    ids := '{}';
+    open_ids := '{}';
+    error := jsonb_strip_nulls(jsonb_build_object('type', sqlstate, 'message', message, 'next', nullif(hint, '')));
+  end;
+  perform holdfast.record_tick(schedule, fire_tick.at, fire_tick.clock, outcome, ids, open_ids, error);  -- guard: row
+  return outcome;
+end
+$_$;
+
+
+--
 -- Name: forget_idle_limits(integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3689,6 +4381,30 @@ $$;
 
 
 --
+-- Name: forget_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.forget_schedule(name text, reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('the name of a schedule', coalesce(forget_schedule.name, ''));
+  perform holdfast.check_tenant(forget_schedule.tenant);  -- guard: tenant
+  perform holdfast.check_reason(forget_schedule.reason);
+  perform holdfast.check_name('actor', forget_schedule.actor);
+  delete from holdfast.schedules s where s.tenant = forget_schedule.tenant and s.name = forget_schedule.name;
+  if not found then
+    return false;
+  end if;
+  perform holdfast.note_schedule(forget_schedule.tenant, forget_schedule.name, 'forgotten', 'user',
+                                 forget_schedule.actor, forget_schedule.reason);
+  return true;
+end
+$$;
+
+
+--
 -- Name: guard_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -3701,7 +4417,8 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
                  ('runs', 'begins'), ('runs', 'keeps_its_id'), ('edges', 'acyclic'), ('journal', 'stays'),
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole'),
-                 ('limit_changes', 'stays'), ('limit_changes', 'stays_whole')) w (table_name, name)
+                 ('limit_changes', 'stays'), ('limit_changes', 'stays_whole'),
+                 ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
                         and t.tgenabled in ('O', 'A'))
@@ -3801,6 +4518,17 @@ begin
   return state;
 end
 $$;
+
+
+--
+-- Name: is_all_due(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_all_due(schedule holdfast.schedules, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((NOT (schedule).is_planned) AND COALESCE((((schedule).upcoming[cardinality((schedule).upcoming)] + (schedule).shift) <= clock), true));
+END;
 
 
 --
@@ -4209,6 +4937,17 @@ CREATE FUNCTION holdfast.kinds_of(tenant text) RETURNS TABLE(kind text, policy t
    WHERE ((k.tenant = kinds_of.tenant) OR ((k.tenant = '*'::text) AND (NOT (EXISTS ( SELECT
             FROM holdfast.kinds o
            WHERE ((o.kind = k.kind) AND (o.tenant = kinds_of.tenant)))))));
+END;
+
+
+--
+-- Name: lacks_ticks(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lacks_ticks(schedule holdfast.schedules, clock timestamp with time zone) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((NOT (schedule).is_planned) AND ((cardinality((schedule).upcoming) < 5) OR holdfast.is_all_due(schedule, clock)));
 END;
 
 
@@ -4674,7 +5413,7 @@ begin
   end loop;
   soonest := least(soonest, (  -- any worker looks after any limit, whichever queues are parked on it
     select t.wake_at from holdfast.limit_states t where t.wake_at > clock order by t.wake_at limit 1));  -- guard: wake
-  return soonest - clock;
+  return least(soonest - clock, holdfast.next_tick_in(holdfast.allowed_tenants()));  -- guard: tick
 end
 $$;
 
@@ -4752,6 +5491,17 @@ begin
   return next;
 end
 $$;
+
+
+--
+-- Name: microseconds(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.microseconds(at timestamp with time zone) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((EXTRACT(epoch FROM at) * (1000000)::numeric))::bigint AS int8;
+END;
 
 
 --
@@ -4981,6 +5731,29 @@ $$;
 
 
 --
+-- Name: next_tick_in(text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.next_tick_in(allowed text[]) RETURNS interval
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET enable_bitmapscan TO 'off'
+    AS $$
+declare
+  soonest constant timestamptz := (
+    select s.wake_at from holdfast.schedules s
+     where s.wake_at is not null and holdfast.matches_any(next_tick_in.allowed, s.tenant)
+     order by s.wake_at
+     limit 1);
+begin
+  return case when soonest is not null then greatest(interval '0', soonest - holdfast.clock()) end;
+end
+$$;
+
+
+--
 -- Name: note(bigint, bigint, text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5057,6 +5830,24 @@ begin
     from holdfast.steps s
    where s.id = any (note_change.ids)
    order by s.id;
+end
+$$;
+
+
+--
+-- Name: note_schedule(text, text, text, text, text, text, jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.note_schedule(tenant text, name text, event text, actor_kind text, actor text, reason text, payload jsonb DEFAULT '{}'::jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.schedule_changes (at, tenant, name, event, actor_kind, actor, login, reason, payload)
+  values (holdfast.clock(), note_schedule.tenant, note_schedule.name, note_schedule.event, note_schedule.actor_kind,
+          coalesce(note_schedule.actor, session_user),
+          case when note_schedule.actor_kind = 'user' and note_schedule.actor <> session_user then session_user end,
+          note_schedule.reason, note_schedule.payload);
 end
 $$;
 
@@ -5396,6 +6187,28 @@ $$;
 
 
 --
+-- Name: pause_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pause_schedule(name text, reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  schedule constant holdfast.schedules := holdfast.schedule_to_change(
+    pause_schedule.name, pause_schedule.tenant, pause_schedule.reason, pause_schedule.actor);
+begin
+  update holdfast.schedules s
+     set paused_at = coalesce(s.paused_at, holdfast.clock()), paused_by = coalesce(pause_schedule.actor, session_user),
+         pause_reason = pause_schedule.reason, wake_at = null
+   where s.id = schedule.id;
+  perform holdfast.note_schedule(schedule.tenant, schedule.name, 'paused', 'user', pause_schedule.actor,
+                                 pause_schedule.reason);
+end
+$$;
+
+
+--
 -- Name: pick_admitted(text, text, integer, text[], text[], text, integer, timestamp with time zone, integer); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5577,6 +6390,93 @@ begin
     perform holdfast.remember_position(place, last, pick_steps.clock);
   end if;
   return pick;
+end
+$$;
+
+
+--
+-- Name: plan_by_interval(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.plan_by_interval(schedule holdfast.schedules, clock timestamp with time zone) RETURNS holdfast.schedules
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  last_planned constant timestamptz := schedule.upcoming[cardinality(schedule.upcoming)];
+  after constant timestamptz := coalesce(last_planned, schedule.after_at);  -- guard: after
+  step constant interval := make_interval(secs => extract(epoch from schedule.every)::double precision);
+  passed bigint;
+  dropped bigint := 0;
+begin
+  if schedule.at is not null then
+    return holdfast.with_ticks(schedule, case when after < schedule.at then array[schedule.at] end, true);
+  end if;
+  passed := greatest(0, floor(extract(epoch from least(plan_by_interval.clock, schedule.ends_at) - after)
+                              / extract(epoch from step)));
+  if passed > 1000 then
+    dropped := passed - 1000;
+    perform holdfast.record_missed(schedule, array[after + step], dropped::int, after + step * dropped,
+                                   plan_by_interval.clock);
+  end if;
+  return holdfast.with_ticks(
+    schedule, array(select after + step * n from generate_series(dropped + 1, passed + 20) n), false);
+end
+$$;
+
+
+--
+-- Name: plan_schedules(jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.plan_schedules(plans jsonb) RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  epoch constant timestamptz := 'epoch';
+  unit constant interval := '1 microsecond';
+  plan jsonb;
+  schedule holdfast.schedules;
+  ticks timestamptz[];
+begin
+  if jsonb_typeof(plan_schedules.plans) is distinct from 'array' then
+    perform holdfast.refuse('RN005', 'plans must be an array', 'pass what was computed for fire_schedules', 'plans');
+  end if;
+  for plan in select p from jsonb_array_elements(plan_schedules.plans) p order by (p ->> 'id')::bigint loop
+    select s.* into schedule from holdfast.schedules s
+     where s.id = (plan ->> 'id')::bigint and holdfast.matches_any(allowed, s.tenant) and s.cron is not null
+       and num_nonnulls(s.ended_at, s.broken) = 0
+       for update;
+    continue when not found or schedule.version <> (plan ->> 'version')::int  -- guard: version
+      or coalesce(schedule.upcoming[cardinality(schedule.upcoming)], schedule.after_at)
+         <> epoch + (plan ->> 'after')::bigint * unit;  -- guard: planned
+    if plan ->> 'broken' is not null then
+      update holdfast.schedules s
+         set broken = left(plan ->> 'broken', 1000), upcoming = '{}', next_at = null, wake_at = null
+       where s.id = schedule.id;
+      perform holdfast.note_schedule(schedule.tenant, schedule.name, 'broken', 'scheduler', 'scheduler',
+                                     left(plan ->> 'broken', 1000));
+      continue;
+    end if;
+    ticks := array(select epoch + t.at::bigint * unit from jsonb_array_elements_text(plan -> 'ticks') t (at));
+    if (select bool_or(t.at <= coalesce(t.before, epoch + (plan ->> 'after')::bigint * unit)) is not false
+          from (select u.at, lag(u.at) over (order by u.n) as before
+                  from unnest(ticks) with ordinality u (at, n)) t) then
+      perform holdfast.refuse('RN005', format('the ticks of schedule %s do not ascend', schedule.name),
+                              'compute them from `after` on', 'ticks');
+    end if;
+    if plan ? 'dropped' then
+      perform holdfast.record_missed(schedule, array[epoch + (plan #>> '{dropped,1}')::bigint * unit],
+                                     (plan #>> '{dropped,0}')::int, epoch + (plan #>> '{dropped,2}')::bigint * unit,
+                                     clock);
+    end if;
+    schedule.words := left(plan ->> 'words', 200);
+    perform holdfast.store_plan(holdfast.with_ticks(schedule, ticks, false), clock);
+  end loop;
+  return holdfast.next_tick_in(allowed);
 end
 $$;
 
@@ -5872,6 +6772,40 @@ $$;
 
 
 --
+-- Name: record_missed(holdfast.schedules, timestamp with time zone[], integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.record_missed(schedule holdfast.schedules, missed timestamp with time zone[], ticks integer, until_at timestamp with time zone, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ticks, until_at, actor)
+  select schedule.tenant, schedule.name, m.at, m.at + schedule.shift, record_missed.clock, 'clock', 'missed',
+         schedule.face, record_missed.ticks, record_missed.until_at, 'scheduler'
+    from unnest(record_missed.missed) m (at)
+  on conflict on constraint ticks_pkey do nothing;
+end
+$$;
+
+
+--
+-- Name: record_tick(holdfast.schedules, timestamp with time zone, timestamp with time zone, text, text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.record_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone, outcome text, ids text[], cancelled text[], error jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, cancelled, error, actor)
+  values (schedule.tenant, schedule.name, record_tick.at, record_tick.at + schedule.shift, record_tick.clock, 'clock',
+          record_tick.outcome, schedule.face, record_tick.ids, record_tick.cancelled, record_tick.error, 'scheduler');
+end
+$$;
+
+
+--
 -- Name: record_worker(text, text, text[], text[], text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6043,6 +6977,27 @@ begin
            refuse_move.from_state, refuse_move.to_state, refuse_move.event),
     format('from %s it may become: %s', refuse_move.from_state, coalesce(ways, 'nothing, it is final')));
   return null;
+end
+$$;
+
+
+--
+-- Name: refuse_options(text, jsonb, text[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_options(face text, options jsonb, known text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  odd constant text := (
+    select min(k.name) from jsonb_object_keys(coalesce(refuse_options.options, '{}')) k (name)
+     where k.name <> all (refuse_options.known));
+begin
+  if odd is not null then
+    perform holdfast.refuse('RN005', format('a schedule of %s has no option %s', refuse_options.face, odd),
+                            format('use some of: %s', array_to_string(refuse_options.known, ', ')), 'options');
+  end if;
 end
 $$;
 
@@ -6360,6 +7315,50 @@ $$;
 
 
 --
+-- Name: resume_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.resume_schedule(name text, reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  schedule holdfast.schedules := holdfast.schedule_to_change(
+    resume_schedule.name, resume_schedule.tenant, resume_schedule.reason, resume_schedule.actor);
+begin
+  if schedule.paused_at is null then
+    return;
+  end if;
+  if schedule.ended_at is null and schedule.broken is null then
+    if schedule.at > schedule.after_at and schedule.at + schedule.shift <= clock then
+      perform holdfast.record_missed(schedule, array[schedule.at], 1, null, clock);
+    end if;
+    schedule.after_at := greatest(
+      schedule.after_at,
+      case when schedule.every is null then clock - schedule.shift
+           else holdfast.tick_before(schedule.after_at, schedule.every, clock - schedule.shift) end);
+    schedule.upcoming := '{}';
+    schedule.is_planned := false;
+  end if;
+  update holdfast.schedules s
+     set paused_at = null, paused_by = null, pause_reason = null, upcoming = schedule.upcoming,
+         is_planned = schedule.is_planned, after_at = schedule.after_at,
+         next_at = schedule.upcoming[1] + s.shift,
+         wake_at = case when s.ended_at is null and s.broken is null then clock end
+   where s.id = schedule.id
+  returning s.* into schedule;
+  if schedule.wake_at is not null and schedule.cron is null then
+    perform holdfast.store_plan(holdfast.plan_by_interval(schedule, clock), clock);
+  end if;
+  perform holdfast.note_schedule(schedule.tenant, schedule.name, 'resumed', 'user', resume_schedule.actor,
+                                 resume_schedule.reason);
+  perform holdfast.wake_for_schedules();
+end
+$$;
+
+
+--
 -- Name: retire_worker(text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6441,6 +7440,34 @@ $$;
 
 
 --
+-- Name: run_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.run_schedule(name text, reason text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, actor text DEFAULT NULL::text) RETURNS text[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  schedule constant holdfast.schedules := holdfast.schedule_to_change(
+    run_schedule.name, run_schedule.tenant, run_schedule.reason, run_schedule.actor);
+  who constant text := coalesce(run_schedule.actor, session_user);
+  ids text[];
+begin
+  perform holdfast.set_actor('user', who, coalesce(run_schedule.reason, format('schedule %s, run by hand',
+                                                                               schedule.name)));
+  ids := holdfast.start_tick(schedule, clock);
+  perform holdfast.set_actor();
+  insert into holdfast.ticks (tenant, name, at, due_at, fired_at, cause, outcome, face, ids, actor)
+  values (schedule.tenant, schedule.name, clock, clock, clock, 'run', 'started', schedule.face, ids, who);
+  perform holdfast.note_schedule(schedule.tenant, schedule.name, 'run', 'user', run_schedule.actor,
+                                 run_schedule.reason, jsonb_build_object('ids', ids));
+  return ids;
+end
+$$;
+
+
+--
 -- Name: run_status(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6466,6 +7493,98 @@ begin
        limit 1) b on r.failed + r.cancelled > 0
    where r.id = any (run_status.run_ids);
 end
+$$;
+
+
+--
+-- Name: schedule_definition(holdfast.schedules); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.schedule_definition(schedule holdfast.schedules) RETURNS jsonb
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT jsonb_strip_nulls((to_jsonb(schedule) - ARRAY['id'::text, 'tenant'::text, 'name'::text, 'words'::text, 'version'::text, 'after_at'::text, 'upcoming'::text, 'is_planned'::text, 'next_at'::text, 'wake_at'::text, 'last_at'::text, 'ended_at'::text, 'broken'::text, 'paused_at'::text, 'paused_by'::text, 'pause_reason'::text, 'defined_at'::text, 'shift'::text])) AS jsonb_strip_nulls;
+END;
+
+
+--
+-- Name: schedule_shift(text, text, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.schedule_shift(tenant text, name text, spread interval) RETURNS interval
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (spread < '00:00:00.002'::interval) THEN '00:00:00'::interval
+             ELSE make_interval(secs => ((mod(((hashtextextended(((tenant || '
+'::text) || name), (0)::bigint))::numeric + '9223372036854775808'::numeric), floor((EXTRACT(epoch FROM spread) * (1000)::numeric))) / 1000.0))::double precision)
+         END AS make_interval;
+END;
+
+
+--
+-- Name: schedule_to_change(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.schedule_to_change(name text, tenant text, reason text, actor text) RETURNS holdfast.schedules
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  schedule holdfast.schedules;
+begin
+  perform holdfast.check_name('the name of a schedule', coalesce(schedule_to_change.name, ''));
+  perform holdfast.check_tenant(schedule_to_change.tenant);  -- guard: tenant
+  perform holdfast.check_reason(schedule_to_change.reason);
+  perform holdfast.check_name('actor', schedule_to_change.actor);
+  select s.* into schedule from holdfast.schedules s
+   where s.tenant = schedule_to_change.tenant and s.name = schedule_to_change.name
+     for update;
+  if schedule.id is null then
+    perform holdfast.refuse('RN004', format('there is no schedule %s of tenant %s', schedule_to_change.name,
+                                            schedule_to_change.tenant),
+                            '`holdfast schedules list` shows them', schedule_to_change.name);
+  end if;
+  return schedule;
+end
+$$;
+
+
+--
+-- Name: schedule_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.schedule_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select 'schedule_has_a_next_tick', format('schedule %s of %s', s.name, s.tenant),
+         'it has none, and is neither new, paused, ended nor broken'
+    from holdfast.schedules s
+   where s.wake_at is null and num_nonnulls(s.paused_at, s.ended_at, s.broken) = 0
+  union all
+  select 'tick_is_recorded', format('schedule %s of %s', s.name, s.tenant),
+         format('its tick at %s is handled and has no row', s.last_at)
+    from holdfast.schedules s
+   where s.last_at > holdfast.clock() - interval '7 days'  -- retention keeps them longer
+     and not exists (select from holdfast.ticks t
+                      where t.tenant = s.tenant and t.name = s.name and t.at = s.last_at)
+  union all
+  select 'planned_ticks_ascend', format('schedule %s of %s', s.name, s.tenant),
+         format('tick %s is planned after %s', u.at, u.before)
+    from holdfast.schedules s
+   cross join lateral (select p.at, lag(p.at, 1, s.after_at) over (order by p.n) as before
+                         from unnest(s.upcoming) with ordinality p (at, n)) u
+   where u.at <= u.before
+  union all
+  select 'tick_is_fired', format('schedule %s of %s', s.name, s.tenant),
+         format('due at %s, but no worker fired it', s.wake_at)
+    from holdfast.schedules s
+   where s.wake_at < holdfast.clock() - interval '10 minutes'
+     and exists (select from holdfast.workers w
+                  where w.started_at < holdfast.clock() - interval '10 minutes' and w.tenants is null
+                    and holdfast.is_live_worker(w.seen_at, holdfast.clock()))
 $$;
 
 
@@ -6782,28 +7901,11 @@ CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, s
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  run_id constant uuid := holdfast.uuid7();
-  hash bytea;
+  run_id uuid;
 begin
-  perform holdfast.check_start(start_run.name, start_run.input, 0);
-  perform holdfast.check_tenant(start_run.tenant);
-  perform holdfast.check_name('key', start_run.key, 400);
-  if start_run.of_run is not null
-     and not exists (select from holdfast.runs r where r.id = start_run.of_run and r.tenant = start_run.tenant) then
-    perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', start_run.of_run, start_run.tenant));
-  end if;
-  if start_run.key is not null then
-    hash := sha256(convert_to(concat(start_run.machine, ' ', start_run.name, ' ', start_run.input,
-                                     start_run.steps), 'UTF8'));
-    insert into holdfast.keys values (start_run.tenant, start_run.key, run_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_run.tenant, start_run.key, hash)::uuid;
-    end if;
-  end if;
   perform holdfast.set_actor('api', session_user::text);
-  perform holdfast.make_run(run_id, start_run.machine, start_run.name, start_run.step_machine,
-                            start_run.steps, start_run.input,
-                            start_run.tenant, start_run.of_run);
+  run_id := holdfast.begin_run(start_run.machine, start_run.name, start_run.step_machine, start_run.steps,
+                               start_run.input, start_run.key, start_run.tenant, start_run.of_run);
   perform holdfast.set_actor();
   return run_id;
 end
@@ -7026,6 +8128,62 @@ $$;
 
 
 --
+-- Name: start_tick(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.start_tick(schedule holdfast.schedules, clock timestamp with time zone) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  actor_kind constant text := current_setting('holdfast.actor_kind', true);
+  actor constant text := current_setting('holdfast.actor', true);
+  reason constant text := current_setting('holdfast.reason', true);
+  ids text[];
+begin
+  execute format('select %s($1, $2, $3, $4)', (select holdfast.face_name(f.starts) from holdfast.faces f
+                                                where f.face = schedule.face))
+    into ids using schedule.target, schedule.input, schedule.options, schedule.tenant;
+  if coalesce(ids, '{}') = '{}' then
+    perform holdfast.refuse('RN005', format('the face %s started nothing for %s', schedule.face, schedule.target),
+                            'check the target and its options', 'target');
+  end if;
+  insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
+                                reason, login)
+  select start_tick.clock, s.tenant, s.machine, 'new', 'created', s.state, actor_kind, actor, s.id, s.attempt, reason,
+         case when actor_kind = 'user' and actor <> session_user then session_user end
+    from holdfast.steps s
+   where s.id = any (array(select u.id::bigint from unnest(ids) u (id) where u.id ~ '^[0-9]{1,18}$'))
+     and not exists (select from holdfast.journal j where j.step_id = s.id);
+  return ids;
+end
+$_$;
+
+
+--
+-- Name: started_ids(holdfast.schedules); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.started_ids(schedule holdfast.schedules) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return array(
+    select i.id
+      from (select t.ids from holdfast.ticks t
+             where t.tenant = schedule.tenant and t.name = schedule.name and t.outcome = 'started'
+               and t.face = schedule.face
+             order by t.fired_at desc
+             limit 10) t
+     cross join lateral unnest(t.ids) i (id));
+end
+$$;
+
+
+--
 -- Name: step_events(bigint); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7085,6 +8243,35 @@ begin
          s.created_at, s.claimed_at, s.finished_at, null::int, null::int, null::int, null::int
     from holdfast.step_list s
    where s.id = any (step_status.step_ids);
+end
+$$;
+
+
+--
+-- Name: store_plan(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.store_plan(schedule holdfast.schedules, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  is_over constant boolean := schedule.is_planned and schedule.upcoming = '{}';
+  due_at constant timestamptz := schedule.upcoming[1] + schedule.shift;
+begin
+  update holdfast.schedules s
+     set after_at = schedule.after_at, last_at = schedule.last_at, upcoming = schedule.upcoming,
+         is_planned = schedule.is_planned, words = schedule.words, next_at = due_at,
+         ended_at = case when is_over then store_plan.clock end,
+         wake_at = case when s.paused_at is not null or is_over then null
+                        when holdfast.is_all_due(schedule, store_plan.clock) then store_plan.clock + interval '1 s'
+                        when holdfast.lacks_ticks(schedule, store_plan.clock)
+                        then least(due_at, store_plan.clock + interval '1 s')
+                        else due_at end
+   where s.id = schedule.id;
+  if is_over and schedule.ended_at is null then
+    perform holdfast.note_schedule(schedule.tenant, schedule.name, 'ended', 'scheduler', 'scheduler', null);
+  end if;
 end
 $$;
 
@@ -7270,6 +8457,17 @@ begin
   return tenants;
 end
 $$;
+
+
+--
+-- Name: tick_before(timestamp with time zone, interval, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.tick_before(anchor timestamp with time zone, every interval, clock timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT (anchor + (make_interval(secs => (EXTRACT(epoch FROM every))::double precision) * (floor((EXTRACT(epoch FROM (clock - anchor)) / EXTRACT(epoch FROM every))))::double precision));
+END;
 
 
 --
@@ -7526,6 +8724,8 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select l.invariant, l.subject, l.detail from holdfast.limit_violations() l
   union all
+  select c.invariant, c.subject, c.detail from holdfast.schedule_violations() c
+  union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
   union all
   select f.invariant, f.subject, f.detail from holdfast.face_violations() f
@@ -7546,6 +8746,24 @@ begin
   perform pg_notify('holdfast', s.queue)  -- a transaction sends equal notifications once
      from holdfast.workers s
     where s.is_asleep and s.queue = any (wake.queues) and holdfast.is_live_worker(s.seen_at, clock);
+end
+$$;
+
+
+--
+-- Name: wake_for_schedules(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.wake_for_schedules() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  if exists (select from holdfast.workers w where w.is_asleep and holdfast.is_live_worker(w.seen_at, clock)) then
+    perform pg_notify('holdfast', '');
+  end if;
 end
 $$;
 
@@ -7577,6 +8795,26 @@ $_$;
 
 
 --
+-- Name: with_ticks(holdfast.schedules, timestamp with time zone[], boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.with_ticks(schedule holdfast.schedules, ticks timestamp with time zone[], is_all boolean) RETURNS holdfast.schedules
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  schedule.is_planned := with_ticks.is_all or schedule.is_planned
+    or coalesce((select max(t.at) > schedule.ends_at from unnest(with_ticks.ticks) t (at)), false);
+  schedule.upcoming := schedule.upcoming || array(
+    select t.at from unnest(with_ticks.ticks) t (at)
+     where coalesce(t.at <= schedule.ends_at, true)  -- guard: end
+     order by t.at);
+  return schedule;
+end
+$$;
+
+
+--
 -- Name: worker_standing(timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7589,6 +8827,17 @@ CREATE FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock
              WHEN holdfast.is_live_worker(seen_at, clock) THEN 'late'::text
              ELSE 'gone'::text
          END AS "case";
+END;
+
+
+--
+-- Name: cancel_open(text[], text); Type: FUNCTION; Schema: work; Owner: -
+--
+
+CREATE FUNCTION work.cancel_open(ids text[], reason text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT holdfast.cancel_open(ids) AS cancel_open;
 END;
 
 
@@ -7738,6 +8987,17 @@ $$;
 
 
 --
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: work; Owner: -
+--
+
+CREATE FUNCTION work.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT holdfast.is_any_open(ids) AS is_any_open;
+END;
+
+
+--
 -- Name: recover_expired_leases(integer); Type: FUNCTION; Schema: work; Owner: -
 --
 
@@ -7775,21 +9035,23 @@ $$;
 
 
 --
--- Name: definitions; Type: TABLE; Schema: flow; Owner: -
+-- Name: start_for_tick(text, jsonb, jsonb, text); Type: FUNCTION; Schema: work; Owner: -
 --
 
-CREATE TABLE flow.definitions (
-    namespace text NOT NULL,
-    name text NOT NULL,
-    version text NOT NULL,
-    description text,
-    steps jsonb NOT NULL,
-    context_schema jsonb,
-    defined_at timestamp with time zone NOT NULL,
-    tenant text DEFAULT '*'::text NOT NULL
-);
-
-ALTER TABLE ONLY flow.definitions FORCE ROW LEVEL SECURITY;
+CREATE FUNCTION work.start_for_tick(target text, input jsonb, options jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.refuse_options('work', start_for_tick.options, '{queue,priority,limits,weight}');
+  return array[holdfast.start_step(
+    'work.task', start_for_tick.target, start_for_tick.input, start_for_tick.options ->> 'queue',
+    priority => coalesce((start_for_tick.options ->> 'priority')::int, 0), tenant => start_for_tick.tenant,
+    limits => case when start_for_tick.options ? 'limits'
+                   then array(select jsonb_array_elements_text(start_for_tick.options -> 'limits')) end,
+    weight => (start_for_tick.options ->> 'weight')::numeric)::text];
+end
+$$;
 
 
 --
@@ -8025,6 +9287,19 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
    FROM (holdfast.steps s
      JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
   WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+
+
+--
+-- Name: faces; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.faces (
+    face text NOT NULL,
+    starts text,
+    is_open text,
+    cancels text,
+    prunes text
+);
 
 
 --
@@ -8356,6 +9631,170 @@ CREATE VIEW holdfast.run_list WITH (security_invoker='true') AS
 
 
 --
+-- Name: schedule_changes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.schedule_changes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    name text NOT NULL,
+    event text NOT NULL,
+    actor_kind text NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT known_schedule_event CHECK ((event = ANY (ARRAY['defined'::text, 'forgotten'::text, 'paused'::text, 'resumed'::text, 'run'::text, 'backfilled'::text, 'broken'::text, 'ended'::text])))
+);
+
+ALTER TABLE ONLY holdfast.schedule_changes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: ticks; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.ticks (
+    tenant text NOT NULL,
+    name text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    fired_at timestamp with time zone NOT NULL,
+    cause text NOT NULL,
+    outcome text NOT NULL,
+    face text NOT NULL,
+    ids text[] DEFAULT '{}'::text[] NOT NULL,
+    cancelled text[] DEFAULT '{}'::text[] NOT NULL,
+    error jsonb,
+    ticks integer DEFAULT 1 NOT NULL,
+    until_at timestamp with time zone,
+    actor text NOT NULL,
+    CONSTRAINT failed_has_an_error CHECK (((outcome = 'failed'::text) = (error IS NOT NULL))),
+    CONSTRAINT known_cause CHECK ((cause = ANY (ARRAY['clock'::text, 'run'::text, 'backfill'::text]))),
+    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['started'::text, 'skipped'::text, 'missed'::text, 'failed'::text]))),
+    CONSTRAINT started_has_ids CHECK (((outcome = 'started'::text) = (ids <> '{}'::text[])))
+);
+
+ALTER TABLE ONLY holdfast.ticks FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: schedule_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.schedule_list WITH (security_invoker='true') AS
+ SELECT s.name,
+    s.tenant,
+    s.face,
+    s.target,
+        CASE
+            WHEN (s.broken IS NOT NULL) THEN 'broken'::text
+            WHEN (s.ended_at IS NOT NULL) THEN 'ended'::text
+            WHEN (s.paused_at IS NOT NULL) THEN 'paused'::text
+            WHEN (s.next_at IS NULL) THEN 'new'::text
+            ELSE 'active'::text
+        END AS state,
+    (
+        CASE
+            WHEN (s.at IS NOT NULL) THEN ('once at '::text || to_char((s.at AT TIME ZONE s.timezone), 'YYYY-MM-DD HH24:MI:SS'::text))
+            WHEN (s.every IS NOT NULL) THEN ('every '::text || ( SELECT string_agg((((p.count || ' '::text) || p.unit) ||
+                    CASE
+                        WHEN (p.count = (1)::numeric) THEN ''::text
+                        ELSE 's'::text
+                    END), ' '::text ORDER BY p.n) AS string_agg
+               FROM ( VALUES (1,floor((EXTRACT(epoch FROM s.every) / (86400)::numeric)),'day'::text), (2,floor((mod(EXTRACT(epoch FROM s.every), (86400)::numeric) / (3600)::numeric)),'hour'::text), (3,floor((mod(EXTRACT(epoch FROM s.every), (3600)::numeric) / (60)::numeric)),'minute'::text), (4,trim_scale(mod(EXTRACT(epoch FROM s.every), (60)::numeric)),'second'::text)) p(n, count, unit)
+              WHERE (p.count > (0)::numeric)))
+            ELSE COALESCE(s.words, ('cron '::text || s.cron))
+        END ||
+        CASE
+            WHEN (s.every IS NULL) THEN (', '::text || s.timezone)
+            ELSE ''::text
+        END) AS words,
+        CASE
+            WHEN (s.paused_at IS NULL) THEN s.next_at
+            ELSE NULL::timestamp with time zone
+        END AS next_at,
+    ARRAY( SELECT (u.at + s.shift)
+           FROM unnest(s.upcoming[1:5]) WITH ORDINALITY u(at, n)
+          WHERE ((s.paused_at IS NULL) AND (s.broken IS NULL))
+          ORDER BY u.n) AS next_ticks,
+    l.at AS last_at,
+    l.fired_at AS last_fired_at,
+    l.outcome AS last_outcome,
+    l.ids AS last_ids,
+    holdfast.error_text(l.error) AS last_error,
+    s.cron,
+    s.every,
+    s.at,
+    s.timezone,
+    s.starts_at,
+    s.ends_at,
+    s.missed,
+    s.missed_window,
+    s.overlap,
+    s.spread,
+    s.shift,
+    s.input,
+    s.options,
+    s.paused_at,
+    s.paused_by,
+    s.pause_reason,
+    s.broken,
+    s.ended_at,
+    s.defined_at
+   FROM (holdfast.schedules s
+     LEFT JOIN LATERAL ( SELECT t.at,
+            t.fired_at,
+            t.outcome,
+            t.ids,
+            t.error
+           FROM holdfast.ticks t
+          WHERE ((t.tenant = s.tenant) AND (t.name = s.name))
+          ORDER BY t.at DESC
+         LIMIT 1) l ON (true))
+  WHERE COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: schedule_ticks; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.schedule_ticks WITH (security_invoker='true') AS
+ SELECT name,
+    tenant,
+    at AS tick_at,
+    due_at,
+    fired_at,
+    cause,
+    outcome,
+    face,
+    ids,
+    cancelled,
+    holdfast.error_text(error) AS error,
+    (error ->> 'next'::text) AS next,
+    ticks,
+    until_at,
+    actor
+   FROM holdfast.ticks t
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: schedules_id_seq; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.schedules ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME holdfast.schedules_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
 -- Name: step_list; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -8574,6 +10013,14 @@ ALTER TABLE ONLY holdfast.edges
 
 
 --
+-- Name: faces faces_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.faces
+    ADD CONSTRAINT faces_pkey PRIMARY KEY (face);
+
+
+--
 -- Name: installed installed_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -8726,11 +10173,43 @@ ALTER TABLE ONLY holdfast.runs
 
 
 --
+-- Name: schedule_changes schedule_changes_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.schedule_changes
+    ADD CONSTRAINT schedule_changes_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: schedules schedules_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.schedules
+    ADD CONSTRAINT schedules_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: schedules schedules_tenant_name_key; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.schedules
+    ADD CONSTRAINT schedules_tenant_name_key UNIQUE (tenant, name);
+
+
+--
 -- Name: steps steps_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
 ALTER TABLE ONLY holdfast.steps
     ADD CONSTRAINT steps_pkey PRIMARY KEY (id) WITH (fillfactor='50');
+
+
+--
+-- Name: ticks ticks_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.ticks
+    ADD CONSTRAINT ticks_pkey PRIMARY KEY (tenant, name, at);
 
 
 --
@@ -8746,6 +10225,13 @@ ALTER TABLE ONLY holdfast.workers
 --
 
 CREATE INDEX changes_of_limit ON holdfast.limit_changes USING btree (name, tenant, id);
+
+
+--
+-- Name: changes_of_schedule; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX changes_of_schedule ON holdfast.schedule_changes USING btree (tenant, name, id);
 
 
 --
@@ -8812,6 +10298,20 @@ CREATE INDEX runs_moving ON holdfast.runs USING btree (id) WHERE (moving IS NOT 
 
 
 --
+-- Name: runs_of_run; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX runs_of_run ON holdfast.runs USING btree (of_run) WHERE (of_run IS NOT NULL);
+
+
+--
+-- Name: schedules_awake; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX schedules_awake ON holdfast.schedules USING btree (wake_at) WHERE (wake_at IS NOT NULL);
+
+
+--
 -- Name: steps_dead; Type: INDEX; Schema: holdfast; Owner: -
 --
 
@@ -8851,6 +10351,20 @@ CREATE UNIQUE INDEX steps_open_key ON holdfast.steps USING btree (tenant, unique
 --
 
 CREATE INDEX steps_parked ON holdfast.steps USING btree (queue, parked_for, kind, tenant) WHERE (parked_for IS NOT NULL);
+
+
+--
+-- Name: ticks_fired; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX ticks_fired ON holdfast.ticks USING btree (fired_at);
+
+
+--
+-- Name: ticks_started; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX ticks_started ON holdfast.ticks USING btree (tenant, name, fired_at) WHERE (outcome = 'started'::text);
 
 
 --
@@ -8966,6 +10480,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.queue_pauses FOR EACH R
 
 
 --
+-- Name: schedule_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.schedule_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: journal stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -8991,6 +10512,13 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.notes FOR EACH STATEMENT 
 --
 
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.queue_pauses FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: schedule_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.schedule_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
 
 
 --
@@ -9045,6 +10573,14 @@ ALTER TABLE ONLY holdfast.machine_states
 
 ALTER TABLE ONLY holdfast.machines
     ADD CONSTRAINT machines_policy_fkey FOREIGN KEY (policy) REFERENCES holdfast.policies(policy);
+
+
+--
+-- Name: schedules schedules_face_fkey; Type: FK CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.schedules
+    ADD CONSTRAINT schedules_face_fkey FOREIGN KEY (face) REFERENCES holdfast.faces(face);
 
 
 --
@@ -9164,10 +10700,31 @@ CREATE POLICY kernel_sees_all ON holdfast.runs TO hf_owner USING (true) WITH CHE
 
 
 --
+-- Name: schedule_changes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.schedule_changes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: schedules kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.schedules TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
 -- Name: steps kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
 --
 
 CREATE POLICY kernel_sees_all ON holdfast.steps TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: ticks kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.ticks TO hf_owner USING (true) WITH CHECK (true);
 
 
 --
@@ -9305,10 +10862,31 @@ CREATE POLICY own_tenants ON holdfast.runs FOR SELECT TO hf_producer, hf_worker,
 
 
 --
+-- Name: schedule_changes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.schedule_changes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: schedules own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.schedules FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: steps own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
 CREATE POLICY own_tenants ON holdfast.steps FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: ticks own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.ticks FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
 
 
 --
@@ -9337,10 +10915,28 @@ ALTER TABLE holdfast.run_steps ENABLE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.runs ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: schedule_changes; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.schedule_changes ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: schedules; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.schedules ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
 ALTER TABLE holdfast.steps ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: ticks; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.ticks ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: workers; Type: ROW SECURITY; Schema: holdfast; Owner: -
@@ -9387,6 +10983,13 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
+-- Name: FUNCTION begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION calculate_dependency_levels(task_id uuid); Type: ACL; Schema: flow; Owner: -
 --
 
@@ -9395,6 +10998,20 @@ GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_produ
 GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_worker;
 GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_reader;
 GRANT ALL ON FUNCTION flow.calculate_dependency_levels(task_id uuid) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.cancel_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.cancel_open(ids text[], reason text) FROM PUBLIC;
 
 
 --
@@ -9455,6 +11072,23 @@ GRANT ALL ON FUNCTION flow.closed_tasks(worker text, step_ids bigint[]) TO hf_op
 REVOKE ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION flow.define_flow(name text, steps jsonb, namespace text, version text, description text, context_schema jsonb) TO hf_operator;
+
+
+--
+-- Name: TABLE definitions; Type: ACL; Schema: flow; Owner: -
+--
+
+GRANT SELECT ON TABLE flow.definitions TO hf_producer;
+GRANT SELECT ON TABLE flow.definitions TO hf_worker;
+GRANT SELECT ON TABLE flow.definitions TO hf_reader;
+GRANT SELECT ON TABLE flow.definitions TO hf_operator;
+
+
+--
+-- Name: FUNCTION definition_to_start(name text, context jsonb, namespace text, version text, tenant text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.definition_to_start(name text, context jsonb, namespace text, version text, tenant text) FROM PUBLIC;
 
 
 --
@@ -9537,6 +11171,20 @@ REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context json
 GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
 GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
 GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.is_any_open(ids text[]) FROM PUBLIC;
 
 
 --
@@ -9638,6 +11286,13 @@ GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_p
 GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_worker;
 GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_reader;
 GRANT ALL ON FUNCTION flow.settled_tasks(worker text, step_ids bigint[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION start_for_tick(target text, input jsonb, options jsonb, tenant text); Type: ACL; Schema: flow; Owner: -
+--
+
+REVOKE ALL ON FUNCTION flow.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
 
 
 --
@@ -9780,6 +11435,14 @@ REVOKE ALL ON FUNCTION holdfast.admit_steps(queue text, priority integer, candid
 
 
 --
+-- Name: FUNCTION backfill_schedule(name text, ticks timestamp with time zone[], reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.backfill_schedule(name text, ticks timestamp with time zone[], reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.backfill_schedule(name text, ticks timestamp with time zone[], reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION backlog(queue text, most integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -9806,6 +11469,13 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance double precision) TO hf_operator;
+
+
+--
+-- Name: FUNCTION begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) FROM PUBLIC;
 
 
 --
@@ -9903,6 +11573,13 @@ REVOKE ALL ON FUNCTION holdfast.check_charges(ids bigint[]) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_claim(worker text, batch integer, lease interval) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_cron(cron text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_cron(cron text) FROM PUBLIC;
 
 
 --
@@ -10008,6 +11685,23 @@ REVOKE ALL ON FUNCTION holdfast.check_reserved(first_id bigint, last_id bigint) 
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_rule(rule holdfast.limits) FROM PUBLIC;
+
+
+--
+-- Name: TABLE schedules; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.schedules TO hf_producer;
+GRANT SELECT ON TABLE holdfast.schedules TO hf_worker;
+GRANT SELECT ON TABLE holdfast.schedules TO hf_reader;
+GRANT SELECT ON TABLE holdfast.schedules TO hf_operator;
+
+
+--
+-- Name: FUNCTION check_schedule(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_schedule(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -10180,6 +11874,15 @@ GRANT ALL ON FUNCTION holdfast.define_policy(policy text, tries integer, waits i
 
 
 --
+-- Name: FUNCTION define_schedule(name text, target text, face text, input jsonb, options jsonb, cron text, every interval, at timestamp with time zone, timezone text, starts_at timestamp with time zone, ends_at timestamp with time zone, missed text, missed_window interval, overlap text, spread interval, tenant text, actor text, from_code boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.define_schedule(name text, target text, face text, input jsonb, options jsonb, cron text, every interval, at timestamp with time zone, timezone text, starts_at timestamp with time zone, ends_at timestamp with time zone, missed text, missed_window interval, overlap text, spread interval, tenant text, actor text, from_code boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.define_schedule(name text, target text, face text, input jsonb, options jsonb, cron text, every interval, at timestamp with time zone, timezone text, starts_at timestamp with time zone, ends_at timestamp with time zone, missed text, missed_window interval, overlap text, spread interval, tenant text, actor text, from_code boolean) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.define_schedule(name text, target text, face text, input jsonb, options jsonb, cron text, every interval, at timestamp with time zone, timezone text, starts_at timestamp with time zone, ends_at timestamp with time zone, missed text, missed_window interval, overlap text, spread interval, tenant text, actor text, from_code boolean) TO hf_operator;
+
+
+--
 -- Name: FUNCTION enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10234,6 +11937,28 @@ REVOKE ALL ON FUNCTION holdfast.fill_template(template text, input jsonb) FROM P
 
 
 --
+-- Name: FUNCTION fire_due(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.fire_due(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION fire_schedules(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.fire_schedules(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.fire_schedules(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION fire_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.fire_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION forget_idle_limits(batch integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10246,6 +11971,14 @@ REVOKE ALL ON FUNCTION holdfast.forget_idle_limits(batch integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION holdfast.forget_limit(name text, reason text, tenant text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.forget_limit(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION forget_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.forget_schedule(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.forget_schedule(name text, reason text, tenant text, actor text) TO hf_operator;
 
 
 --
@@ -10284,6 +12017,13 @@ REVOKE ALL ON FUNCTION holdfast.id_of_key(tenant text, key text, hash bytea) FRO
 --
 
 REVOKE ALL ON FUNCTION holdfast.initial_state(machine text, subject text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION is_all_due(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_all_due(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -10416,6 +12156,13 @@ GRANT SELECT ON TABLE holdfast.kinds TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.kinds_of(tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lacks_ticks(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lacks_ticks(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -10575,6 +12322,13 @@ GRANT ALL ON FUNCTION holdfast.measured_upkeep(worker text, about jsonb, batch i
 
 
 --
+-- Name: FUNCTION microseconds(at timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.microseconds(at timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION move_run_steps(run_id uuid, batch integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10618,6 +12372,13 @@ REVOKE ALL ON FUNCTION holdfast.narrow_to_setting(tenants text[], setting text) 
 
 
 --
+-- Name: FUNCTION next_tick_in(allowed text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.next_tick_in(allowed text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION note(step_id bigint, lease_id bigint, level text, message text, payload jsonb, key text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10630,6 +12391,13 @@ GRANT ALL ON FUNCTION holdfast.note(step_id bigint, lease_id bigint, level text,
 --
 
 REVOKE ALL ON FUNCTION holdfast.note_change(ids bigint[], what text, payload jsonb, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION note_schedule(tenant text, name text, event text, actor_kind text, actor text, reason text, payload jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.note_schedule(tenant text, name text, event text, actor_kind text, actor text, reason text, payload jsonb) FROM PUBLIC;
 
 
 --
@@ -10717,6 +12485,14 @@ GRANT ALL ON FUNCTION holdfast.pause_queue(queue text, reason text, actor text) 
 
 
 --
+-- Name: FUNCTION pause_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pause_schedule(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pause_schedule(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION pick_admitted(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, free integer); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10735,6 +12511,21 @@ REVOKE ALL ON FUNCTION holdfast.pick_served(queue text, priority integer, kinds 
 --
 
 REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, clock timestamp with time zone, taken bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_by_interval(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.plan_by_interval(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION plan_schedules(plans jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.plan_schedules(plans jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.plan_schedules(plans jsonb) TO hf_worker;
 
 
 --
@@ -10822,6 +12613,20 @@ REVOKE ALL ON FUNCTION holdfast.pull_parked(queue text, priority integer, kinds 
 
 
 --
+-- Name: FUNCTION record_missed(schedule holdfast.schedules, missed timestamp with time zone[], ticks integer, until_at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.record_missed(schedule holdfast.schedules, missed timestamp with time zone[], ticks integer, until_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION record_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone, outcome text, ids text[], cancelled text[], error jsonb); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.record_tick(schedule holdfast.schedules, at timestamp with time zone, clock timestamp with time zone, outcome text, ids text[], cancelled text[], error jsonb) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION record_worker(worker text, queue text, kinds text[], tenants text[], machine text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10861,6 +12666,13 @@ REVOKE ALL ON FUNCTION holdfast.refuse_change() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.refuse_move(machine text, from_state text, event text, to_state text, actor_kind text, subject text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_options(face text, options jsonb, known text[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_options(face text, options jsonb, known text[]) FROM PUBLIC;
 
 
 --
@@ -10956,6 +12768,14 @@ GRANT ALL ON FUNCTION holdfast.resume_queue(queue text, reason text, actor text)
 
 
 --
+-- Name: FUNCTION resume_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.resume_schedule(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.resume_schedule(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION retire_worker(worker text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -10994,6 +12814,14 @@ GRANT ALL ON FUNCTION holdfast.run_results(run_ids uuid[]) TO hf_operator;
 
 
 --
+-- Name: FUNCTION run_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.run_schedule(name text, reason text, tenant text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.run_schedule(name text, reason text, tenant text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION run_status(run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11002,6 +12830,34 @@ GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_producer;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.run_status(run_ids uuid[]) TO hf_operator;
+
+
+--
+-- Name: FUNCTION schedule_definition(schedule holdfast.schedules); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.schedule_definition(schedule holdfast.schedules) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION schedule_shift(tenant text, name text, spread interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.schedule_shift(tenant text, name text, spread interval) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION schedule_to_change(name text, tenant text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.schedule_to_change(name text, tenant text, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION schedule_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.schedule_violations() FROM PUBLIC;
 
 
 --
@@ -11106,6 +12962,20 @@ GRANT ALL ON FUNCTION holdfast.start_tasks(tasks jsonb) TO hf_operator;
 
 
 --
+-- Name: FUNCTION start_tick(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.start_tick(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION started_ids(schedule holdfast.schedules); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.started_ids(schedule holdfast.schedules) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION step_events(of_step bigint); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11139,6 +13009,13 @@ GRANT ALL ON FUNCTION holdfast.step_status(step_ids bigint[]) TO hf_operator;
 
 
 --
+-- Name: FUNCTION store_plan(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.store_plan(schedule holdfast.schedules, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION succeed_steps(step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11167,6 +13044,13 @@ REVOKE ALL ON FUNCTION holdfast.tally_runs(deltas holdfast.run_delta[], clock ti
 --
 
 REVOKE ALL ON FUNCTION holdfast.tenants_to_define(what text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION tick_before(anchor timestamp with time zone, every interval, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.tick_before(anchor timestamp with time zone, every interval, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -11240,10 +13124,24 @@ REVOKE ALL ON FUNCTION holdfast.wake(queues text[]) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION wake_for_schedules(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.wake_for_schedules() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION weight_for(given numeric, template text, call_weight numeric, input jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
 REVOKE ALL ON FUNCTION holdfast.weight_for(given numeric, template text, call_weight numeric, input jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION with_ticks(schedule holdfast.schedules, ticks timestamp with time zone[], is_all boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.with_ticks(schedule holdfast.schedules, ticks timestamp with time zone[], is_all boolean) FROM PUBLIC;
 
 
 --
@@ -11255,6 +13153,13 @@ GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone,
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: work; Owner: -
+--
+
+REVOKE ALL ON FUNCTION work.cancel_open(ids text[], reason text) FROM PUBLIC;
 
 
 --
@@ -11306,6 +13211,13 @@ GRANT ALL ON FUNCTION work.claim_next_task(worker text, types text[], queue text
 
 
 --
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: work; Owner: -
+--
+
+REVOKE ALL ON FUNCTION work.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION recover_expired_leases(batch integer); Type: ACL; Schema: work; Owner: -
 --
 
@@ -11321,13 +13233,10 @@ REVOKE ALL ON FUNCTION work.refuse_write() FROM PUBLIC;
 
 
 --
--- Name: TABLE definitions; Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION start_for_tick(target text, input jsonb, options jsonb, tenant text); Type: ACL; Schema: work; Owner: -
 --
 
-GRANT SELECT ON TABLE flow.definitions TO hf_producer;
-GRANT SELECT ON TABLE flow.definitions TO hf_worker;
-GRANT SELECT ON TABLE flow.definitions TO hf_reader;
-GRANT SELECT ON TABLE flow.definitions TO hf_operator;
+REVOKE ALL ON FUNCTION work.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
 
 
 --
@@ -11488,6 +13397,46 @@ GRANT SELECT ON TABLE holdfast.run_list TO hf_producer;
 GRANT SELECT ON TABLE holdfast.run_list TO hf_worker;
 GRANT SELECT ON TABLE holdfast.run_list TO hf_reader;
 GRANT SELECT ON TABLE holdfast.run_list TO hf_operator;
+
+
+--
+-- Name: TABLE schedule_changes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_operator;
+
+
+--
+-- Name: TABLE ticks; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.ticks TO hf_producer;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_worker;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_reader;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_operator;
+
+
+--
+-- Name: TABLE schedule_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.schedule_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.schedule_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.schedule_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.schedule_list TO hf_operator;
+
+
+--
+-- Name: TABLE schedule_ticks; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.schedule_ticks TO hf_producer;
+GRANT SELECT ON TABLE holdfast.schedule_ticks TO hf_worker;
+GRANT SELECT ON TABLE holdfast.schedule_ticks TO hf_reader;
+GRANT SELECT ON TABLE holdfast.schedule_ticks TO hf_operator;
 
 
 --

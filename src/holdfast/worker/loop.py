@@ -30,6 +30,7 @@ from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
 from holdfast.worker.settler import Settler
 from holdfast.worker.states import State, States
+from holdfast.worker.sweeper import Sweeper
 from holdfast.worker.ticker import Ticker
 from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, check_secrets, register
 
@@ -66,6 +67,7 @@ class Worker:
         self._is_hinted = self._is_asleep = self._polled_alone = False
         self._next_due: float | None = None
         self._recovery = Recovery(self._claims, options, self.meters)
+        self._sweeper = Sweeper(dsn, options)
         self.log = log.get("worker").bind(worker=options.identity)
 
     def wake(self) -> None:
@@ -149,6 +151,8 @@ class Worker:
         self.settler.begin()
         self.leases.start()
         beside = [self._settle(), self.claimer.lanes.watch_loop(self.meters)]
+        if not self.options.burst:
+            beside.append(self._sweeper.sweep())
         if self.options.listens and not self.options.burst:
             beside.append(self._listener.listen())
         self._beside = [asyncio.create_task(each) for each in beside]
