@@ -21,14 +21,12 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from holdfast.kernel import migrate
-from holdfast.ops.push import Delivery
 from holdfast.ops.trigger import LARGEST
 from ops.hooks import OLD, SECRET, SHA, ZEROS, Hook, headers, push, receiving, signed
 from ops.runs import DB, called, run
 from worker.running import until
 
 pytestmark = pytest.mark.one_server
-GITHUB = Delivery("github", "push", "d1", "7")
 
 
 @pytest.fixture(autouse=True)
