@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+import traceback
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from holdfast import masking
@@ -80,6 +83,7 @@ def configure(level: Level = "info", form: Format = "auto") -> None:
         cache_logger_on_first_use=False,
     )
     _take_over_standard_logging(level)
+    _mask_uncaught()
 
 
 def settings() -> Settings | None:
@@ -198,6 +202,22 @@ def _mask_record(record: logging.LogRecord) -> bool:
     except Exception:  # noqa: BLE001 - the handler itself reports a record that cannot be formatted
         return True
     return True
+
+
+def _mask_uncaught() -> None:
+    """Mask what Python prints about an exception that nobody caught, in any thread; a user's own hooks stay."""
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print_masked
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = lambda failed: (
+            None
+            if failed.exc_type is SystemExit
+            else _print_masked(failed.exc_type, failed.exc_value, failed.exc_traceback)
+        )
+
+
+def _print_masked(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    sys.stderr.write(masking.known.shown("".join(traceback.format_exception(kind, error, trace))))
 
 
 def _traceback(record: logging.LogRecord) -> str:

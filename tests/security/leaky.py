@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from holdfast.ops import OpsCtx, OpsRun
 OUT = Path(os.environ.get("LEAKY_OUT", "."))
 WAYS = (
     "result", "deep_result", "error", "cause", "outcome", "text_outcome", "cursor", "note", "log", "span", "exit",
-    "argument", "masked", "password",
+    "argument", "masked", "password", "thread",
 )  # fmt: skip
 
 hf = Holdfast()
@@ -143,6 +144,11 @@ def _leaked(ctx: Ctx, way: str, key: str) -> Any:  # noqa: C901, PLR0912, PLR091
         case "span":
             trace.get_current_span().set_attribute("key", key)
             raise Rejected(f"refused {key}", headers={"Authorization": key})
+        case "thread":
+            failing = threading.Thread(target=int, args=[f"in a thread: {key}"])
+            failing.start()
+            failing.join()
+            return None
         case "exit":
             raise SystemExit(key)
         case "argument":

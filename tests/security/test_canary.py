@@ -63,6 +63,7 @@ def test_no_canary_leaves_the_worker(dsn: str, db: Connection[Any], tmp_path: Pa
     for name, text in written.items():
         assert _canaries(text) == [], name
         assert "hidden by its name" not in text, name
+    assert "in a thread: ***" in written["log"]
     for name in ("database", "log", "events"):
         assert written[name].count(MASK) > 10, name
     assert MASK in "".join(text for name, text in written.items() if name.startswith("spans-"))

@@ -278,14 +278,15 @@ def _outcome(settlement: dict[str, Any] | None) -> Outcome | None:
         return None
     after = settlement.get("retry_after")
     wait_for = None if after is None else timedelta(seconds=float(after.removesuffix(" s")))
+    value = masking.known.value  # the child masked what it knew; we may have read more secrets since it started
     match settlement["outcome"]:
         case "done":
-            return Done(Json(json.dumps(settlement["result"])))
+            return Done(Json(json.dumps(value(settlement["result"]))))
         case "retry":
-            return Retry(settlement["error"], wait_for, settlement.get("pause"))
+            return Retry(value(settlement["error"]), wait_for, settlement.get("pause"))
         case "fail":
-            return Fail(settlement["error"])
+            return Fail(value(settlement["error"]))
         case "snooze":
             return Snooze(wait_for or timedelta(0), settlement.get("pause"))
         case _:
-            return Continue(settlement["cursor"], settlement["cursor_was"])
+            return Continue(value(settlement["cursor"]), settlement["cursor_was"])
