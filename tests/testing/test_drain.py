@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -110,3 +110,26 @@ def test_an_app_goes_from_one_database_to_another(template, hf, dsn):
 
     with on_database(hf, dsn):
         assert drain(hf) == 1
+
+
+def test_drain_fires_the_ticks_that_the_clock_has_reached_and_never_sweeps(hf, db, clock):
+    """X-09 X-16: a schedule waits for the clock that the test sets, and a database under test loses nothing."""
+
+    @hf.task
+    def report(region: str) -> str:
+        return region
+
+    hf.schedule("nightly", report, {"region": "eu"}, cron="0 2 * * *")
+    clock.set(datetime(2027, 3, 1, 12, tzinfo=UTC))
+    old = report.start("us")
+
+    assert drain(hf) == 1  # the task; and the worker defines the schedule
+    assert drain(hf) == 0
+    clock.set(datetime(2027, 3, 2, 2, tzinfo=UTC))
+    assert drain(hf) == 1
+    assert drain(hf) == 0
+    clock.advance("40d")
+    assert drain(hf) == 1  # the newest of the ticks that were missed
+    assert old.result() == "us"
+    outcomes = db.execute("select outcome, sum(ticks) from holdfast.schedule_ticks group by 1 order by 1").fetchall()
+    assert outcomes == [("missed", 39), ("started", 2)]

@@ -80,13 +80,13 @@ def _report(played: Played, holdfast: str) -> None:
 def _report_json(played: Played, seconds: float) -> None:
     figures = {**asdict(played.verdict), "holds": played.holds, "seconds": seconds}
     ordered = {one.what.removeprefix("order: ").replace(" ", "_"): one.count for one in played.ordered}
-    told = [{"at": line.at, "state": line.state, "what": line.what} for line in played.lines]
+    story = [{"at": line.at, "state": line.state, "what": line.what} for line in played.lines]
     shown = None if played.chosen is None else str(played.chosen.step_id)
     order = {"id": str(played.order), **ordered}
     shops = {one.what.removeprefix("shops: ").replace(" ", "_"): one.count for one in played.shops}
     ticks = {one.what.removeprefix("schedule: ").replace(" ", "_"): one.count for one in played.ticked}
     schedule = {"name": played.load.queue, **ticks}
-    beside = {"order": order, "shops": shops, "schedule": schedule, "story_of": shown, "story": told}
+    beside = {"order": order, "shops": shops, "schedule": schedule, "story_of": shown, "story": story}
     data_json({**figures, "queue": played.load.queue, **beside})
 
 

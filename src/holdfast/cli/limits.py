@@ -92,8 +92,8 @@ def set_(
         after = query(connection, reads.rules(name))
     rules = "; ".join(_rule(rule) for rule in after)
     replaced = "; ".join(_rule(rule) for rule in before) if before and before != after else ""
-    told = f"limit {name} is defined: {rules}" + (f"; before: {replaced}" if replaced else "")
-    _said(name, "defined", told, as_json)
+    message = f"limit {name} is defined: {rules}" + (f"; before: {replaced}" if replaced else "")
+    _report(name, "defined", message, as_json)
 
 
 @app.command(epilog="Example: holdfast limits pause shop:acme --for 10m --reason 'a sale'")
@@ -112,7 +112,8 @@ def pause(
     with opened() as connection:
         until = None if span is None else clock(connection) + duration(span, "for")
         db.run(connection, limit_calls.pause_limit(name, until=until, reason=reason, tenant=tenant))
-    _said(name, "paused", f"limit {name} is paused; to resume it: holdfast limits resume {shlex.quote(name)}", as_json)
+    message = f"limit {name} is paused; to resume it: holdfast limits resume {shlex.quote(name)}"
+    _report(name, "paused", message, as_json)
 
 
 @app.command(epilog="Example: holdfast limits resume shop:acme")
@@ -130,7 +131,7 @@ def remove(name: Name, *, reason: Reason = None, tenant: Tenant = None, as_json:
         (is_removed,) = db.run(connection, limit_calls.forget_limit(name, reason=reason, tenant=tenant))
     if not is_removed:
         raise NotFound(f"there is no limit {name}", where="name", next="holdfast limits list")
-    _said(name, "removed", f"limit {name} is removed", as_json)
+    _report(name, "removed", f"limit {name} is removed", as_json)
 
 
 @app.command(epilog="Example: holdfast limits reset 'shop:*'")
@@ -143,10 +144,10 @@ def reset(name: Name, *, tenant: Tenant = None, as_json: AsJson = False) -> None
 def _change(call: Call[Any], name: str, event: str, *, as_json: bool) -> None:
     with opened() as connection:
         db.run(connection, call)
-    _said(name, event, f"limit {name} is {event}", as_json)
+    _report(name, event, f"limit {name} is {event}", as_json)
 
 
-def _said(name: str, event: str, message: str, as_json: bool) -> None:
+def _report(name: str, event: str, message: str, as_json: bool) -> None:
     if as_json:
         data_json({"limit": name, "event": event})
     say(message)
@@ -166,22 +167,22 @@ def _rate(given: str | None) -> tuple[float | None, timedelta | None]:
 
 def _show(name: str | None, *, wide: bool, as_json: bool) -> None:
     with opened() as connection:
-        found, now = query(connection, reads.limits(name)), clock(connection)
+        limits, now = query(connection, reads.limits(name)), clock(connection)
         changes = [] if name is None else query(connection, reads.changes(name))
-    if name is not None and not found:
+    if name is not None and not limits:
         raise NotFound(f"there is no limit {name}", where="name", next="holdfast limits list")
     if as_json:
-        told = {"changes": [as_mapping(change) for change in changes]} if name is not None else {}
-        data_json({"limits": [as_mapping(limit) for limit in found], **told})
+        history = {"changes": [as_mapping(change) for change in changes]} if name is not None else {}
+        data_json({"limits": [as_mapping(limit) for limit in limits], **history})
         return
     rows = [
         (limit.name, limit.tenant, _of(limit, limit.held, limit.concurrency), _rate_text(limit.rate, limit.per),
          _of(limit, _short(limit.tokens), _short(limit.burst)), f"{limit.parked:,}", limit.oldest_parked_at,
          limit.wake_at, _paused(limit), limit.breaker, limit.reason)
-        for limit in found
+        for limit in limits
     ]  # fmt: skip
     data_table(COLUMNS, rows, now=now, wide=wide)
-    if not found:
+    if not limits:
         say("no limits yet: holdfast limits set, or hf.limit(…) in an app")
     if changes:
         heading("changes")
@@ -193,9 +194,9 @@ def _line(change: LimitChange) -> str:
     by = f"the app of {change.actor}" if (change.event, change.actor_kind) == ("defined", "worker") else change.actor
     payload = json.loads(change.payload)
     parts = [f"{name} {_short(payload[name])}" for name in PARTS if name in payload]
-    said = [*([change.reason] if change.reason else []), *parts]
-    told = f": {', '.join(said)}" if said else ""
-    return f"{change.at:%Y-%m-%d %H:%M:%S} {change.name} {change.event} by {by}{told}"
+    details = [*([change.reason] if change.reason else []), *parts]
+    suffix = f": {', '.join(details)}" if details else ""
+    return f"{change.at:%Y-%m-%d %H:%M:%S} {change.name} {change.event} by {by}{suffix}"
 
 
 def _of(limit: LimitDetail, count: Any, most: Any) -> str | None:
@@ -215,9 +216,9 @@ def _rule(rule: LimitRule) -> str:
         "breaker_after": rule.breaker_after,
         "breaker_for": None if rule.breaker_for is None else _span(rule.breaker_for),
     }
-    told = [f"{name} {value}" for name, value in parts.items() if value is not None]
+    values = [f"{name} {value}" for name, value in parts.items() if value is not None]
     tenant = "" if rule.tenant == "*" else f" (tenant {rule.tenant})"
-    return (", ".join(told) or "nothing is limited, not even by its family's rule") + tenant
+    return (", ".join(values) or "nothing is limited, not even by its family's rule") + tenant
 
 
 def _rate_text(rate: float | None, per: float | None) -> str | None:

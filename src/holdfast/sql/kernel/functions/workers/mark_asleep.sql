@@ -12,6 +12,7 @@ set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
+  tick constant interval := holdfast.next_tick_in(holdfast.allowed_tenants());
   soonest timestamptz;
 begin
   perform holdfast.check_name('worker', mark_asleep.worker);
@@ -29,7 +30,8 @@ begin
   end loop;
   soonest := least(soonest, (  -- any worker looks after any limit, whichever queues are parked on it
     select t.wake_at from holdfast.limit_states t where t.wake_at > clock order by t.wake_at limit 1));  -- guard: wake
-  return least(soonest - clock, holdfast.next_tick_in(holdfast.allowed_tenants()));  -- guard: tick
+  -- A tick that is due was locked by somebody, or the worker is of a release that fires none: it must not spin.
+  return least(soonest - clock, case when tick > '0' then tick else tick + interval '500 ms' end);  -- guard: tick
 end
 $$;
 grant execute on function holdfast.mark_asleep to hf_worker;

@@ -1,6 +1,7 @@
 -- Queues the runs of a schedule's tick: one of kind `target` per environment, of those that the input names by
 -- project_id and env (both optional). The input may also have git_sha, git_ref and metadata; the options are priority
--- and ttl. The target `monitor` sweeps stale runs instead. Returns the ids of the runs. The caller has called set_actor.
+-- and ttl. The target `monitor` sweeps stale runs instead. Returns the ids of the runs. The caller has called
+-- set_actor.
 create or replace function ops.start_for_tick(target text, input jsonb, options jsonb, tenant text)
 returns text[]
 language plpgsql
