@@ -9,10 +9,12 @@ from datetime import timedelta
 import pytest
 
 from holdfast.testing import Clock
+from kernel.schedules import define, fire
 from kernel.steps import DB, claim, finish, node, start, start_flow, value, violations
 
 pytestmark = [pytest.mark.unsound, pytest.mark.one_server]
 DUE = "update holdfast.steps set {} where id = %(due)s"
+SCHEDULE = "schedule report of default"
 RUN = "update holdfast.runs set {} where id = %(run)s"
 KEEP_ONE_MONTH = """
 do $$ declare part regclass; begin
@@ -102,12 +104,28 @@ CORRUPTIONS = [
     Corruption("trigger_fires", "drop trigger stays on holdfast.notes", "notes.stays"),
     Corruption("row_security_is_forced", "alter table holdfast.notes no force row level security", "notes"),
     Corruption("row_security_is_forced", "alter table holdfast.steps disable row level security", "steps"),
+    Corruption("schedule_has_a_next_tick", "update holdfast.schedules set wake_at = null", SCHEDULE),
+    Corruption("tick_is_recorded", "delete from holdfast.ticks", SCHEDULE),
+    Corruption(
+        "planned_ticks_ascend",
+        "update holdfast.schedules set upcoming = array[after_at], next_at = after_at + shift",
+        SCHEDULE,
+    ),
+    Corruption(
+        "tick_is_fired",
+        "with old as (update holdfast.workers set started_at = started_at - interval '1 hour') "
+        "update holdfast.schedules set wake_at = wake_at - interval '2 hours'",
+        SCHEDULE,
+    ),
     Corruption("partitions_are_ahead", KEEP_ONE_MONTH, "journal", later=timedelta(days=3)),
 ]
 
 
 def sound_rows(db: DB) -> dict[str, object]:
     """Make what the corruptions change; by itself it breaks nothing."""
+    define(db, every=timedelta(hours=1))
+    Clock(db).advance("1h")
+    fire(db)
     run_id = start_flow(db, node("parent"), node("child", after=["parent"]))
     over = start_flow(db, node("only", queue="over"))
     finish(db, claim(db, queue="over"))
@@ -136,7 +154,8 @@ def test_what_breaks_an_invariant_is_reported_and_nothing_else(db: DB, clock: Cl
 
 def test_each_invariant_has_a_corruption(db: DB) -> None:
     sources = db.execute(
-        "select prosrc from pg_proc where oid in ('holdfast.violations'::regproc, 'holdfast.guard_violations'::regproc)"
+        "select prosrc from pg_proc where oid = any ("
+        "'{holdfast.violations,holdfast.guard_violations,holdfast.schedule_violations}'::regproc[])"
     ).fetchall()
 
     invariants = {name for (source,) in sources for name in re.findall(r"^\s*select '(\w+)',", source, re.MULTILINE)}
