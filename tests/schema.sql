@@ -4304,6 +4304,9 @@ begin
       when wanted.starts_at is null then date_trunc('second', clock)
       else greatest(wanted.starts_at - wanted.every,
                     holdfast.tick_before(wanted.starts_at, wanted.every, clock)) end;
+  elsif present.ended_at is not null then  -- what would have been ticks since its end is not missed
+    wanted.after_at := greatest(present.after_at, case when wanted.every is null then clock else
+                                  holdfast.tick_before(present.after_at, wanted.every, clock) end);
   end if;
   wanted.upcoming := '{}';
   wanted.is_planned := false;
@@ -4820,7 +4823,7 @@ begin
     end if;
   exception when others then
     -- What another try may get past (a deadlock, a full disk, a shutdown) undoes the whole call.
-    if sqlstate ~ '^(08|25|40|53|55|57|58|XX)' then
+    if sqlstate ~ '^(08|25|40|53|55P03|57|58)' then
       raise;
     end if;
     get stacked diagnostics message = message_text, hint = pg_exception_hint;

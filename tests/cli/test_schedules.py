@@ -111,3 +111,10 @@ def test_doctor_reports_schedules_that_are_broken_or_that_nobody_fires(db, repor
 
     told = schedules(db)
     assert (told.verdict, "late was due" in told.detail, told.next) == ("warn", True, "start a worker")
+    fire(db)
+    assert schedules(db).verdict == "ok"
+    db.execute("select holdfast.define_schedule('late', 'nobody', face => 'flow', every => '1 h')")
+    report.set(at("03-01 03:00"))
+    fire(db)
+    told = schedules(db)
+    assert (told.verdict, "nobody" in told.detail, told.next) == ("warn", True, "holdfast schedules show late")

@@ -98,6 +98,11 @@ def test_no_tick_comes_after_the_end(db: DB, clock: Clock, rule: dict[str, Any])
         fire(db)
     assert ticks(db) == [(at("03-01 01:00"), "started"), (at("03-01 02:00"), "started")]
     assert listed(db)["state"] == "ended"
+    clock.set(at("03-01 09:10"))
+    define(db, ends_at=at("03-01 11:00"), **rule)  # the hours since the end are not missed
+    fire(db)
+    assert listed(db)["next_ticks"] == [at("03-01 10:00"), at("03-01 11:00")]
+    assert len(ticks(db)) == 2
 
 
 @pytest.mark.parametrize("rule", [{"cron": "* * * * *"}, {"every": timedelta(minutes=1)}], ids=["cron", "every"])

@@ -10,10 +10,12 @@ import pytest
 
 from holdfast.testing import Clock
 from kernel.limits import limit
+from kernel.schedules import define, fire
 from kernel.steps import DB, claim, finish, node, start, start_flow, value, violations
 
 pytestmark = [pytest.mark.unsound, pytest.mark.one_server]
 DUE = "update holdfast.steps set {} where id = %(due)s"
+SCHEDULE = "schedule report of default"
 RUN = "update holdfast.runs set {} where id = %(run)s"
 KEEP_ONE_MONTH = """
 do $$ declare part regclass; begin
@@ -112,12 +114,28 @@ CORRUPTIONS = [
         "update holdfast.steps set limited_by = 0 where id = %(parked)s",
         "step %(parked)s",
     ),
+    Corruption("schedule_has_a_next_tick", "update holdfast.schedules set wake_at = null", SCHEDULE),
+    Corruption("tick_is_recorded", "delete from holdfast.ticks", SCHEDULE),
+    Corruption(
+        "planned_ticks_ascend",
+        "update holdfast.schedules set upcoming = array[after_at], next_at = after_at + shift",
+        SCHEDULE,
+    ),
+    Corruption(
+        "tick_is_fired",
+        "with old as (update holdfast.workers set started_at = started_at - interval '1 hour') "
+        "update holdfast.schedules set wake_at = wake_at - interval '2 hours'",
+        SCHEDULE,
+    ),
     Corruption("partitions_are_ahead", KEEP_ONE_MONTH, "journal", later=timedelta(days=3)),
 ]
 
 
 def sound_rows(db: DB) -> dict[str, object]:
     """Make what the corruptions change; by itself it breaks nothing."""
+    define(db, every=timedelta(hours=1))
+    Clock(db).advance("1h")
+    fire(db)
     run_id = start_flow(db, node("parent"), node("child", after=["parent"]))
     over = start_flow(db, node("only", queue="over"))
     finish(db, claim(db, queue="over"))

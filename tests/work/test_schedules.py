@@ -199,3 +199,17 @@ def test_three_workers_fire_each_tick_once(dsn: str, db: DB) -> None:
     ).fetchall()
     assert gaps == []
     assert run(db, calls.violations()) == []
+
+
+def test_a_worker_whose_look_at_schedules_is_refused_goes_on_with_its_tasks(dsn: str, db: DB) -> None:
+    hf = app(dsn)
+    define(db, "soon", every=timedelta(hours=1), input='{"region": "eu"}')
+    db.execute(
+        """create or replace function holdfast.fire_schedules(batch int default 50)
+           returns table (looked_at int, waits interval, plans jsonb) language plpgsql as
+           $$ begin perform holdfast.refuse('RN005', 'no ticks today', 'wait'); end $$"""
+    )
+    handle = task(hf).start("eu")
+    burst(hf)
+
+    assert handle.status().state == "done"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Literal, LiteralString
 
 import psycopg
@@ -204,22 +204,23 @@ def self_tests(connection: Connection) -> Check:
 def schedules(connection: Connection) -> Check:
     """Check that every schedule has ticks, and that they are fired."""
     rows = connection.execute(
-        "select l.name, l.broken, l.next_at from holdfast.schedule_list l"
-        " where l.broken is not null or l.next_at < holdfast.clock() - interval '1 minute' order by l.name"
+        "select l.name, coalesce('is broken: ' || l.broken, 'failed: ' || l.last_error,"
+        "       'was due at ' || to_char(l.next_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS'))"
+        "  from holdfast.schedule_list l"
+        " where l.broken is not null or l.last_outcome = 'failed'"
+        "    or l.next_at < holdfast.clock() - interval '1 minute'"
+        " order by l.name"
     ).fetchall()
     return judge_schedules(rows)
 
 
-def judge_schedules(found: list[tuple[str, str | None, datetime | None]]) -> Check:
-    """Judge schedules that have no ticks, and those whose tick nobody fired."""
+def judge_schedules(found: list[tuple[str, str]]) -> Check:
+    """Judge schedules that have no ticks, whose last tick could not start its work, or that nobody fires."""
     if not found:
         return Check("schedules", "ok", "every schedule fires")
-    told = "; ".join(
-        f"{name} is broken: {broken}" if broken else f"{name} was due at {next_at:%Y-%m-%d %H:%M:%S}"
-        for name, broken, next_at in found[:SHOWN]
-    )
-    then = "holdfast schedules add, with a cron that fires" if found[0][1] else "start a worker"
-    return Check("schedules", "warn", told, then)
+    told = "; ".join(f"{name} {problem}" for name, problem in found[:SHOWN])
+    then = "start a worker" if found[0][1].startswith("was due") else f"holdfast schedules show {found[0][0]}"
+    return Check("schedules", "warn", f"{len(found)} do not: {told}", then)
 
 
 CHECKS: dict[str, Callable[[Connection], Check]] = {

@@ -14,12 +14,14 @@ from math import inf
 
 from holdfast import cron, log
 from holdfast.connections.worker import WorkerConnection
+from holdfast.errors import RefusedError
 from holdfast.kernel import schedule_calls
 from holdfast.worker.options import Options
 
 BATCH = 50  # schedules per call: more than 64 subtransactions slow down every other session
 LOOKS_EACH = 1.0  # seconds between two looks of a busy worker
 IDLE_LOOKS_EACH = 30.0  # seconds between two looks of an idle worker that no hint reaches
+AFTER_REFUSAL = 5.0  # seconds
 AGAIN = 0.2  # seconds until the next look if a schedule is due that another worker has locked
 
 
@@ -53,8 +55,13 @@ class Ticker:
         is_soon = self.left(is_asleep=is_asleep) > 0
         if is_soon and not (is_busy and time.monotonic() - self._looked_at >= LOOKS_EACH):
             return
-        while await self._look():
-            pass
+        try:
+            while await self._look():
+                pass
+        except RefusedError as error:  # whatever is wrong with schedules, claims go on
+            self._looked_at = time.monotonic()
+            self._look_at = self._looked_at + AFTER_REFUSAL
+            self._log.error("schedules.refused", error=str(error), kind=type(error).__name__)
 
     async def _look(self) -> bool:
         """Fire one batch; return whether more may be due at once."""

@@ -65,6 +65,9 @@ begin
       when wanted.starts_at is null then date_trunc('second', clock)
       else greatest(wanted.starts_at - wanted.every,
                     holdfast.tick_before(wanted.starts_at, wanted.every, clock)) end;
+  elsif present.ended_at is not null then  -- what would have been ticks since its end is not missed
+    wanted.after_at := greatest(present.after_at, case when wanted.every is null then clock else
+                                  holdfast.tick_before(present.after_at, wanted.every, clock) end);
   end if;
   wanted.upcoming := '{}';
   wanted.is_planned := false;

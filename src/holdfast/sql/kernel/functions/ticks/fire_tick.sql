@@ -41,7 +41,7 @@ begin
     end if;
   exception when others then
     -- What another try may get past (a deadlock, a full disk, a shutdown) undoes the whole call.
-    if sqlstate ~ '^(08|25|40|53|55|57|58|XX)' then
+    if sqlstate ~ '^(08|25|40|53|55P03|57|58)' then
       raise;
     end if;
     get stacked diagnostics message = message_text, hint = pg_exception_hint;
