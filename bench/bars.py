@@ -96,6 +96,8 @@ BARS = (
         )
         for items in ("100", "1 000", "10 000")
     ),
+    Bar("a million lines through ctx.shell, to cat", "shell", "time", 4.0, ("baseline", "time"), at_most=True),
+    Bar("memory for a million lines, in MiB", "shell", "memory", 20.0, at_most=True),
     Bar("start of one run of many targets, to a bare COPY", "targets", "start", 0.5, ("baseline", "start")),
     Bar(
         "starts by 32 producers with hints, to without",
@@ -115,7 +117,24 @@ BARS = (
         )
         for library in ("SQLAlchemy", "SQLAlchemy over asyncpg", "asyncpg")
     ),
+    Bar("queue_run, to document 002's own", "ops", "queue_run", 0.4, ("baseline", "queue_run")),
+    Bar("append_event, to document 002's own", "ops", "append_event", 0.5, ("baseline", "append_event")),
+    Bar("claim_next_run, to document 002's own", "ops", "claim_next_run", 0.3, ("baseline", "claim_next_run")),
+    Bar(
+        "claim_next_run, to half of document 002's own",
+        "ops",
+        "claim_next_run",
+        0.5,
+        ("baseline", "claim_next_run"),
+        is_goal=True,
+    ),
+    Bar("claim in a crowd, p99, to alone", "ops", "p99 in a crowd", 2.0, ("holdfast", "p99 alone"), at_most=True),
+    Bar("8 claimers, to document 002's own", "ops", "8 claimers", 0.35, ("baseline", "8 claimers")),
+    Bar(
+        "8 claimers, to half of document 002's own", "ops", "8 claimers", 0.5, ("baseline", "8 claimers"), is_goal=True
+    ),
     Bar("beside 3 000 000 finished, to beside 1 000", "growth", "beside 3 000 000", 0.8, ("holdfast", "beside 1 000")),
+    Bar("beside a sweep of a million, to alone", "retention", "beside a sweep", 0.8, ("holdfast", "alone")),
     Bar("under a snapshot held open, to without", "snapshot", "held", 0.5, ("holdfast", "without")),
     Bar("idle, statements a minute", "idle", "idle", 12.0, at_most=True),
     Bar("trickle, p50 in ms", "trickle", "p50", 5.0, at_most=True),

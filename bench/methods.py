@@ -10,6 +10,8 @@ HOW = {
     "trickle": "20 tasks a second to one worker that waits: milliseconds from the call that starts a task to the handler's first line.",
     "growth": "The drain rate of a part of the due tasks, with ever more finished ones beside them. The finished rows are "
     "clones of what the engine wrote itself when it finished some.",
+    "retention": "The drain rate of a part of the due tasks beside a million that ended long ago: alone, and while they are removed in chunks, "
+    "as a worker does it.",
     "snapshot": "A drain by one process, without and with another connection that holds a `repeatable read` snapshot open all the while.",
     "diamonds": "Runs of seven no-op steps: one, then five side by side, then one. Steps a second from the first handler call "
     "until every run is finished. absurd runs the seven steps in turn inside one task; dbos is measured both ways. "
@@ -24,6 +26,7 @@ HOW = {
     "subscribers": "Maps over 100, 1 000 and 10 000 items, the same number of no-op steps each time: without a subscriber, with one to "
     "`flow.run.completed`, and with one to every event. Seconds from the first handler call until every run is finished, by one process; a ratio is the "
     "time with the subscriber to the time without, inside one round.",
+    "shell": "A program prints many lines: through `ctx.shell` into the events of its run, and with `cat` through a pipe into a file.",
     "targets": "One run of very many steps is started, against a bare COPY of the same rows into a table of the baseline.",
     "hot": "The same loop calls the functions of both, 500 steps a batch, the next claim overlapping the last settle: "
     "the SQL by itself, no worker around it.",
@@ -33,6 +36,10 @@ HOW = {
     "database in which the bench has taken hints out. The worst case is a worker that is marked asleep and never wakes: then every start sends a hint.",
     "own": "One connection of the caller's, in a transaction: microseconds of a start by `task.options(conn=...)`, against the same SQL function "
     "called through that library itself. Blocks of 50 take turns, and a figure is the median of its blocks.",
+    "ops": "The functions of document 002 against the document's own, completed where it leaves something out, on plain tables in the same database. "
+    "Blocks of 50 calls take turns on one connection, each call a commit of its own, with a thousand runs queued; a figure is the median of its blocks. "
+    "Eight claimers empty a queue, and each run must be claimed once. The 99th percentile of a claim is measured with a thousand runs queued and nothing "
+    "else there, and with many queued beside many finished.",
     "idle": "Statements that reach the server in a minute from one worker that has had nothing to do for a while, counted in the server's log.",
     "memory": "Resident memory of one worker process with its children, at shares of a long drain.",
 }

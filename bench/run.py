@@ -29,8 +29,8 @@ from engines import ENGINES, Engine
 from readings import Section
 
 ORDER = (
-    "bulk", "drain", "trickle", "steady", "hot", "targets", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "snapshot",
-    "cost", "producers", "own", "memory", "idle",
+    "bulk", "drain", "trickle", "steady", "hot", "targets", "shell", "diamonds", "fan", "chain", "widths", "subscribers", "growth", "retention",
+    "snapshot", "cost", "producers", "own", "ops", "memory", "idle",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, LiteralString
 
+import defaults
 import function_map
 import psycopg
 from psycopg import Connection
@@ -256,6 +257,7 @@ def pages(connection: Connection[Any]) -> dict[str, str]:
     """Write each page's text."""
     return {
         "configuration.md": configuration(),
+        "defaults.md": defaults.page(connection, NOTE),
         "errors.md": error_tree(),
         "events.md": events(),
         "machines.md": machines(connection),

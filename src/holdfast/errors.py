@@ -12,7 +12,8 @@ HoldfastError
 │   ├── AppendOnly          RN008  the journal and the notes cannot be changed
 │   ├── TenantRefused       RN009  the login may not act for that tenant, or for all tenants
 │   ├── WrongState          RN010  the row's state does not allow the action
-│   └── TooLarge            RN011  an input, result or payload exceeds the limit
+│   ├── TooLarge            RN011  an input, result or payload exceeds the limit
+│   └── Pruned              RN012  the task or run ended long ago, and retention removed it
 ├── TaskError               defining, starting or waiting for work failed
 │   ├── BadDefinition       a definition is invalid
 │   ├── InputRefused        the arguments do not fit the handler's types
@@ -48,7 +49,7 @@ HoldfastError
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 
@@ -129,6 +130,29 @@ class WrongState(RefusedError):
 class TooLarge(RefusedError):
     sqlstate = "RN011"
     exit_code = 2
+
+
+class Pruned(RefusedError):
+    """Retention removed a task or run. `rule` is the rule, `outcome` how it had ended, as far as they are known."""
+
+    sqlstate = "RN012"
+    exit_code = 4
+
+    def __init__(
+        self,
+        *what: object,
+        where: str | None = None,
+        next: str | None = None,  # noqa: A002 - the word is that of the other errors
+        outcome: str | None = None,
+        finished_at: datetime | None = None,
+        pruned_at: datetime | None = None,
+        rule: str | None = None,
+    ) -> None:
+        super().__init__(*what, where=where, next=next)
+        self.outcome = outcome
+        self.finished_at = finished_at
+        self.pruned_at = pruned_at
+        self.rule = rule
 
 
 class TaskError(HoldfastError):

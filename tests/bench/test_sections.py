@@ -35,7 +35,9 @@ WHATS = {
         for library in ("SQLAlchemy", "SQLAlchemy over asyncpg", "asyncpg")
         for what in ("bare", "start()")
     },
+    "retention": {"alone", "beside a sweep"},
     "targets": {"start"},
+    "shell": {"time", "memory"},
     "diamonds": {"1 process", "2 processes", "1 process, with context and results"},
     "subscribers": {
         f"{width} items{more}"

@@ -80,6 +80,7 @@ def test_the_demo_kills_a_worker_and_nothing_is_lost_or_accepted_twice(holdfast,
         1,
     )
     assert (order["done_twice"], order["complete"]) == (0, 1)
+    assert (found["schedule"]["ticks"] >= 3, found["schedule"]["fired_twice"]) == (True, 0)
     assert "killed with -9: worker-" in ran.stderr
     assert "taken over: " in ran.stderr
     assert "PostgreSQL is stopped" in ran.stderr

@@ -40,6 +40,7 @@ def test_a_database_as_it_should_be(holdfast, database):
 
     found = json.loads(done.stdout)
     named = "server schema login roles settings snapshots partitions invariants self-tests hints statements "
+    named += "retention bloat indexes "
     named += "session timeouts vacuum planner connections"
     assert {check["name"]: check["verdict"] for check in found["checks"]} == dict.fromkeys(named.split(), "ok")
     assert (done.returncode, found["ok"]) == (0, True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.demo import story, workload
+from holdfast.demo import story, tick_play, workload
 from holdfast.demo.judge import judge
 from holdfast.demo.order_play import judged
 from holdfast.demo.tasks import HOPELESS
@@ -15,7 +15,7 @@ from holdfast.kernel import calls
 from holdfast.kernel import db as kernel
 from holdfast.models import Done, Settlement
 from holdfast.reads import demo
-from holdfast.reads.demo import Load, Move, OrderFacts, StepRecord
+from holdfast.reads.demo import Load, Move, OrderFacts, StepRecord, TickFacts
 
 LOAD = Load("demo-1", asked=4, hopeless=1, after=0, until=4)
 FINE = [
@@ -140,3 +140,11 @@ def test_an_order_that_did_not_go_as_it_must_is_found():
         judged(fine, "error"),
     ):
         assert [finding.holds for finding in found].count(False) == 1
+
+
+def test_a_schedule_that_did_not_tick_as_it_must_is_found():
+    fine = TickFacts(ticks=5, seconds=5, tasks=5)
+
+    assert all(finding.holds for finding in tick_play.judged(fine))
+    for facts in (replace(fine, ticks=4, tasks=4), replace(fine, tasks=6), TickFacts(2, 2, 2)):
+        assert [finding.holds for finding in tick_play.judged(facts)].count(False) == 1

@@ -33,7 +33,7 @@ def generator() -> Any:
     return module
 
 
-PAGES = ["configuration.md", "errors.md", "events.md", "machines.md", "metrics.md"]
+PAGES = ["configuration.md", "defaults.md", "errors.md", "events.md", "machines.md", "metrics.md"]
 OF_FACES = [name for face in faces.all_faces() for name in face.pages]
 
 
@@ -43,6 +43,32 @@ def test_a_generated_page_is_up_to_date(db: Connection[Any], name: str) -> None:
     written = (DOCS / "reference" / name).read_text("utf-8")
 
     assert written == generator().pages(db)[name], "run `make docs`"
+
+
+@pytest.mark.one_server
+def test_every_documented_default_is_the_one_that_is_used(db: Connection[Any]) -> None:
+    """X-12 C-30: what the page says the document states is what code and database have."""
+    module = generator().defaults
+
+    for each in module.DOCUMENTED:
+        assert each.ours(db) in {each.value, module.NOT_YET}, each.id
+    faces_to_come = {each.id[0] for each in module.DOCUMENTED if each.read is None}
+    assert faces_to_come <= {"A", "P", "O"}, "of the faces that are there, nothing is left out"
+
+
+@pytest.mark.one_server
+def test_no_parameter_of_the_requirements_is_left_out(db: Connection[Any]) -> None:
+    """X-12: every row of kind P, where the requirements are at hand."""
+    ledger = DOCS.parents[1] / "shared" / "requirements"
+    if not ledger.is_dir():
+        pytest.skip("the requirements are not part of the repository")
+    wanted = {
+        row[1]
+        for file in ledger.glob("*.md")
+        for row in re.finditer(r"^\| ([A-Z]-\d+) \| [^|]+ \| P \|", file.read_text("utf-8"), re.MULTILINE)
+    }
+
+    assert wanted == {each.id for each in generator().defaults.DOCUMENTED}
 
 
 @pytest.mark.one_server

@@ -169,7 +169,7 @@ GUARDS = [
     mutant("approved by oneself", an_approval_is_given_once_in_time_and_by_somebody_else,
            Cut("ops.decide_approval", "own", "if false then")),
     mutant("strict in name only", a_strict_tenant_knows_its_projects,
-           Cut("ops.environment_of", "strict", "where false) then")),
+           Cut("ops.new_environment", "strict", "where false) then")),
     mutant("runs of any tenant", a_login_reaches_the_runs_of_its_tenants,
            Cut("ops.lock_run", "tenant", "where s.id = found_id")),
 ]

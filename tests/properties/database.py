@@ -21,7 +21,10 @@ from properties.subjects import Step
 WORKERS = ("a", "b", "c")
 
 # What an installed database has, and no start or claim has written.
-INSTALLED = "{migrations,installed,faces,policies,kinds,machines,machine_states,machine_moves,role_tenants}"
+INSTALLED = (
+    "{migrations,installed,policies,kinds,machines,machine_states,machine_moves,role_tenants,faces,"
+    "retention_rules,retention_sweep}"
+)
 TABLES = f"""
 select relnamespace::regnamespace || '.' || relname from pg_class
  where relnamespace in ('holdfast'::regnamespace, 'ops'::regnamespace) and relkind in ('r', 'p') and not relispartition

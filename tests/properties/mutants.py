@@ -17,7 +17,9 @@ import psycopg
 
 from properties import guards as g
 from properties import limit_stories as limits
+from properties import retention_stories as kept
 from properties import scenarios as s
+from properties import schedule_stories as schedules
 from properties.scenarios import DB
 
 Story = Callable[[DB], None]
@@ -203,6 +205,55 @@ EDITED = [
            Cut("charge_limit", "tenant")),
     mutant("rules for any tenant", limits.a_login_charges_and_limits_for_its_own_tenants,
            Cut("limit_tenants", "tenant", "null;")),
+    mutant("a tick that is fired again", schedules.a_tick_that_was_fired_is_not_fired_again,
+           Cut("fire_tick", "tick", "where false) then"), caught_by=psycopg.errors.UniqueViolation),
+    mutant("a tick without its row", schedules.a_tick_has_its_row, Cut("fire_tick", "row")),
+    mutant("the next tick computed from now", schedules.the_next_tick_follows_the_last_one,
+           Cut("plan_by_interval", "after", "after constant timestamptz := plan_by_interval.clock;")),
+    mutant("ticks after the end", schedules.no_tick_comes_after_the_end, Cut("with_ticks", "end", "where true")),
+    mutant("the newest of the planned for the newest of all", schedules.after_an_outage_one_tick_is_fired,
+           Cut("fire_schedules", "newest", "if true then")),
+    mutant("a plan for another definition", schedules.a_plan_is_for_the_definition_that_it_was_made_for,
+           Cut("plan_schedules", "version", "continue when not found")),
+    mutant("two plans", schedules.of_two_plans_the_first_counts, Cut("plan_schedules", "planned", "is null;")),
+    mutant("sleepers that are not told of ticks", schedules.a_sleeper_is_told_when_a_tick_comes,
+           Cut("mark_asleep", "tick", "return soonest - clock;")),
+    mutant("a backfill of all", schedules.a_backfill_leaves_what_has_started,
+           Cut("backfill_schedule", "backfill", "and false)")),
+    mutant("schedules for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,
+           Cut("define_schedule", "tenant")),
+    mutant("schedules changed for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,
+           Cut("schedule_to_change", "tenant")),
+    mutant("schedules removed for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,
+           Cut("forget_schedule", "tenant")),
+    mutant("ticks for any tenant", schedules.a_login_has_schedules_of_its_own_tenants,
+           Cut("fire_schedules", "tenant", "where s.wake_at <= clock")),
+    mutant("tasks pruned before their time", kept.a_task_is_kept_for_its_time,
+           Cut("expired_steps", "age", "where true")),
+    mutant("runs pruned before their time", kept.a_run_is_kept_for_its_time, Cut("expired_runs", "age", "where true")),
+    mutant("a task pruned that is not over", kept.what_is_reopened_meanwhile_stays, Cut("prune_steps", "over")),
+    mutant("a run pruned that is not over", kept.a_run_whose_steps_move_stays,
+           Cut("expired_runs", "over"), Cut("lock_whole_runs", "over")),
+    mutant("a run pruned while another undoes it", kept.a_run_stays_while_another_undoes_it,
+           Cut("expired_runs", "undoing"), Cut("lock_whole_runs", "undoing")),
+    mutant("half a run pruned", kept.a_run_goes_whole, Cut("delete_steps_of_runs", "steps")),
+    mutant("a run pruned without its edges", kept.a_run_goes_whole, Cut("delete_run_steps", "edges")),
+    mutant("a run pruned without the keys of its notes", kept.a_run_goes_whole, Cut("delete_run_steps", "notes")),
+    mutant("two sweeps at once", kept.one_session_sweeps,
+           Cut("sweep_chunk", "one", "select w.* into sweep from holdfast.retention_sweep w for update;"),
+           caught_by=psycopg.errors.LockNotAvailable),
+    mutant("keys pruned before their time", kept.a_key_is_kept_for_its_time,
+           Cut("prune_rest", "expiry", "where o.expires_at is not null")),
+    mutant("keys that start twice", kept.a_key_starts_once_within_its_time, Cut("take_key", "expired", "where true;")),
+    mutant("a month dropped without its lock timeout", kept.a_drop_waits_for_a_moment_only,
+           Cut("drop_month", "patience")),
+    mutant("a month dropped after a claim", kept.a_drop_has_a_transaction_of_its_own,
+           Cut("drop_month", "alone", "if false then")),
+    mutant("pruned steps of any tenant", kept.what_was_pruned_is_known_to_its_own_tenants,
+           Cut("pruned", "step-tenant")),
+    mutant("pruned runs of any tenant", kept.what_was_pruned_is_known_to_its_own_tenants, Cut("pruned", "run-tenant")),
+    mutant("ticks pruned that are needed", kept.a_tick_that_started_something_is_known_to_the_next,
+           Cut("prune_ticks", "needed")),
 ]
 MAIMED = [
     Maimed("lease numbers that begin again", s.lease_numbers_only_grow,

@@ -79,9 +79,10 @@ STARTING = {
     "start_many": [*around("stage_steps", "copy", "take_staged", "bulk_commit"), Cell("inside_copy")],
     "start_steps": around("start_run"),
 }
+SCHEDULING = [*around("fire_schedules", turn=2), *around("plan_schedules"), *around("define_schedule")]
 ALL = [
     cell
-    for cells in [*WORKING.values(), IDLE, DRAINING, APART, SUPERVISING, *STARTING.values()]
+    for cells in [*WORKING.values(), IDLE, DRAINING, APART, SUPERVISING, *STARTING.values(), SCHEDULING]
     for cell in cells
 ]  # fmt: skip
 # Calls that are not in the matrix, and why.
@@ -89,6 +90,10 @@ NOT_KILLED = {
     **dict.fromkeys(
         ("cancel", "retry", "resolve", "park_steps", "unpark_steps", "pause_queue", "resume_queue"),
         "a wish of a person's is one statement: it is done or not, and who wished looks",
+    ),
+    **dict.fromkeys(
+        ("pause_schedule", "resume_schedule", "run_schedule", "backfill_schedule", "forget_schedule"),
+        "as with steps and queues: a wish of a person's is one statement",
     ),
     **dict.fromkeys(("step_results", "run_results", "clock", "violations"), "it only reads"),
     **dict.fromkeys(("step_status", "run_status", "step_events", "run_events"), "it only reads"),

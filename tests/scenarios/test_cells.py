@@ -51,7 +51,8 @@ def test_a_process_is_killed_at_every_failpoint_or_it_is_said_why_not() -> None:
 
 def failpoints_of(package: Path) -> Iterator[str]:
     """List the names that failpoints have in the source; those of a call have that of each SQL function."""
-    functions = [node.args[0].value for node in calls_in(package / "kernel/calls.py", of="Call")]
+    files = [package / "kernel" / name for name in ("calls.py", "schedule_calls.py")]
+    functions = [node.args[0].value for file in files for node in calls_in(file, of="Call")]
     for file in package.rglob("*.py"):
         for node in calls_in(file, of="failpoint"):
             name = ast.unparse(node.args[0]).strip("f'")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import statistics
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 import pytest
 
+from holdfast.kernel import retention_calls
+from holdfast.kernel.db import run
 from holdfast.worker.options import Options
+from kernel.retention import sweep
+from kernel.steps import violations
 from scenarios.crew import Crew, Database, Member, until
 from scenarios.proof import Proof
 
@@ -80,6 +85,37 @@ def test_a_minute_of_steady_load_leaves_memory_connections_and_dead_rows_where_t
     assert min(look.dead_rows for look in looks[half:]) < max(look.dead_rows for look in looks[:half])
     proof.add(rounds=len(looks))
     proof.check(database, folder, started=started)
+
+
+def test_steady_load_with_retention_on_leaves_the_tables_small(crew: Crew, database: Database, proof: Proof) -> None:
+    """R40 X-16: finished tasks are kept for no time, and a sweep comes with each look; each task is done once."""
+    worker = crew.hire_ready("-c", "5")
+    with database.connection() as db:
+        run(db, retention_calls.set_retention(timedelta()))
+    looks: list[Look] = []
+    sizes: list[int] = []
+    started = removed = 0
+    ends_at = time.monotonic() + SOAK / 2
+    while (left := ends_at - time.monotonic()) > 0:
+        started += database.start_many("doze", RATE)
+        with database.connection() as db:
+            removed += sweep(db).steps
+        sizes.append(database.value("select count(*) from holdfast.steps"))
+        looks.append(look(worker, database))
+        time.sleep(min(left, EACH))
+    until(lambda: database.count("succeeded") >= started, "all were done")
+    with database.connection() as db:
+        removed += sweep(db).steps
+        assert violations(db) == []
+
+    assert removed == started == database.count("succeeded")
+    assert database.value("select count(*) from holdfast.steps") == 0
+    assert max(sizes) < started / 2
+    half = len(looks) // 2
+    first, last = ends_of(looks[half:])
+    assert last.memory <= first.memory + 8
+    assert last.connections <= first.connections + 2
+    proof.add(rounds=len(looks))
 
 
 def ends_of(looks: list[Look]) -> tuple[Look, Look]:

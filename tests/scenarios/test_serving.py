@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import urllib.request
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from holdfast.worker.listener import PROBE_EACH
 from holdfast.worker.options import Options
+from kernel.schedules import define
 from scenarios.crew import Crew, Database, Server, until
 from scenarios.history import lines
 from scenarios.proof import Proof
@@ -71,9 +73,12 @@ def test_a_settled_idle_worker_says_at_most_twelve_statements_a_minute(
 ) -> None:
     """W-06, W-07: one a poll, one a sweep, one a probe; counted here over quick rounds, reckoned for the usual ones.
 
-    A step that is due in an hour must not make it busy.
+    A step that is due in an hour must not make it busy, nor a schedule with a tick then.
     """
     database.start("doze", due_in=3600)
+    with database.connection() as connection:
+        define(connection, "hourly", every=timedelta(hours=1))
+        define(connection, "yearly", cron="0 0 1 1 *")
     database.do(LOG_ALL)
     worker = crew.hire_ready("--probe-port", "0", poll_min="20ms", poll_max="20ms", recovery_interval="200ms")
     address = probe(worker)

@@ -20,8 +20,10 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 READING = {
     "allowed_tenants", "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker",
     "is_own_worker", "is_success", "live_workers", "matches", "matches_any", "partitions_ahead", "policy_of",
+    "ops.step_of_run",
     "run_events", "run_results", "run_status", "step_events", "step_policy", "step_results", "step_status",
-    "worker_standing", "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",
+    "worker_standing", "history_rule", "old_months", "pruned", "rule_text", "sweep_state",
+    "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",
     "flow.calculate_dependency_levels", "flow.get_step_readiness_status",
     "flow.get_step_readiness_status_batch", "flow.get_system_health_counts", "flow.get_task_execution_context",
     "flow.get_task_execution_context_batch", "flow.result_in_run", "flow.states_from_history", "flow.step_outcomes",
@@ -35,17 +37,21 @@ WORKING = {
     "add_awaited",
     "charge_limit",
     "claim_steps",
+    "drop_month",
     "enlist_worker",
+    "fire_schedules",
     "lost_leases",
     "mark_asleep",
     "measured_upkeep",
     "namesakes",
     "note",
+    "plan_schedules",
     "renew_leases",
     "rescue_steps",
     "retire_worker",
     "settle_batch",
     "settle_steps",
+    "sweep",
     "upkeep",
     "work.claim_next_task",
     "work.recover_expired_leases",
@@ -56,19 +62,24 @@ WORKING = {
     "ops.claim_next_run",
     "ops.finish_run",
     "ops.heartbeat",
+    "ops.retry_in_place",
     "ops.sweep_runs",
 }
-DEFINING = {"define_kind", "define_limit", "define_policy", "flow.define_flow"}
+DEFINING = {"define_kind", "define_limit", "define_policy", "define_schedule", "flow.define_flow"}
 OPERATING = {
-    "cancel", "forget_limit", "park_steps", "pause_limit", "pause_queue", "resolve", "resume_limit", "resume_queue",
-    "retry", "unpark_steps", "violations",
+    "cancel", "drop_month", "forget_limit", "forget_retention", "park_steps", "pause_limit", "pause_queue", "prunable",
+    "resolve", "resume_limit", "resume_queue", "retry", "set_retention", "sweep_now", "unpark_steps", "violations",
+    "backfill_schedule", "forget_schedule", "pause_schedule", "resume_schedule", "run_schedule",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
     "ops.cancel_if_stale", "ops.cancel_run", "ops.cancel_stale_runs", "ops.decide_approval", "ops.define_environment",
+    "ops.retry_step",
     "ops.define_project", "ops.retry_run", "ops.rollback_run", "ops.set_strict_projects", "ops.sweep_runs",
 }  # fmt: skip
 MANIFEST = {
     "hf_reader": READING,
-    "hf_producer": READING | STARTING | {"cancel", "ops.cancel_run", "ops.retry_run", "ops.rollback_run"},
+    "hf_producer": READING
+    | STARTING
+    | {"cancel", "ops.cancel_run", "ops.retry_run", "ops.retry_step", "ops.rollback_run"},
     "hf_worker": READING | STARTING | DEFINING | WORKING,
     "hf_operator": READING | STARTING | DEFINING | OPERATING,
 }
@@ -77,10 +88,13 @@ READABLE = {
     "edges", "installed", "journal", "kinds", "limit_changes", "limit_list", "limit_states", "limits",
     "machine_moves", "machine_states", "machines", "migrations",
     "note_keys", "notes", "policies", "queue_pauses", "queues", "run_steps", "runs", "steps", "workers",
+    "retention_changes", "retention_list", "retention_rules",
     "dead_steps", "queue_list", "run_list", "step_list", "step_story", "worker_list",
+    "schedule_changes", "schedule_list", "schedule_ticks", "schedules", "ticks",
     "audit_logs", "tasks",
     "approvals", "artifacts", "deliveries", "environments", "known_environments", "known_projects", "projects",
-    "queue_depth", "resolutions", "run_approvals", "run_artifacts", "run_durations", "run_events", "run_facts",
+    "event_list", "queue_depth", "resolutions", "run_approvals", "run_artifacts", "run_durations", "run_events",
+    "run_facts",
     "settings", "success_rate", "webhook_deliveries", "worker_utilization",
     "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",
 }  # fmt: skip

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import Connection, sql
 
-from holdfast import errors
-from holdfast.kernel import calls, limit_calls
+from holdfast import cron, errors
+from holdfast.kernel import calls, limit_calls, schedule_calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
-from holdfast.models import Continue, Done, Fail, Retry, Settlement
+from holdfast.models import Continue, Done, Fail, Json, Retry, Settlement
 from holdfast.testing import events
 from scenarios.proof import Proof
 from security.conftest import Login
@@ -115,9 +115,31 @@ def story(db: DB) -> list[Call[Any]]:
         limit_calls.resume_limit("api"),
         limit_calls.forget_limit("api"),
         calls.resume_queue("default"),
+        *scheduling(db),
         Call("allowed_tenants", object, {}),
         Call("partitions_ahead", object, {}),
         calls.violations(),
+    ]
+
+
+def scheduling(db: DB) -> list[Call[Any]]:
+    """List calls about schedules: ticks that are due, and a plan that is still to be stored."""
+    when = schedule_calls.When
+    target = schedule_calls.Target("work", "mail", Json("{}"), {}, "default")
+    run(db, schedule_calls.define_schedule("new", target, when(cron="0 2 * * *")))
+    (fired,) = run(db, schedule_calls.fire_schedules())
+    run(db, schedule_calls.define_schedule("due", target, when(every=SECOND), overlap="cancel"))
+    db.execute("update holdfast.schedules set after_at = after_at - interval '1 h', wake_at = holdfast.clock()")
+    (new,) = run(db, schedule_calls.fire_schedules())
+    return [
+        schedule_calls.define_schedule("mine", target, when(cron="0 2 * * *", timezone="Europe/Berlin")),
+        schedule_calls.fire_schedules(),
+        schedule_calls.plan_schedules([cron.plan(wanted) for wanted in (*fired.plans, *new.plans)]),
+        schedule_calls.pause_schedule("mine"),
+        schedule_calls.resume_schedule("mine"),
+        schedule_calls.run_schedule("mine"),
+        schedule_calls.backfill_schedule("mine", [datetime(2026, 1, 1, tzinfo=UTC)]),
+        schedule_calls.forget_schedule("mine"),
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import psycopg
@@ -16,10 +17,11 @@ from psycopg import Connection
 
 from holdfast import errors
 from holdfast.flow import calls as flow
-from holdfast.kernel import calls, limit_calls
+from holdfast.kernel import calls, limit_calls, schedule_calls
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Fail, Settlement
 from holdfast.testing import Clock
+from kernel.schedules import define
 from security.conftest import Login
 
 DB = Connection[Any]
@@ -66,6 +68,8 @@ def plant(db: DB, login: Login, tenant: str) -> Planted:
     run(own, calls.define_kind("c", lease=None))
     run(own, calls.define_policy("patient"))
     run(own, limit_calls.define_limit("f", concurrency=9))
+    define(own, "f", tenant=tenant, every=timedelta(hours=1))
+    run(own, schedule_calls.run_schedule("f", tenant=tenant))
     run(own, flow.define_flow("f", [{"name": "f", "kind": "a"}], namespace="default", version="0.1.0"))
     plan: list[dict[str, Any]] = [{"kind": "a", "name": "f"}, {"kind": "b", "name": "b", "after": ["f"]}]
     (run_id,) = run(db, calls.start_run("flow.task", "f", "flow.step", steps=plan, tenant=tenant))
@@ -144,6 +148,7 @@ def value(function: str, name: str, kind: str, tenant: str, of: Planted) -> Any:
         "tasks": f'[{{"name": "x", "tenant": "{tenant}"}}]', "context_schema": "{}", "context": "{}",
         "outcomes": f'[{{"step_id": {step.step_id}, "lease_id": {step.lease_id}, "outcome": "done"}}]',
         "seen_at": "2020-01-01", "clock": "2020-01-01", "error": "{}", "request": "{}", "amount": 1,
+        "target": "x", "plans": "[]", "ticks": ["2020-01-01"],
     }  # fmt: skip
     if name == "steps":
         return '[{"kind": "x", "name": "x"}]'

@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 COUNTS = """
 select c.relname, pg_stat_get_xact_tuples_returned(c.oid), pg_stat_get_xact_blocks_fetched(c.oid)
   from pg_class c
- where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'i')
+ where c.relnamespace in ('holdfast'::regnamespace, 'ops'::regnamespace) and c.relkind in ('r', 'i')
 """
 # What a session says, once, when it first meets a plan so expensive that it is to be compiled; also without LLVM.
 COMPILES = "probing availability of JIT provider"

@@ -17,7 +17,7 @@ import pytest
 from psycopg import Connection
 
 from holdfast import faces
-from holdfast.kernel import calls, sources
+from holdfast.kernel import calls, limit_calls, retention_calls, sources
 from holdfast.kernel.call import Call
 from holdfast.models import ActorKind, Event, JournalEntry, Json, Level, RunOutcome
 from holdfast.testing import Template
@@ -27,11 +27,17 @@ DB = Connection[Any]
 FACES = [f"holdfast.{name}.calls" for name in faces.FACES]
 MADE = [
     make
-    for module in (calls, *(import_module(name) for name in FACES if find_spec(name) is not None))
+    for module in (
+        calls,
+        limit_calls,
+        retention_calls,
+        *(import_module(name) for name in FACES if find_spec(name) is not None),
+    )
     for name, make in inspect.getmembers(module, inspect.isfunction)
     if make.__module__ == module.__name__ and str(make.__annotations__.get("return")).startswith("Call[")
 ]
-SAMPLES: dict[str, Any] = {"str": "1", "int": 1, "Any": {}, "Json": Json("{}"), "Level": "info", "UUID": None}
+SAMPLES: dict[str, Any] = {"str": "1", "int": 1, "Any": {}, "Json": Json("{}"), "Level": "info", "UUID": None,
+                           "timedelta | str | None": None}  # fmt: skip
 PARAMETERS = """
 select coalesce(array_agg(a.name order by a.no) filter (where a.mode in ('i', 'b')), '{}') as taken,
        array_agg(a.name order by a.no) filter (where a.mode in ('o', 'b', 't')) as given,

@@ -15,9 +15,6 @@ IDS = re.compile(r"([A-Z])-(\d{2,3})(?:\s*(?:\.\.|…|to)\s*[A-Z]-(\d{2,3}))?")
 NOT_BY_A_TEST = {
     "X-01": "the fixture `template` runs each test that depends on the server on the oldest and on the newest",
     "X-08": "alerts and their sinks are not there yet: Observability",
-    "X-09": "schedules are not there yet: Clock",
-    "X-12": "the table of defaults is not there yet: Clock",
-    "X-16": "retention is not there yet: Clock",
 }
 
 

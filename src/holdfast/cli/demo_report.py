@@ -82,7 +82,9 @@ def _report_json(played: Played, seconds: float) -> None:
     told = [{"at": line.at, "state": line.state, "what": line.what} for line in played.lines]
     shown = None if played.chosen is None else str(played.chosen.step_id)
     order = {"id": str(played.order), **ordered}
-    data_json({**figures, "queue": played.load.queue, "order": order, "story_of": shown, "story": told})
+    ticked = {one.what.removeprefix("schedule: ").replace(" ", "_"): one.count for one in played.ticked}
+    about = {"queue": played.load.queue, "order": order, "schedule": {"name": played.load.queue, **ticked}}
+    data_json({**figures, **about, "story_of": shown, "story": told})
 
 
 def _commands(played: Played) -> list[tuple[str, str]]:

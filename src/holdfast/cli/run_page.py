@@ -15,7 +15,7 @@ from holdfast.kernel.query import JsonText
 from holdfast.models import error_text
 from holdfast.reads import run_detail, run_page
 from holdfast.reads.run_detail import RunDetail, StepDetail, StoryEntry
-from holdfast.reads.run_page import Action, RunPage, StepGroup
+from holdfast.reads.run_page import Action, PrunedPage, RunPage, StepGroup
 
 # A state is a machine's own word: its colour and sign follow from its phase and, once it has ended, its outcome.
 STYLES: dict[tuple[str | None, str | None], tuple[str, str]] = {
@@ -89,6 +89,27 @@ def show(page: RunPage, forms: Mapping[str, str] = COMMANDS, *, as_json: bool) -
         data_json(run_page.as_document(page) | {"commands": commands(page.actions, forms)})
     else:
         draw(page, commands(page.actions, forms))
+
+
+def show_pruned(page: PrunedPage, *, as_json: bool) -> None:
+    """Print what is left of a task or run that retention removed."""
+    removal = page.removal
+    if as_json:
+        data_json(run_page.pruned_document(page))
+        return
+    by = "not by retention" if removal.rule is None else f"by the rule {removal.rule}"
+    data_pairs(
+        {
+            removal.label: removal.id,
+            "state": removal.state,
+            "why": f"removed {by}; its row is gone, its history stays until retention drops that month",
+            "machine": removal.machine,
+            "run": removal.run_id if str(removal.run_id) != removal.id else None,
+            "finished_at": removal.finished_at,
+            "pruned_at": removal.pruned_at,
+        }
+    )
+    draw_story(page.story, page.looked_at)
 
 
 def draw(page: RunPage, possible: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.render import AsJson, data_json, say
 from holdfast.cli.table import NEVER, SAME, Column, data_table
+from holdfast.errors import Pruned
 from holdfast.kernel import calls
 from holdfast.kernel.query import clock, moment_ago
 from holdfast.reads import run_list, run_page
@@ -102,10 +103,18 @@ def show(
     ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show the state and history of a run or a step, and the commands that are possible now."""
+    """Show the state and history of a run or a step, and the commands that are possible now.
+
+    Of what retention removed, the history is shown as long as the journal has it.
+    """
     subject = parse_id(id)
     with opened() as connection:
-        found = run_page.read(connection, subject, story=story)
+        try:
+            found = run_page.read(connection, subject, story=story)
+        except Pruned:
+            left = run_page.read_pruned(connection, subject, story=story)
+            page.show_pruned(left, as_json=as_json)
+            return
     page.show(found, as_json=as_json)
 
 

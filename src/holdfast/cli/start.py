@@ -51,6 +51,10 @@ def start(
     key: Annotated[
         str | None, typer.Option("--key", help="Reusing a key with the same input returns the existing task or run.")
     ] = None,
+    key_for: Annotated[
+        timedelta | None,
+        typer.Option("--key-for", parser=parse_duration, metavar="DURATION", help="Forget the key after 1d, …"),
+    ] = None,
     queue: Annotated[str | None, typer.Option("--queue", help="A queue other than the task's own.")] = None,
     delay: Annotated[
         timedelta | None,
@@ -80,7 +84,7 @@ def start(
     """
     arguments = read_input(given)
     with opened() as connection:
-        order = Order(name, arguments, key, queue, startable.moment_in(connection, delay), priority, tenant)
+        order = Order(name, arguments, key, queue, startable.moment_in(connection, delay), priority, tenant, key_for)
         id_ = _by_app(app, order, face) if app else _by_definition(connection, order, face)
         report(connection, id_, wait=wait or timeout is not None, timeout=timeout, as_json=as_json)
 

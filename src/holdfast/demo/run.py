@@ -13,6 +13,7 @@ from holdfast.demo import orders, story, workload
 from holdfast.demo.judge import DemoResult, Finding, judge
 from holdfast.demo.order_play import OrderPlay
 from holdfast.demo.play import Play, Scene
+from holdfast.demo.tick_play import ticking
 from holdfast.reads import demo
 from holdfast.reads.demo import Load, StepRecord
 from holdfast.worker_processes import GroupOptions, worker_group
@@ -34,11 +35,12 @@ class Played:
     chosen: StepRecord | None
     order: UUID
     ordered: list[Finding]
+    ticked: list[Finding]
 
     @property
     def findings(self) -> list[Finding]:
-        """All figures, of the tasks and of the order."""
-        return [*self.verdict.findings(), *self.ordered]
+        """All figures, of the tasks, the order and the schedule."""
+        return [*self.verdict.findings(), *self.ordered, *self.ticked]
 
     @property
     def holds(self) -> bool:
@@ -54,9 +56,10 @@ def start(connection: Connection[Any], count: int, workers: int) -> Load:
 
 
 def play(dsn: str, connection: Connection[Any], started: Load, workers: int, show: Callable[[Scene], None]) -> Played:
-    """Let workers run the tasks while one is killed, run an order through its flow, and judge what happened."""
+    """Let workers run the tasks while one is killed and a schedule ticks, run an order, and judge what happened."""
     order: OrderPlay | None = None
-    with worker_group(GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})) as group:
+    options = GroupOptions(dsn, APP, CONCURRENCY, "holdfast demo", {})
+    with worker_group(options) as group, ticking(connection, started) as ticks:
         for _ in range(workers):
             group.start(started.queue, orders.QUEUE)
         showing = Play(connection, started, group)
@@ -67,9 +70,10 @@ def play(dsn: str, connection: Connection[Any], started: Load, workers: int, sho
                 order.see_to_it()
         order = order or OrderPlay(connection, started.until)
         order.wait()
+        ticks.wait()
     killed = showing.killed
     evidence = demo.evidence(connection, started, None if killed is None else killed.worker)
     chosen = story.choose(evidence)
     lines = [] if chosen is None else story.tell(connection, chosen.step_id)
     verdict = judge(started, evidence, killed=0 if killed is None else 1)
-    return Played(started, evidence, verdict, lines, chosen, order.run_id, order.findings())
+    return Played(started, evidence, verdict, lines, chosen, order.run_id, order.findings(), ticks.findings())

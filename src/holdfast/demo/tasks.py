@@ -59,6 +59,11 @@ def charge_card(ctx: Ctx, number: int, seconds: float) -> str:
     return f"charge-{number}"
 
 
+@hf.task(name="demo.send_digest", queue="demo")
+def send_digest() -> None:
+    """Send the news of the last second, which the demo's schedule starts."""
+
+
 @hf.task(name=HOPELESS, queue="demo", retry=RetryPolicy(limit=3, base=timedelta(seconds=0.3)))
 async def import_catalog(ctx: Ctx, number: int, seconds: float) -> int:
     """Import a catalog that does not exist: fails each time, and in the end for good."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -186,11 +186,12 @@ def initialize_task(
     tenant: str = "default",
     skip: Sequence[str] = (),
     about: dict[str, Any] | None = None,
+    key_for: timedelta | None = None,
 ) -> Call[UUID]:
     """Start a task with its steps."""
-    title = {"name": name, "namespace": namespace, "version": version, "key": key, "tenant": tenant}
+    title = {"name": name, "namespace": namespace, "version": version, "tenant": tenant}
     given = {"steps": steps, "context": context, "skip": list(skip), "about": jsonb(about or {})}
-    return Call("initialize_task", UUID, {**title, **given}, schema="flow")
+    return Call("initialize_task", UUID, {**title, **given, "key": key, "key_for": key_for}, schema="flow")
 
 
 def start_task(
@@ -203,11 +204,12 @@ def start_task(
     tenant: str = "default",
     skip: Sequence[str] = (),
     about: dict[str, Any] | None = None,
+    key_for: timedelta | None = None,
 ) -> Call[UUID]:
     """Start a task by the latest registered definition."""
-    title = {"name": name, "namespace": namespace, "version": version, "key": key, "tenant": tenant}
+    title = {"name": name, "namespace": namespace, "version": version, "tenant": tenant}
     given = {"context": jsonb({} if context is None else context), "skip": list(skip), "about": jsonb(about or {})}
-    return Call("start_task", UUID, {**title, **given}, schema="flow")
+    return Call("start_task", UUID, {**title, **given, "key": key, "key_for": key_for}, schema="flow")
 
 
 def step_surroundings(step_ids: Sequence[int], wishes: Sequence[Wish]) -> Call[CompletedInput]:

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from uuid import UUID
 
 from holdfast.connections.caller.types import CallerConnection
-from holdfast.durations import Duration
+from holdfast.durations import Duration, duration
 from holdfast.errors import BadDefinition, BadInput
 from holdfast.flow import calls, graph
 from holdfast.flow.backoff import Backoff, StepRetry
@@ -123,12 +123,13 @@ class Flow:
         conn: CallerConnection | None = None,
         delay: Duration | None = None,
         due_at: datetime | None = None,
+        key_for: Duration | None = None,
     ) -> Starter:
         """Set options for a start.
 
-        `key`: starting again with the same key and context returns the existing run. `skip`: names of skippable
-        steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after a delay by the database's
-        clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are stored for people.
+        `key`: starting again with the same key and context returns the existing run, within `key_for` if that is set.
+        `skip`: names of skippable steps. `conn`: start inside your own transaction. `delay`, `due_at`: begin after a
+        delay by the database's clock, or at a time. `tags`, `initiator`, `source_system` and `reason` are for people.
         """
         about = {"tags": list(tags), "initiator": initiator, "source_system": source_system, "reason": reason}
         return Starter(
@@ -140,6 +141,7 @@ class Flow:
             about=about,
             conn=conn,
             later=later(delay, due_at),
+            key_for=None if key_for is None else duration(key_for, "key_for"),
         )
 
     def handle(self, run_id: UUID | str) -> FlowRun:

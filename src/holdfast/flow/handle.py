@@ -42,11 +42,11 @@ class FlowRun(Handle[dict[str, Any]]):
 
     def steps(self) -> list[StepOutcome]:
         """Read the states of its steps, in the order of the plan."""
-        return self._executor.make(calls.step_outcomes(self.id))
+        return follow(self._executor, self._steps())
 
     async def asteps(self) -> list[StepOutcome]:
         """Read the states of its steps, in the order of the plan."""
-        return await self._executor.amake(calls.step_outcomes(self.id))
+        return await afollow(self._executor, self._steps())
 
     @overload
     def result_of(self, step: Step[R]) -> R: ...
@@ -112,8 +112,13 @@ class FlowRun(Handle[dict[str, Any]]):
         """Repeat a step, as `retry_from` does."""
         return await afollow(self._executor, self._retry_from(step, reason))
 
-    def _value(self, _stored: Any) -> Plan[dict[str, Any]]:
+    def _steps(self) -> Plan[list[StepOutcome]]:
         steps: list[StepOutcome] = yield calls.step_outcomes(self.id)
+        yield from self._first(steps)  # raises if it is not there: retention may remove it while it is read
+        return steps
+
+    def _value(self, _stored: Any) -> Plan[dict[str, Any]]:
+        steps = yield from self._steps()
         return {step.name: self._typed(step) for step in steps}
 
     def _result_of(self, step: Any) -> Plan[Any]:
@@ -121,8 +126,8 @@ class FlowRun(Handle[dict[str, Any]]):
         return None if outcome.outcome is None else self._typed(outcome)
 
     def _context(self) -> Plan[RunContext]:
-        context: RunContext = self._first((yield calls.run_context(self.id)))
-        return context
+        rows: list[RunContext] = yield calls.run_context(self.id)
+        return (yield from self._first(rows))
 
     def _cancel(self, reason: str | None, step: Any = None) -> Plan[None]:
         yield kernel.cancel((yield from self._target(step)), checked_reason(reason))
@@ -152,6 +157,7 @@ class FlowRun(Handle[dict[str, Any]]):
         name = _name(step)
         rows: list[StepOutcome] = yield calls.step_outcomes(self.id, [name])
         if not rows:
+            yield from self._status()  # raises if the run is not there
             raise NotFound(
                 f"run {self.id} has no step {name}",
                 where=name,
@@ -163,8 +169,7 @@ class FlowRun(Handle[dict[str, Any]]):
         return self._read_result(step.name, step.result, f"step {step.name} of run {self.id}")
 
     def _causes(self, status: Status) -> Plan[str]:  # noqa: ARG002 - it reads all its steps
-        steps: list[StepOutcome] = yield calls.step_outcomes(self.id)
-        return _causes(steps)
+        return _causes((yield from self._steps()))
 
     def _next(self, status: Status) -> str:
         """Return what the user can do next: a cancelled step is final, and can only be repeated in a new run."""

@@ -12,6 +12,7 @@ from psycopg import Connection
 
 from holdfast.errors import NotFound
 from holdfast.kernel.query import Query, query, query_one
+from holdfast.reads.retention import raise_if_pruned
 from holdfast.reads.run_detail import StoryEntry
 
 DB = Connection[Any]
@@ -161,6 +162,7 @@ def task(connection: DB, id: UUID) -> TaskDetail:  # noqa: A002 - the word is th
     """Read a task, or raise NotFound."""
     found = query_one(connection, Query(TASK, TaskDetail, {"id": id}))
     if found is None:
+        raise_if_pruned(connection, id)
         raise NotFound(f"there is no run {id} of a flow", where=str(id), next="find it with `holdfast flow runs`")
     return found
 
@@ -191,6 +193,7 @@ def task_of(connection: DB, id: int | UUID) -> UUID:  # noqa: A002 - the word is
     )
     found = query_one(connection, search)
     if found is None:
+        raise_if_pruned(connection, id)
         what = f"there is no step {id} of a flow's run" if isinstance(id, int) else f"there is no run {id} of a flow"
         raise NotFound(
             what,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -37,6 +37,7 @@ class Starter:
         about: Mapping[str, Any] | None = None,
         conn: Any = None,
         later: Later = Later(),  # noqa: B008 - it is frozen
+        key_for: timedelta | None = None,
     ) -> None:
         check_names([("key", key)], LONGEST_KEY)
         check_tenant(tenant)
@@ -45,6 +46,7 @@ class Starter:
         self._flow = flow
         self._executor = executor
         self._key = key
+        self._key_for = key_for
         self._tenant = tenant
         self._skip = list(skip)
         self._about = {name: value for name, value in (about or {}).items() if value}
@@ -89,6 +91,7 @@ class Starter:
             tenant=self._tenant,
             skip=self._skip,
             about=self._about | self._traced(),
+            key_for=self._key_for,
         )
 
     def _traced(self) -> dict[str, Any]:

@@ -27,14 +27,15 @@ def names_of(app: Any) -> list[str]:
 def call(order: Order) -> Call[UUID]:
     """Return the call that starts a run of its latest version."""
     _check(order)
-    return calls.start_task(order.name, dict(order.input), key=order.key, tenant=order.tenant)
+    return calls.start_task(order.name, dict(order.input), key=order.key, tenant=order.tenant, key_for=order.key_for)
 
 
 def by_app(app: Any, order: Order) -> str:
     """Start a run of the latest version, with its context checked by its type."""
     _check(order)
     *_, flow = (each for each in app.flow if each.title.name == order.name)
-    return str(flow.options(key=order.key, tenant=order.tenant).start(dict(order.input)).id)
+    options = flow.options(key=order.key, tenant=order.tenant, key_for=order.key_for)
+    return str(options.start(dict(order.input)).id)
 
 
 def _check(order: Order) -> None:

@@ -33,7 +33,9 @@ _NUMBERS = ("priority", "batch", "amount", "step_id", "lease_id", "tries", "retr
 _EXPECTED: dict[str, tuple[str, type]] = {
     **dict.fromkeys(_TEXTS, ("text", str)),
     **dict.fromkeys(_NUMBERS, ("a whole number", int)),
-    **dict.fromkeys(["lease", "timeout", "base", "longest", "longest_retry_after"], ("a timedelta", timedelta)),
+    **dict.fromkeys(
+        ["lease", "timeout", "base", "longest", "longest_retry_after", "key_for"], ("a timedelta", timedelta)
+    ),
     "due_at": ("a datetime", datetime),
 }
 _EXPECTED_ITEMS: dict[str, tuple[str, type]] = {

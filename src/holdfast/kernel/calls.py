@@ -47,9 +47,11 @@ def start_task(
     tenant: str = "default",
     limits: Sequence[str] | None = None,
     weight: float | Decimal | None = None,
+    key_for: timedelta | None = None,
 ) -> Call[int]:
     """Start one task."""
-    arguments = {"queue": queue, "key": key, "unique_key": unique_key, "due_at": due_at, **_limited(limits, weight)}
+    keys = {"key": key, "unique_key": unique_key, "key_for": key_for}
+    arguments = {"queue": queue, "due_at": due_at, **keys, **_limited(limits, weight)}
     return Call(
         "start_task",
         int,
@@ -79,11 +81,12 @@ def start_step(
     actor: str | None = None,
     limits: Sequence[str] | None = None,
     weight: float | Decimal | None = None,
+    key_for: timedelta | None = None,
 ) -> Call[int]:
     """Start one step of a machine, without a run; `actor` is the person that the login acts for."""
     start = start_task(
         kind, input, queue=queue, key=key, unique_key=unique_key, due_at=due_at, priority=priority, tenant=tenant,
-        limits=limits, weight=weight,
+        limits=limits, weight=weight, key_for=key_for,
     )  # fmt: skip
     arguments = {parameter: value for parameter, value in start.arguments.items() if parameter != "name"}
     own = {"machine": machine, "kind": kind, "policy": policy, "parked_for": parked_for, "actor": actor}
@@ -105,9 +108,11 @@ def start_run(
     key: str | None = None,
     tenant: str = "default",
     of_run: UUID | None = None,
+    key_for: timedelta | None = None,
 ) -> Call[UUID]:
     """Start a run with its plan of steps."""
-    arguments = {"key": key, "tenant": tenant, "of_run": of_run, "input": jsonb({} if input is None else input)}
+    about = {"tenant": tenant, "of_run": of_run, "input": jsonb({} if input is None else input)}
+    arguments = {"key": key, "key_for": key_for, **about}
     return Call(
         "start_run",
         UUID,

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from holdfast.durations import Duration
 from holdfast.errors import BadInput, HoldfastError, NotFound, RunCancelled, RunFailed, RunPartial
-from holdfast.kernel import calls
+from holdfast.kernel import calls, retention_calls
 from holdfast.kernel.call import Call, Executor, pauses
 from holdfast.models import HistoryEvent, RunResult, Status, StepResult, error_line, error_text
 
@@ -85,7 +85,7 @@ class Handle(ABC, Generic[R_co]):
     def result(self, timeout: Duration | None = None) -> R_co:
         """Wait until it ends, and return its result.
 
-        Raise RunFailed, RunPartial, RunCancelled, ResultMismatch or WaitTimedOut.
+        Raise RunFailed, RunPartial, RunCancelled, ResultMismatch, WaitTimedOut or Pruned.
         """
         return follow(self._executor, self._result(timeout))
 
@@ -138,21 +138,21 @@ class Handle(ABC, Generic[R_co]):
 
     def _status(self) -> Plan[Status]:
         id = yield from self._subject()  # noqa: A001 - the word is the handle's own
-        status: Status = self._first((yield calls.step_status([id]) if isinstance(id, int) else calls.run_status([id])))
-        return status
+        rows: list[Status] = yield calls.step_status([id]) if isinstance(id, int) else calls.run_status([id])
+        return (yield from self._first(rows))
 
     def _events(self) -> Plan[list[HistoryEvent]]:
         id = yield from self._subject()  # noqa: A001
         rows: list[HistoryEvent] = yield calls.step_events(id) if isinstance(id, int) else calls.run_events(id)
         if not rows:
-            yield from self._status()  # raises NotFound; events alone would be an empty list
+            yield from self._first(rows)  # raises NotFound; events alone would be an empty list
         return rows
 
     def _result(self, timeout: Duration | None) -> Plan[R_co]:
         id = yield from self._subject()  # noqa: A001
         standing = calls.step_results([id]) if isinstance(id, int) else calls.run_results([id])
         for pause in pauses(timeout, f"{self._label} {self.id}"):
-            ended: Ended = self._first((yield standing))
+            ended: Ended = yield from self._first((yield standing))
             if ended.outcome == "succeeded":
                 return (yield from self._value(ended.result if isinstance(ended, StepResult) else None))
             if ended.outcome is not None:
@@ -205,14 +205,19 @@ class Handle(ABC, Generic[R_co]):
         """Return the next step for the user."""
         return f"see its history: {self._shown_by} {status.id}"
 
-    def _first(self, rows: list[T]) -> T:
-        if not rows:
-            raise NotFound(
-                f"there is no {self._label} {self.id}",
-                where=str(self.id),
-                next="check the id; it may be pruned or belong to another tenant",
-            )
-        return rows[0]
+    def _first(self, rows: list[T]) -> Plan[T]:
+        """Return the first row; without one, raise Pruned if retention removed it, else NotFound."""
+        if rows:
+            return rows[0]
+        removals: list[retention_calls.Removal] = yield retention_calls.pruned(str(self.id))
+        for removal in removals:
+            raise removal.error()
+        raise NotFound(
+            f"there is no {self._label} {self.id}",
+            where=str(self.id),
+            next="check the id; what retention removed is known until the journal of that time is dropped, "
+            "and another tenant's is never shown",
+        )
 
 
 def checked_reason(reason: Any) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from datetime import timedelta
@@ -19,7 +20,7 @@ from holdfast.kernel import calls
 from holdfast.kernel.call import Call
 from holdfast.models import ClaimedStep
 from holdfast.ops import calls as ops
-from holdfast.ops.output import Allowance
+from holdfast.ops.output import Allowance, storable
 from holdfast.ops.recorder import Surroundings
 from holdfast.ops.run import OpsRun
 from holdfast.ops.sender import Entry
@@ -33,6 +34,7 @@ LOOK_EACH = 0.1  # seconds: an interruption arrives between two waits
 LAST_WAIT = 5.0  # seconds beyond the grace period for a program that is being ended
 NOT_FOR_PROGRAMS = frozenset({"HOLDFAST_FAILPOINT"})
 LONGEST_SUMMARY = 64 * 1024
+LARGEST_OUTPUTS = 256 * 1024  # characters of metadata, as JSON
 
 
 class OpsCtx(Ctx):
@@ -144,6 +146,16 @@ class OpsCtx(Ctx):
 
     def output(self, **values: Any) -> None:
         """Add to the metadata that the run gets when it ends, also if it fails."""
+        try:
+            text = json.dumps({**self._outputs, **values}, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadInput(f"metadata must be JSON: {error}", where="values", next="convert it to text") from None
+        if len(text) > LARGEST_OUTPUTS or "\\u0000" in text:
+            raise BadInput(
+                f"metadata must have at most {LARGEST_OUTPUTS:,} characters and no NUL, got {len(text):,}",
+                where="values",
+                next="keep it in a file, and register that with ctx.artifact",
+            )
         self._outputs |= values
 
     def metadata(self) -> dict[str, Any]:
@@ -172,7 +184,7 @@ class OpsCtx(Ctx):
                 self.step_id,
                 self.lease_id,
                 entry.level,
-                masking.known.text(entry.message),
+                masking.known.text(storable(entry.message)),
                 payload=masking.known.value(entry.payload),
                 key=entry.key,
             )
@@ -189,7 +201,10 @@ class OpsCtx(Ctx):
 
     def _ended(self, shell: Shell, command: Command, *, check: bool) -> ShellResult:
         result = self._last = shell.result()
-        self._outputs |= result.outputs
+        try:
+            self.output(**result.outputs)
+        except BadInput as error:
+            self.append(Entry(f"HOLDFAST_OUTPUT is left out: {error.what}", "warn", {"step": result.step}))
         self._summary = (self._summary + result.summary)[:LONGEST_SUMMARY]
         if result.stop_reason is not None or self.cancelled:
             self.tell_to_stop(result.stop_reason or "its run has to stop")

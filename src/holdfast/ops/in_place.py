@@ -24,6 +24,7 @@ from holdfast.handlers.signature import Signature
 from holdfast.models import Continue, Fail, Json, Retry, Snooze, error_text
 from holdfast.ops import calls
 from holdfast.ops.context import OpsCtx
+from holdfast.ops.output import storable
 from holdfast.ops.run import OpsRun
 
 LOOK_EACH = 0.2  # seconds between checks, during a wait, whether the run has to stop
@@ -200,10 +201,10 @@ class Executions:
 def _text(error: Any) -> str:
     match error:
         case HoldfastError():
-            return error.what
+            return storable(error.what)
         case BaseException():
-            return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return storable(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
         case None:
             return "the handler named no reason"
         case _:
-            return error_text(error)
+            return storable(error_text(error))

@@ -264,6 +264,11 @@ class End:
         self.text = text[-self._most :] if len(text) >= self._most else (self.text + text)[-self._most :]
 
 
+def storable(text: str) -> str:
+    """Replace what PostgreSQL or UTF-8 cannot store: NUL characters and lone surrogates."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
 def _parts(text: str, largest: int) -> Iterator[str]:
     """Split text at line ends into parts of at most that many bytes; lines are shorter than that."""
     while _size(text) > largest:

@@ -79,8 +79,6 @@ class Sender:
                 self._append(entry)
             except (LeaseLost, NotFound, WrongState) as error:
                 self.loss = error
-            except RefusedError as error:  # this event alone cannot be stored
-                self._log.warning("shell.event_refused", error=str(error))
             except (DatabaseError, psycopg.Error, OSError) as error:
                 if self._is_stopped():
                     return
@@ -88,4 +86,6 @@ class Sender:
                 time.sleep(pause)
                 pause = min(LONGEST_PAUSE, pause * 2)
                 continue
+            except Exception as error:  # noqa: BLE001 - this event alone cannot be stored; the others must not wait
+                self._log.warning("shell.event_refused", error=str(error))
             return

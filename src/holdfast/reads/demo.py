@@ -96,6 +96,12 @@ select count(*) filter (where n.name like 'ship[%%' and j.successes = 1)::int as
                    from holdfast.journal e where e.step_id = n.step_id) m) j
  where n.run_id = %(run)s
 """
+TICKS: LiteralString = """
+select count(*)::int as ticks, coalesce(extract(epoch from max(t.tick_at) - min(t.tick_at))::int + 1, 0) as seconds,
+       (select count(*)::int from holdfast.steps s where s.kind = %(kind)s and s.id > %(after)s) as tasks
+  from holdfast.schedule_ticks t
+ where t.name = %(queue)s and t.outcome = 'started'
+"""
 EFFECT: LiteralString = "insert into holdfast_demo.effects (step_id, attempt, worker) values (%s, %s, %s)"
 LAST_STEP: LiteralString = "select coalesce(max(s.id), 0) from holdfast.steps s"
 WORKER: LiteralString = "select w.worker from holdfast.workers w where w.queue = %s and starts_with(w.worker, %s)"
@@ -173,6 +179,15 @@ class OrderFacts:
     twice: int
 
 
+@dataclass(frozen=True, slots=True)
+class TickFacts:
+    """The ticks of the demo's schedule, over how many seconds, and the tasks that they started."""
+
+    ticks: int
+    seconds: int
+    tasks: int
+
+
 def make_effects(connection: Connection[Any]) -> None:
     """Create the table of effects; an existing one keeps its rows."""
     connection.execute(EFFECTS)
@@ -229,4 +244,11 @@ def order_facts(connection: Connection[Any], run_id: UUID, reason: str) -> Order
     """Read the journal's evidence about the order; `reason` is the one given with the resolve."""
     with connection.cursor(row_factory=class_row(OrderFacts)) as cursor:
         (facts,) = cursor.execute(ORDER, {"run": run_id, "reason": reason}).fetchall()
+    return facts
+
+
+def tick_facts(connection: Connection[Any], load: Load, kind: str) -> TickFacts:
+    """Read what became of the ticks of the demo's schedule, which has the name of its queue."""
+    with connection.cursor(row_factory=class_row(TickFacts)) as cursor:
+        (facts,) = cursor.execute(TICKS, {"queue": load.queue, "after": load.after, "kind": kind}).fetchall()
     return facts

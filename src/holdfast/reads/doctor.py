@@ -14,6 +14,7 @@ from holdfast.connections.deadline import connection_to
 from holdfast.errors import HoldfastError
 from holdfast.kernel import migrate
 from holdfast.reads import pooler
+from holdfast.reads.retention_checks import RETENTION_CHECKS
 from holdfast.reads.schema_checks import CHECKS, NEEDS_SCHEMA, Check, schema_version, server_version
 from holdfast.reads.server_settings import server_checks
 
@@ -31,7 +32,7 @@ def examine(config: Config) -> Iterator[Check]:
     yield server_version(status)
     yield schema_version(status)
     with connection_to(address) as connection:
-        for name, check in (CHECKS | server_checks(config.call_deadline)).items():
+        for name, check in (CHECKS | RETENTION_CHECKS | server_checks(config.call_deadline)).items():
             if status.schema_version is not None or name not in NEEDS_SCHEMA:
                 yield attempt(name, check, connection)
     yield attempt("hints", pooler.hints, address)

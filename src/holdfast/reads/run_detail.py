@@ -12,6 +12,7 @@ from psycopg import Connection
 
 from holdfast.errors import BadInput, NotFound
 from holdfast.kernel.query import Query, query, query_one
+from holdfast.reads.retention import raise_if_pruned
 
 STEPS_LOOKED_AT = 10_000  # steps of one run that are read for its groups; the run's own counts are exact
 
@@ -229,17 +230,19 @@ def parse_id(text: str) -> int | UUID:
 
 
 def step(connection: Connection[Any], id: int) -> StepDetail:  # noqa: A002 - the word is the same in SQL
-    """Read a step, or raise NotFound."""
+    """Read a step, or raise NotFound or Pruned."""
     found = query_one(connection, Query(STEP, StepDetail, {"id": id})) if id < 2**63 else None
     if found is None:
+        raise_if_pruned(connection, id)
         raise NotFound(f"there is no step {id}", where=str(id), next="find the id with `holdfast runs list`")
     return found
 
 
 def run(connection: Connection[Any], id: UUID) -> RunDetail:  # noqa: A002 - the word is the same in SQL
-    """Read a run, or raise NotFound."""
+    """Read a run, or raise NotFound or Pruned."""
     found = query_one(connection, Query(RUN, RunDetail, {"id": id}))
     if found is None:
+        raise_if_pruned(connection, id)
         raise NotFound(f"there is no run {id}", where=str(id), next="find the id with `holdfast runs list`")
     return found
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from psycopg import Connection
 
-from holdfast.kernel.query import as_mapping
+from holdfast.errors import NotFound
+from holdfast.kernel.query import as_mapping, clock
+from holdfast.kernel.retention_calls import Removal
 from holdfast.models import error_text
-from holdfast.reads import run_detail
+from holdfast.reads import retention, run_detail
 from holdfast.reads.run_detail import Parent, RunDetail, RunStep, StepDetail, StoryEntry
 
 SHOWN_OF_EACH = 5  # steps of a run, of each state
@@ -66,6 +68,15 @@ class Page(Generic[Subject, Step]):
 RunPage = Page[StepDetail | RunDetail, StepGroup]
 
 
+@dataclass(frozen=True, slots=True)
+class PrunedPage:
+    """What is left of a task or run that retention removed: its last move, and the history of itself."""
+
+    removal: Removal
+    story: list[StoryEntry]
+    looked_at: datetime
+
+
 def read(connection: Connection[Any], id: int | UUID, *, story: int) -> RunPage:  # noqa: A002 - the word is SQL's
     """Read the page of a run or a step, with up to `story` entries of its history."""
     subject: StepDetail | RunDetail
@@ -80,6 +91,22 @@ def read(connection: Connection[Any], id: int | UUID, *, story: int) -> RunPage:
         reason = why_run(subject, steps, run_detail.ended_by(connection, id) if subject.finished_at else None)
     entries = run_detail.story(connection, id, limit=story) if story else []
     return Page(subject, reason, steps, entries, actions(subject, run_detail.manual_events(connection, subject)))
+
+
+def read_pruned(connection: Connection[Any], id: int | UUID, *, story: int) -> PrunedPage:  # noqa: A002
+    """Read the page of a task or run that is gone, or raise NotFound."""
+    removal = retention.removal(connection, id)
+    if removal is None:
+        raise NotFound(f"there is no task or run {id}", where=str(id), next="find the id with `holdfast runs list`")
+    entries = run_detail.story(connection, id, limit=story) if story else []
+    return PrunedPage(removal, entries, clock(connection))
+
+
+def pruned_document(page: PrunedPage) -> dict[str, Any]:
+    """Return the page of what is gone as a mapping for JSON output."""
+    removal = {name: value for name, value in asdict(page.removal).items() if name != "label"}
+    story = [as_mapping(entry) for entry in page.story]
+    return {"what": page.removal.label, **removal, "is_pruned": True, "story": story, "actions": [], "commands": []}
 
 
 def as_document(page: RunPage) -> dict[str, Any]:

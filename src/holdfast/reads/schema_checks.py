@@ -199,7 +199,7 @@ CHECKS: dict[str, Callable[[Connection], Check]] = {
     "schedules": schedules,
     "self-tests": self_tests,
 }
-NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles", "schedules"})
+NEEDS_SCHEMA = frozenset({"partitions", "invariants", "roles", "schedules", "retention", "bloat", "indexes"})
 
 
 def one(connection: Connection, statement: LiteralString) -> tuple[Any, ...]:

@@ -29,6 +29,7 @@ class Order:
     due_at: datetime | None = None
     priority: int | None = None
     tenant: str = "default"
+    key_for: timedelta | None = None
 
 
 class Starter(Protocol):

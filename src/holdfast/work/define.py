@@ -53,6 +53,7 @@ class StartOptions:
     delay: timedelta | None = None
     limits: tuple[str, ...] | None = None
     weight: float | None = None
+    key_for: timedelta | None = None
 
     def __post_init__(self) -> None:
         check_names([("queue", self.queue)])
@@ -111,18 +112,21 @@ class Task(Generic[P, R, Function_co]):
         delay: Duration | None = None,
         limits: Sequence[str] | None = None,
         weight: float | None = None,
+        key_for: Duration | None = None,
     ) -> Self:
         """Return the same task with options for its start.
 
-        `key`: reusing the key with the same arguments returns the existing task, always. `unique_key`: the same, but
-        only until the task ends. `delay`: run it after that time, by the database's clock. `due_at`: run it no earlier
-        than that. `conn`: start it inside your own connection's transaction. `priority`: 0 to 9, higher runs first.
-        `limits` and `weight` replace those of the task: up to three limits, and what it takes from their buckets.
+        `key`: reusing the key with the same arguments returns the existing task, always or, with `key_for`, within
+        that time. `unique_key`: the same, but only until the task ends. `delay`: run it after that time, by the
+        database's clock. `due_at`: run it no earlier than that. `conn`: start it inside your own connection's
+        transaction. `priority`: 0 to 9, higher runs first. `limits` and `weight` replace those of the task: up to
+        three limits, and what it takes from their buckets.
         """
         waits = None if delay is None else duration(delay, "delay")
         check_weight("weight", weight, BadInput)
         names = None if limits is None else check_limits(limits, BadInput)
-        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits, names, weight)
+        kept = None if key_for is None else duration(key_for, "key_for")
+        options = StartOptions(key, unique_key, due_at, queue, priority, tenant, conn, waits, names, weight, kept)
         task: Self = type(self).__new__(type(self))
         task.__dict__.update(self.__dict__, _options=options)  # a copy: wrapping the function again takes longer
         return task
@@ -192,7 +196,7 @@ class Task(Generic[P, R, Function_co]):
     def _starts(self, arguments: Iterable[Mapping[str, Any]], due_at: datetime | None) -> Iterator[bulk.Start]:
         """Raise for options that a bulk start cannot have, and yield the rows as they are sent."""
         signature, options = self.handler.signature, self._options
-        for option in ("key", "unique_key"):
+        for option in ("key", "unique_key", "key_for"):
             if getattr(options, option) is not None:
                 raise BadInput(
                     f"start_many does not support {option}",
@@ -237,6 +241,7 @@ class Task(Generic[P, R, Function_co]):
             tenant=options.tenant,
             limits=limits,
             weight=weight,
+            key_for=options.key_for,
         )
 
     def _limits(self, written: str) -> tuple[list[str] | None, float | None]:

@@ -42,6 +42,7 @@ def call(order: Order) -> Call[int]:
         due_at=order.due_at,
         priority=order.priority or 0,
         tenant=order.tenant,
+        key_for=order.key_for,
     )
 
 
@@ -50,6 +51,11 @@ def by_app(app: Any, order: Order) -> str:
     task: Task[..., Any] = next(task for task in app.work if task.name == order.name)
     arguments = task.handler.signature.read_given(order.input)
     options = task.options(
-        key=order.key, queue=order.queue, due_at=order.due_at, priority=order.priority or 0, tenant=order.tenant
+        key=order.key,
+        queue=order.queue,
+        due_at=order.due_at,
+        priority=order.priority or 0,
+        tenant=order.tenant,
+        key_for=order.key_for,
     )
     return str(options.start(**arguments).id)

@@ -30,6 +30,7 @@ from holdfast.worker.metrics import Meters
 from holdfast.worker.options import Options
 from holdfast.worker.settler import Settler
 from holdfast.worker.states import State, States
+from holdfast.worker.sweeper import Sweeper
 from holdfast.worker.ticker import Ticker
 from holdfast.worker.upkeep import Recovery, RegistrationRefused, about, check_secrets, register
 
@@ -66,6 +67,7 @@ class Worker:
         self._is_hinted = self._is_asleep = self._polled_alone = False
         self._next_due: float | None = None
         self._recovery = Recovery(self._claims, options, self.meters)
+        self._sweeper = Sweeper(dsn, options)
         self.log = log.get("worker").bind(worker=options.identity)
 
     def wake(self) -> None:
@@ -149,8 +151,8 @@ class Worker:
         self.settler.begin()
         self.leases.start()
         beside = [self._settle(), self.claimer.lanes.watch_loop(self.meters)]
-        if self.options.listens and not self.options.burst:
-            beside.append(self._listener.listen())
+        if not self.options.burst:
+            beside += [self._sweeper.sweep(), *([self._listener.listen()] if self.options.listens else [])]
         self._beside = [asyncio.create_task(each) for each in beside]
         self.log.info("worker.started", queues=self.options.queues, kinds=self._registry.kinds())
 
@@ -205,8 +207,7 @@ class Worker:
         if claimed := await self.claimer.claim(self._claims):
             self.meters.claimed(claimed)
             self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
-            self._empty_polls = 0
-            self._is_asleep = False
+            self._empty_polls, self._is_asleep = 0, False
             if self.claimer.awaits_children:
                 await self._sleep(AT_ONCE)
             return True
@@ -282,8 +283,7 @@ class Worker:
         left = None if self._next_due is None else self._next_due - time.monotonic()
         if left is None or left > interval:
             return interval
-        self._next_due = None
-        self._is_asleep = False  # so that the next hint is requested
+        self._next_due, self._is_asleep = None, False  # so that the next hint is requested
         return max(0.001, left)
 
     async def _sleep(self, seconds: float) -> None:

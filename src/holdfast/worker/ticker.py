@@ -14,7 +14,6 @@ from math import inf
 
 from holdfast import cron, log
 from holdfast.connections.worker import WorkerConnection
-from holdfast.failpoints import failpoint
 from holdfast.kernel import schedule_calls
 from holdfast.worker.options import Options
 
@@ -59,16 +58,12 @@ class Ticker:
 
     async def _look(self) -> bool:
         """Fire one batch; return whether more may be due at once."""
-        failpoint("before_fire")
         (fired,) = await self._connection.make(schedule_calls.fire_schedules(batch=BATCH))
-        failpoint("after_fire")
         waits = fired.waits
         if fired.plans:
-            # In a thread: the missed ticks of a long outage take a while, and leases must be renewed meanwhile.
+            # In a thread: the missed ticks of a long outage take a while, and outcomes must be settled meanwhile.
             plans = await asyncio.to_thread(lambda: [cron.plan(wanted) for wanted in fired.plans])
-            failpoint("before_plan")
             (waits,) = await self._connection.make(schedule_calls.plan_schedules(plans))
-            failpoint("after_plan")
             for plan in plans:
                 if "broken" in plan:
                     self._log.warning("schedule.broken", schedule=plan["id"], reason=plan["broken"])

@@ -37,3 +37,7 @@ drop function if exists holdfast.start_step(text, text, jsonb, text, text, text,
 drop function if exists holdfast.start_task(text, jsonb, text, text, text, timestamptz, int, text);
 drop function if exists holdfast.define_kind(text, text, text, interval, interval);
 drop function if exists holdfast.claim_steps(text, text, text[], int, interval, text[], text);
+drop function if exists holdfast.start_step(text, text, jsonb, text, text, text, timestamptz, int, text, text, text,
+                                            text, text[], numeric);
+drop function if exists holdfast.start_task(text, jsonb, text, text, text, timestamptz, int, text, text[], numeric);
+drop function if exists holdfast.start_run(text, text, text, jsonb, jsonb, text, text, uuid);

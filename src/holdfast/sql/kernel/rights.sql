@@ -92,6 +92,24 @@ begin
 end
 $$;
 
+-- A tenant sees its own rules of retention and those for all, and how they were changed.
+do $$
+declare
+  item text;
+begin
+  foreach item in array array['retention_rules', 'retention_changes'] loop
+    continue when exists (select from pg_catalog.pg_policies p
+                           where p.schemaname = 'holdfast' and p.tablename = item);
+    execute format('alter table holdfast.%I enable row level security', item);
+    execute format('alter table holdfast.%I force row level security', item);
+    execute format('create policy kernel_sees_all on holdfast.%I to hf_owner using (true) with check (true)', item);
+    execute format('create policy own_tenants on holdfast.%I for select to hf_producer, hf_worker, hf_reader, '
+                   'hf_operator using ((select holdfast.allowed_tenants()) is null or tenant = ''*'' '
+                   'or tenant = any ((select holdfast.allowed_tenants())::text[]))', item);
+  end loop;
+end
+$$;
+
 grant usage on schema holdfast to hf_producer, hf_worker, hf_reader, hf_operator;
 grant usage on sequence holdfast.step_ids to hf_producer, hf_worker, hf_operator;
 grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edges, holdfast.journal,
@@ -99,6 +117,7 @@ grant select on holdfast.runs, holdfast.steps, holdfast.run_steps, holdfast.edge
   holdfast.queues, holdfast.queue_pauses, holdfast.workers,
   holdfast.limits, holdfast.limit_states, holdfast.limit_changes,
   holdfast.schedules, holdfast.ticks, holdfast.schedule_changes,
+  holdfast.retention_rules, holdfast.retention_changes,
   holdfast.kinds, holdfast.policies, holdfast.machines, holdfast.machine_states, holdfast.machine_moves,
     holdfast.migrations, holdfast.installed
   to hf_producer, hf_worker, hf_reader, hf_operator;

@@ -1,7 +1,7 @@
 -- Schedules: work that the clock starts. docs/design/clock.md says how it works.
 
--- The functions of each face that the kernel calls, as its entry in FACES names them; the installation fills it. Null: the
--- face has none.
+-- The functions of each face that the kernel calls, as its entry in FACES names them; the installation fills it. Null:
+-- the face has none.
 create table holdfast.faces (
   face text primary key,
   starts text,                   -- schema.function(target text, input jsonb, options jsonb, tenant text) returns text[]
@@ -14,7 +14,8 @@ create table holdfast.faces (
 -- squawk-ignore require-concurrent-index-creation
 create index runs_of_run on holdfast.runs (of_run) where of_run is not null;
 
--- What is to be started when. Exactly one of cron, every and at says when, in nominal times; a tick is due `shift` later.
+-- What is to be started when. Exactly one of cron, every and at says when, in nominal times; a tick is due `shift`
+-- later.
 create table holdfast.schedules (
   id bigint primary key generated always as identity,
   tenant text not null,

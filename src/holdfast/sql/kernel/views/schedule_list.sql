@@ -6,7 +6,8 @@ select s.name, s.tenant, s.face, s.target,
             when s.paused_at is not null then 'paused' when s.next_at is null then 'new' else 'active' end as state,
        case when s.at is not null then 'once at ' || to_char(s.at at time zone s.timezone, 'YYYY-MM-DD HH24:MI:SS')
             when s.every is not null then 'every ' || (
-              select string_agg(p.count || ' ' || p.unit || case when p.count = 1 then '' else 's' end, ' ' order by p.n)
+              select string_agg(p.count || ' ' || p.unit || case when p.count = 1 then '' else 's' end, ' '
+                                order by p.n)
                 from (values (1, floor(extract(epoch from s.every) / 86400), 'day'),
                              (2, floor(mod(extract(epoch from s.every), 86400) / 3600), 'hour'),
                              (3, floor(mod(extract(epoch from s.every), 3600) / 60), 'minute'),
@@ -19,8 +20,8 @@ select s.name, s.tenant, s.face, s.target,
               where s.paused_at is null and s.broken is null order by u.n) as next_ticks,
        l.at as last_at, l.fired_at as last_fired_at, l.outcome as last_outcome, l.ids as last_ids,
        holdfast.error_text(l.error) as last_error,
-       s.cron, s.every, s.at, s.timezone, s.starts_at, s.ends_at, s.missed, s.missed_window, s.overlap, s.spread, s.shift,
-       s.input, s.options, s.paused_at, s.paused_by, s.pause_reason, s.broken, s.ended_at, s.defined_at
+       s.cron, s.every, s.at, s.timezone, s.starts_at, s.ends_at, s.missed, s.missed_window, s.overlap, s.spread,
+       s.shift, s.input, s.options, s.paused_at, s.paused_by, s.pause_reason, s.broken, s.ended_at, s.defined_at
   from holdfast.schedules s
   left join lateral (
     select t.at, t.fired_at, t.outcome, t.ids, t.error from holdfast.ticks t

@@ -13,7 +13,8 @@ begin
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
     when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, retry a failed '
                        'task with holdfast.retry, cancel one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
+    else 'end a task with holdfast.cancel; retention removes finished tasks by the rules of holdfast.retention_list, '
+         'at once with `holdfast retention run`' end);
   return null;
 end
 $$;

@@ -13,10 +13,11 @@ begin
   return query
   select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
          case when s.finished_at is not null then flow.result_in_run(n.run_id, n.name) end, s.error
-    from holdfast.run_steps n
+    from holdfast.runs r  -- a large run is pruned before its steps
+    join holdfast.run_steps n on n.run_id = r.id
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where n.run_id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
+   where r.id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
      and holdfast.matches_any(allowed, s.tenant)
    order by s.id;
 end

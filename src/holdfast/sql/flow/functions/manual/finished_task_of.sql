@@ -13,6 +13,7 @@ begin
    where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
+    perform holdfast.refuse_pruned(finished_task_of.step_id::text);
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
                             'flow.steps lists them', finished_task_of.step_id::text);
   end if;

@@ -13,7 +13,8 @@ begin
     when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
     when 'UPDATE' then 'retry a failed task with holdfast.retry, resolve it with holdfast.resolve, '
                        'cancel it with holdfast.cancel'
-    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
+    else 'end a task with holdfast.cancel; retention removes finished tasks by the rules of holdfast.retention_list, '
+         'at once with `holdfast retention run`' end);
   return null;
 end
 $$;

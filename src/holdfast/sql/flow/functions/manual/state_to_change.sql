@@ -17,6 +17,7 @@ begin
      where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant);
   end if;
   if state is null then
+    perform holdfast.refuse_pruned(state_to_change.id);
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
                             'a step is a number, a task a UUID; flow.steps and flow.tasks list them',
                             state_to_change.id);

@@ -12,6 +12,7 @@ begin
    where s.id = step_to_change.step_id and s.machine = 'flow.step'
      and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
+    perform holdfast.refuse_pruned(step_to_change.step_id::text);
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
                             'flow.steps lists them', step_to_change.step_id::text);
   end if;

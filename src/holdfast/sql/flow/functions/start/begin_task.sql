@@ -1,6 +1,7 @@
 -- Makes a task of a flow with its steps, as initialize_task does, and returns its id. The caller has called set_actor.
 create or replace function flow.begin_task(
-  name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb)
+  name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb,
+  key_for interval default null)
 returns uuid
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -22,7 +23,7 @@ begin
     'flow.task', begin_task.name, 'flow.step', begin_task.steps,
     checked_about || skipped || jsonb_build_object(
       'context', checked_context, 'namespace', begin_task.namespace, 'version', begin_task.version),
-    begin_task.key, begin_task.tenant, null);
+    begin_task.key, begin_task.tenant, null, begin_task.key_for);
   if begin_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
     perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(

@@ -1,5 +1,5 @@
--- Returns the registered definition that a start by name takes. Without a version it is the one that was defined last. A
--- tenant's own definitions override the shared ones. Refuses a context that lacks what the definition requires.
+-- Returns the registered definition that a start by name takes. Without a version it is the one that was defined last.
+-- A tenant's own definitions override the shared ones. Refuses a context that lacks what the definition requires.
 create or replace function flow.definition_to_start(
   name text, context jsonb, namespace text, version text, tenant text)
 returns flow.definitions

@@ -29,6 +29,9 @@ begin
     ;
   end if;
   perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
+  if step.run_id is not null and not exists (select from holdfast.runs r where r.id = step.run_id) then
+    step := null;  -- what is left of a run that retention removes
+  end if;
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
@@ -37,6 +40,7 @@ begin
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
+    perform holdfast.refuse_pruned(act_on.id);
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
                             'a step is a number, a run a UUID', act_on.id);
   end if;

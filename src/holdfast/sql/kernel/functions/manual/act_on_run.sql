@@ -9,11 +9,18 @@ set jit = off
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
+  present holdfast.runs;
 begin
   -- Steps are locked before runs: this waits for settles in progress.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
-  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
+  select r.* into present from holdfast.runs r where r.id = run.id for update;
+  if present.id is null then  -- retention was faster
+    perform holdfast.refuse_pruned(run.id::text);
+    perform holdfast.refuse('RN004', format('there is no run %s', run.id), 'find the id with `holdfast runs list`',
+                            run.id::text);
+  end if;
+  run := present;
   if holdfast.move_runs(array[run.id], act_on_run.event, clock) = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, act_on_run.event),

@@ -30,10 +30,12 @@ begin
       step := case when part ~ '/[0-9]{1,4}$' then split_part(part, '/', 2)::int end;
       part := case when step is null then part else split_part(part, '/', 1) end;
       if place = 4 then
-        part := (select coalesce(string_agg(coalesce(array_position(months, w.word)::text, w.word), '-' order by w.n), '')
+        part := (select coalesce(string_agg(coalesce(array_position(months, w.word)::text, w.word), '-'
+                                            order by w.n), '')
                    from regexp_split_to_table(part, '-') with ordinality w (word, n));
       elsif place = 5 then
-        part := (select coalesce(string_agg(coalesce((array_position(days, w.word) - 1)::text, w.word), '-' order by w.n), '')
+        part := (select coalesce(string_agg(coalesce((array_position(days, w.word) - 1)::text, w.word), '-'
+                                            order by w.n), '')
                    from regexp_split_to_table(regexp_replace(part, '#[1-5]$|(?<=[0-9])L$', ''), '-')
                         with ordinality w (word, n));
       end if;

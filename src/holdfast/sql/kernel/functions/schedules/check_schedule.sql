@@ -13,7 +13,8 @@ begin
   if face.starts is null then
     perform holdfast.refuse(
       'RN005', format('a schedule cannot start anything of the face %s', schedule.face),
-      'use one of: ' || (select string_agg(f.face, ', ' order by f.face) from holdfast.faces f where f.starts is not null),
+      'use one of: ' || (select string_agg(f.face, ', ' order by f.face) from holdfast.faces f
+                          where f.starts is not null),
       'face');
   end if;
   if jsonb_typeof(schedule.options) <> 'object' then
@@ -61,9 +62,10 @@ begin
   if schedule.overlap is null or schedule.overlap not in ('allow', 'skip', 'cancel') then
     perform holdfast.refuse('RN005', format('overlap must be allow, skip or cancel, got %s',
                                             to_json(schedule.overlap)),
-                            'skip keeps a tick from starting while the work of the previous one is not over', 'overlap');
+                            'skip starts nothing while the work of the previous tick is not over', 'overlap');
   end if;
-  if (schedule.overlap <> 'allow' and face.is_open is null) or (schedule.overlap = 'cancel' and face.cancels is null) then
+  if (schedule.overlap <> 'allow' and face.is_open is null)
+     or (schedule.overlap = 'cancel' and face.cancels is null) then
     perform holdfast.refuse('RN005', format('the face %s does not tell what is over, or cannot cancel it',
                                             schedule.face),
                             'use overlap allow', 'overlap');

@@ -1,9 +1,10 @@
--- Makes or replaces a schedule of a tenant: it starts `target` of `face` by `cron` (five fields, in `timezone`), `every`
--- interval, or once `at` a time. No tick comes before `starts_at` or after `ends_at`. `missed` says what becomes of
--- ticks that nobody fired in time: skip, one (the newest) or all, up to 100 that are no older than `missed_window`.
--- `overlap` says what becomes of a tick while the work of the previous one is not over: allow, skip or cancel (that
--- work). `spread` shifts all ticks by a fixed time below it. Ticks go on where they were if only other things change;
--- a pause stays. Defining the same again changes nothing. A definition `from_code` may have ended by now.
+-- Makes or replaces a schedule of a tenant: it starts `target` of `face` by `cron` (five fields, in `timezone`),
+-- `every` interval, or once `at` a time. No tick comes before `starts_at` or after `ends_at`. `missed` says what
+-- becomes of ticks that nobody fired in time: skip, one (the newest) or all, up to 100 that are no older than
+-- `missed_window`. `overlap` says what becomes of a tick while the work of the previous one is not over: allow, skip or
+-- cancel (that work). `spread` shifts all ticks by a fixed time below it. Ticks go on where they were if only other
+-- things change; a pause stays. Defining the same again changes nothing. A definition `from_code` may have ended by
+-- now.
 create or replace function holdfast.define_schedule(
   name text, target text, face text default 'work', input jsonb default '{}', options jsonb default '{}',
   cron text default null, every interval default null, at timestamptz default null, timezone text default 'UTC',

@@ -1,5 +1,5 @@
--- Removes a schedule; what its ticks have started goes on, and its ticks stay. Tells whether there was one. `actor` names
--- the person that the login acts for.
+-- Removes a schedule; what its ticks have started goes on, and its ticks stay. Tells whether there was one. `actor`
+-- names the person that the login acts for.
 create or replace function holdfast.forget_schedule(
   name text, reason text default null, tenant text default 'default', actor text default null)
 returns boolean

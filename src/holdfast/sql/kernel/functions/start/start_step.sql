@@ -1,14 +1,14 @@
--- Starts one step of `machine` without a run, served by the handlers of `kind`, and returns its id. The kind's defaults
--- apply to what is null. Reusing `key` with the same machine, kind and input returns the existing step; with others it
--- is refused. While a step with the same `unique_key` is open, that step is returned. `policy` overrides the kind's,
--- `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names the person that the login acts
--- for: the journal then records the creation by that actor. `limits` names up to three limits, and `weight` is what the
--- step takes from their buckets.
+-- Starts one step of `machine` without a run, served by the handlers of `kind`, and returns its id. The kind's
+-- defaults apply to what is null. Reusing `key` with the same machine, kind and input returns the existing step; with
+-- others it is refused. While a step with the same `unique_key` is open, that step is returned. `policy` overrides the
+-- kind's, `parked_for` keeps the step from being claimed until unpark_steps, and `actor` names the person that the
+-- login acts for: the journal then records the creation by that actor. `limits` names up to three limits, and `weight`
+-- is what the step takes from their buckets. After `key_for` the key may start another step; null: never.
 create or replace function holdfast.start_step(
   machine text, kind text, input jsonb default '{}', queue text default null, key text default null,
   unique_key text default null, due_at timestamptz default null, priority int default 0,
   tenant text default 'default', policy text default null, parked_for text default null, actor text default null,
-  limits text[] default null, weight numeric default null)
+  limits text[] default null, weight numeric default null, key_for interval default null)
 returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -70,15 +70,18 @@ begin
     parked_due := due;
     due := null;
   end if;
+  if start_step.key_for is not null then
+    perform holdfast.check_key_for(start_step.key, start_step.key_for);
+  end if;
   if start_step.key is not null then
     -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
     hash := sha256(convert_to(
       case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
       || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
     own_id := nextval('holdfast.step_ids');
-    insert into holdfast.keys values (start_step.tenant, start_step.key, own_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
+    step_id := holdfast.take_key(start_step.tenant, start_step.key, own_id::text, hash, start_step.key_for)::bigint;
+    if step_id <> own_id then
+      return step_id;
     end if;
   end if;
   select exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_step.priority),

@@ -1,6 +1,6 @@
 -- Fires one tick of a locked schedule by the clock: it starts its work and records what became of it, in one
--- transaction. A tick that was recorded before is not fired again. If its face refuses to start it, the tick is recorded
--- as failed and the schedule goes on. Returns what became of it; null: nothing.
+-- transaction. A tick that was recorded before is not fired again. If its face refuses to start it, the tick is
+-- recorded as failed and the schedule goes on. Returns what became of it; null: nothing.
 create or replace function holdfast.fire_tick(schedule holdfast.schedules, at timestamptz, clock timestamptz)
 returns text
 language plpgsql

@@ -1,7 +1,7 @@
--- Stores the next ticks that a worker computed for what fire_schedules returned: an array of {id, version, after, ticks,
--- words, dropped, broken}, with times in microseconds since 1970. `dropped` is [how many, the first, the last] of ticks
--- that lie too far back to be listed; `broken` says why there are no ticks. A plan for a schedule that changed since, or
--- that another worker has planned, changes nothing. Returns after how long to call fire_schedules again.
+-- Stores the next ticks that a worker computed for what fire_schedules returned: an array of {id, version, after,
+-- ticks, words, dropped, broken}, with times in microseconds since 1970. `dropped` is [how many, the first, the last]
+-- of ticks that lie too far back to be listed; `broken` says why there are no ticks. A plan for a schedule that changed
+-- since, or that another worker has planned, changes nothing. Returns after how long to call fire_schedules again.
 create or replace function holdfast.plan_schedules(plans jsonb)
 returns interval
 language plpgsql security definer

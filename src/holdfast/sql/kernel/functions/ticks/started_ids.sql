@@ -4,6 +4,7 @@ returns text[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   return array(

@@ -96,6 +96,8 @@ as $$
   union all
   select c.invariant, c.subject, c.detail from holdfast.schedule_violations() c
   union all
+  select r.invariant, r.subject, r.detail from holdfast.retention_violations() r
+  union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
   union all
   select f.invariant, f.subject, f.detail from holdfast.face_violations() f

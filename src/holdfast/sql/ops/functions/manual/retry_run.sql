@@ -4,6 +4,9 @@ create or replace function ops.retry_run(p_run_id text, p_reason text default nu
 returns table (run_id text, status text, queued_at timestamptz)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- by key, whatever the statistics say
+set jit = off
+set plan_cache_mode = force_generic_plan  -- one plan is left: make it once, not per call
 as $$
 declare
   actor constant text := coalesce(p_actor, session_user);

@@ -5,8 +5,12 @@ create or replace function ops.rollback_run(p_run_id text, p_reason text default
 returns table (run_id text, status text, queued_at timestamptz)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- by key, whatever the statistics say
+set jit = off
+set plan_cache_mode = force_generic_plan  -- one plan is left: make it once, not per call
 as $$
 declare
+  actor constant text := coalesce(p_actor, session_user);
   held record;
   step holdfast.steps;
   facts ops.run_facts;
@@ -33,7 +37,7 @@ begin
   end if;
   return query
   select n.run_id, n.status, n.queued_at
-    from ops.again(facts, source, 'rollback_of', p_reason, coalesce(p_actor, session_user)) n;
+    from ops.again(facts, source, 'rollback_of', p_reason, actor) n;
 end
 $$;
 grant execute on function ops.rollback_run to hf_producer, hf_operator;

@@ -20,7 +20,7 @@ begin
                   order by a.expires_at limit 1000)
                else array(
                  select f.step_id from ops.run_facts f
-                  where f.status = 'queued' and f.expires_at <= expire_runs.clock
+                  where f.status || '' = 'queued' and f.expires_at <= expire_runs.clock
                     and holdfast.matches_any(expire_runs.tenants, f.tenant)
                   order by f.expires_at limit 1000) end)
          and s.state = 'queued'

@@ -5,6 +5,9 @@ create or replace function ops.sweep_runs(p_tenant text default null)
 returns table (run_id text, reason text)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- by key, whatever the statistics say
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   clock constant timestamptz := holdfast.clock();

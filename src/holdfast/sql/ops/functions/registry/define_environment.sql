@@ -11,6 +11,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  actor constant text := session_user;
   place ops.known_environments;
 begin
   perform holdfast.check_tenant(p_tenant);
@@ -31,7 +32,7 @@ begin
     perform holdfast.refuse('RN005', format('queue_ttl must be longer than 0, got %s', p_queue_ttl),
                             'leave it out for no limit', 'p_queue_ttl');
   end if;
-  place := ops.register_environment(p_tenant, p_project_id, p_env, session_user);
+  place := ops.register_environment(p_tenant, p_project_id, p_env, actor);
   update ops.known_environments e
      set type = coalesce(p_type, e.type), branch_pattern = p_branch_pattern,
          needs_approval = coalesce(p_needs_approval, false), on_push = p_on_push, concurrency = p_concurrency,

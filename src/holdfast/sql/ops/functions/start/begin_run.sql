@@ -16,7 +16,6 @@ declare
   place ops.known_environments;
   facts ops.run_facts;
 begin
-  perform holdfast.check_tenant(begin_run.tenant);
   if (holdfast.is_name(begin_run.project_id) and holdfast.is_name(begin_run.env, 100)
       and holdfast.is_name(run_kind, 100) and coalesce(holdfast.is_name(begin_run.git_sha), true)
       and coalesce(holdfast.is_name(begin_run.git_ref, 400), true)
@@ -26,13 +25,18 @@ begin
                                begin_run.key, begin_run.actor);
   end if;
   if begin_run.key is not null then
+    perform holdfast.check_tenant(begin_run.tenant);  -- start_step does, but here a run may be given away before
     select f.* into facts from ops.run_facts f
      where f.tenant = begin_run.tenant and f.idempotency_key = begin_run.key;
     if found then
       return facts;
     end if;
   end if;
-  place := ops.environment_of(begin_run.tenant, begin_run.project_id, begin_run.env, begin_run.actor);
+  select e.* into place from ops.known_environments e
+   where e.tenant = begin_run.tenant and e.project_id = begin_run.project_id and e.name = begin_run.env;
+  if not found then
+    place := ops.new_environment(begin_run.tenant, begin_run.project_id, begin_run.env, begin_run.actor);
+  end if;
   if begin_run.key is not null then
     insert into ops.run_facts (run_id, tenant, idempotency_key, kind, queued_at, updated_at)
     values (own_id, begin_run.tenant, begin_run.key, run_kind, clock, clock)

@@ -7,6 +7,9 @@ create or replace function ops.queue_push(
 returns table (run_id text, status text, queued_at timestamptz, project_id text, env_id text, is_new boolean)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- by key, whatever the statistics say
+set jit = off
+set plan_cache_mode = force_generic_plan  -- one plan is left: make it once, not per call
 as $$
 declare
   given constant jsonb := ops.checked_metadata(p_metadata);

@@ -10,7 +10,13 @@ create or replace function ops.queue_run(
 returns table (run_id text, status text, queued_at timestamptz)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- by key, whatever the statistics say
+set jit = off
+set plan_cache_mode = force_generic_plan  -- one plan is left: make it once, not per call
 as $$
+declare
+  -- A variable: passed as it is, session_user would give its collation to all that begin_run compares.
+  actor constant text := coalesce(p_actor, session_user);
 begin
   if p_ttl <= '0' then
     perform holdfast.refuse('RN005', format('ttl must be longer than 0, got %s', p_ttl), 'use minutes or hours', 'p_ttl');
@@ -20,7 +26,7 @@ begin
     from ops.begin_run(
            p_project_id, p_env, p_git_sha, p_git_ref, ops.checked_metadata(p_metadata), p_idempotency_key,
            jsonb_build_object('kind', p_kind, 'priority', p_priority, 'due_at', p_due_at, 'ttl', p_ttl),
-           coalesce(p_actor, session_user), p_tenant) f;
+           actor, p_tenant) f;
 end
 $$;
 grant execute on function ops.queue_run to hf_producer, hf_worker, hf_operator;

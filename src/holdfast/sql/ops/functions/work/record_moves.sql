@@ -4,6 +4,9 @@ create or replace function ops.record_moves(moves holdfast.shared_move[])
 returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off  -- by key, whatever the statistics say
+set jit = off
+set plan_cache_mode = force_generic_plan  -- one plan is left: make it once, not per call
 as $$
 declare
   clock constant timestamptz := holdfast.clock();

@@ -1,0 +1,128 @@
+"""Checks of what retention leaves: months that should be gone and who uses them, dead rows, and invalid indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import LiteralString
+
+from holdfast.kernel import sources
+from holdfast.reads.run_page import span_text
+from holdfast.reads.schema_checks import Check, Connection
+
+OVERDUE = timedelta(days=1)  # a month is dropped by the next sweep, unless somebody uses it
+LATE_SWEEP = timedelta(days=1)
+MANY_DEAD, MUCH_DEAD = 10_000, 0.3  # rows, and their share of the table
+SHOWN = 3
+STATE: LiteralString = """
+select holdfast.old_months(holdfast.clock() - %s), holdfast.clock() - w.blocked_at,
+       holdfast.clock() - greatest(w.begins_at, w.next_at), w.steps, w.runs
+  from holdfast.sweep_state() w
+"""
+# Whoever has any lock on the journal, the notes or a partition keeps a month from being dropped.
+USERS: LiteralString = """
+select distinct a.pid, coalesce(nullif(a.application_name, ''), a.usename::text, ''),
+       greatest(now() - coalesce(a.xact_start, a.query_start, a.backend_start), '0')
+  from pg_catalog.pg_locks l
+  join pg_catalog.pg_stat_activity a on a.pid = l.pid
+ where l.granted and l.pid <> pg_catalog.pg_backend_pid() and a.backend_type <> 'autovacuum worker'
+   and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
+   and (l.relation in (pg_catalog.to_regclass('holdfast.journal'), pg_catalog.to_regclass('holdfast.notes'))
+        or l.relation in (select i.inhrelid from pg_catalog.pg_inherits i
+                           where i.inhparent in (pg_catalog.to_regclass('holdfast.journal'),
+                                                 pg_catalog.to_regclass('holdfast.notes'))))
+ order by 3 desc
+ limit 3
+"""
+DEAD: LiteralString = """
+select s.schemaname || '.' || s.relname, s.n_live_tup, s.n_dead_tup,
+       now() - greatest(s.last_vacuum, s.last_autovacuum)
+  from pg_catalog.pg_stat_all_tables s
+ where s.schemaname = any (%s) and s.n_dead_tup > %s and s.n_dead_tup > %s * (s.n_live_tup + s.n_dead_tup)
+ order by s.n_dead_tup desc
+"""
+INVALID: LiteralString = """
+select c.oid::regclass::text
+  from pg_catalog.pg_index i
+  join pg_catalog.pg_class c on c.oid = i.indexrelid
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+ where n.nspname = any (%s) and not (i.indisvalid and i.indisready and i.indislive)
+ order by 1
+"""
+
+
+@dataclass(frozen=True)
+class JournalUser:
+    """A session that has a lock on the journal or the notes, and for how long."""
+
+    pid: int
+    name: str
+    since: timedelta
+
+    def __str__(self) -> str:
+        """Return who it is, for how long."""
+        return f"pid {self.pid}{f' ({self.name})' if self.name else ''} for {span_text(self.since)}"
+
+
+def retention(connection: Connection) -> Check:
+    """Check that months are dropped and sweeps are made when they are due."""
+    row = connection.execute(STATE, [OVERDUE]).fetchone()
+    if row is None:
+        return Check("retention", "fail", "the sweep's row is missing", "select * from holdfast.violations()")
+    overdue, blocked_for, late, steps, runs = row
+    users = [JournalUser(*user) for user in connection.execute(USERS).fetchall()] if overdue or blocked_for else []
+    if overdue:
+        return judge_overdue(overdue, users)
+    if late is not None and late > LATE_SWEEP:
+        return Check("retention", "warn", f"the last sweep is {span_text(late)} late", "check that a worker runs")
+    return Check("retention", "ok", f"nothing is overdue; the last sweep removed {steps:,} steps and {runs:,} runs")
+
+
+def judge_overdue(months: Sequence[str], users: Sequence[JournalUser]) -> Check:
+    """Judge months that should have been dropped, by who uses the journal."""
+    named = ", ".join(months[:SHOWN]) + (f" and {len(months) - SHOWN} more" if len(months) > SHOWN else "")
+    if not users:
+        return Check("retention", "warn", f"{named} should have been dropped", "check that a worker runs")
+    who = "; ".join(map(str, users))
+    return Check(
+        "retention",
+        "warn",
+        f"{named} cannot be dropped while the journal is in use: {who}",
+        f"end the transaction: select pg_terminate_backend({users[0].pid})",
+    )
+
+
+def bloat(connection: Connection) -> Check:
+    """Check that dead rows are few."""
+    return judge_bloat(connection.execute(DEAD, [sources.schemas(), MANY_DEAD, MUCH_DEAD]).fetchall())
+
+
+def judge_bloat(tables: Sequence[tuple[str, int, int, timedelta | None]]) -> Check:
+    """Judge tables whose rows are dead to a large part."""
+    if not tables:
+        return Check("bloat", "ok", "dead rows are few")
+    found = "; ".join(
+        f"{name}: {dead:,} of {live + dead:,} rows are dead, "
+        + ("never vacuumed" if ago is None else f"vacuumed {span_text(ago)} ago")
+        for name, live, dead, ago in tables[:SHOWN]
+    )
+    then = "; ".join(f"vacuum {name}" for name, *_ in tables[:SHOWN])
+    return Check("bloat", "warn", found, f"{then}; see also `snapshots` and `vacuum`")
+
+
+def indexes(connection: Connection) -> Check:
+    """Check that no index is invalid, as an interrupted `create index concurrently` leaves it."""
+    names = [name for (name,) in connection.execute(INVALID, [sources.schemas()]).fetchall()]
+    if not names:
+        return Check("indexes", "ok", "all are valid")
+    return Check(
+        "indexes", "fail", f"invalid: {', '.join(names)}", "; ".join(f"reindex index {name}" for name in names)
+    )
+
+
+RETENTION_CHECKS: dict[str, Callable[[Connection], Check]] = {
+    "retention": retention,
+    "bloat": bloat,
+    "indexes": indexes,
+}
