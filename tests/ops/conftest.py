@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kernel.conftest import sound
+from kernel.conftest import pytest_configure, sound
 
-__all__ = ["sound"]
+__all__ = ["pytest_configure", "sound"]
