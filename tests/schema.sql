@@ -45,6 +45,20 @@ COMMENT ON SCHEMA holdfast IS 'Holdfast: the kernel';
 
 
 --
+-- Name: ops; Type: SCHEMA; Schema: -; Owner: -
+--
+
+CREATE SCHEMA ops;
+
+
+--
+-- Name: SCHEMA ops; Type: COMMENT; Schema: -; Owner: -
+--
+
+COMMENT ON SCHEMA ops IS 'Holdfast: runs that people and programs queue, watch and cancel';
+
+
+--
 -- Name: work; Type: SCHEMA; Schema: -; Owner: -
 --
 
@@ -256,10 +270,10 @@ $$;
 
 
 --
--- Name: begin_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: begin_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) RETURNS uuid
+CREATE FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -280,7 +294,7 @@ begin
     'flow.task', begin_task.name, 'flow.step', begin_task.steps,
     checked_about || skipped || jsonb_build_object(
       'context', checked_context, 'namespace', begin_task.namespace, 'version', begin_task.version),
-    begin_task.key, begin_task.tenant, null);
+    begin_task.key, begin_task.tenant, null, begin_task.key_for);
   if begin_task.skip <> '{}' then  -- under a key that was already used they are skipped, and nothing moves
     perform holdfast.set_actor('api', session_user::text, 'skipped by request');
     perform from holdfast.move_steps(array(
@@ -662,7 +676,7 @@ CREATE TABLE holdfast.runs (
     CONSTRAINT counts_add_up CHECK (((live >= 0) AND (succeeded >= 0) AND (failed >= 0) AND (cancelled >= 0) AND ((((live + succeeded) + failed) + cancelled) <= total))),
     CONSTRAINT moving_is_known CHECK ((moving = ANY (ARRAY['cancelled'::text, 'reopened'::text])))
 )
-WITH (fillfactor='50');
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.runs FORCE ROW LEVEL SECURITY;
 
@@ -684,6 +698,7 @@ begin
    where s.id = finished_task_of.step_id and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant)
      for update of r;
   if task.id is null then
+    perform holdfast.refuse_pruned(finished_task_of.step_id::text);
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', finished_task_of.step_id),
                             'flow.steps lists them', finished_task_of.step_id::text);
   end if;
@@ -872,10 +887,10 @@ $$;
 
 
 --
--- Name: initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: initialize_task(text, jsonb, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT '0.1.0'::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+CREATE FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT '0.1.0'::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -885,7 +900,8 @@ begin
   perform holdfast.set_actor('api', session_user::text);
   task_id := flow.begin_task(
     initialize_task.name, initialize_task.steps, initialize_task.context, initialize_task.namespace,
-    initialize_task.version, initialize_task.key, initialize_task.tenant, initialize_task.skip, initialize_task.about);
+    initialize_task.version, initialize_task.key, initialize_task.tenant, initialize_task.skip, initialize_task.about,
+    initialize_task.key_for);
   perform holdfast.set_actor();
   return task_id;
 end
@@ -995,7 +1011,8 @@ CREATE TABLE holdfast.edges (
     step_id bigint NOT NULL,
     next_id bigint NOT NULL,
     CONSTRAINT waits_for_another CHECK ((step_id <> next_id))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.edges FORCE ROW LEVEL SECURITY;
 
@@ -1008,7 +1025,8 @@ CREATE TABLE holdfast.run_steps (
     run_id uuid NOT NULL,
     step_id bigint NOT NULL,
     name text
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.run_steps FORCE ROW LEVEL SECURITY;
 
@@ -1054,7 +1072,8 @@ begin
     when 'INSERT' then 'start a task with flow.start_task(name, context) or flow.initialize_task(name, steps, context)'
     when 'UPDATE' then 'retry a failed task with holdfast.retry, resolve it with holdfast.resolve, '
                        'cancel it with holdfast.cancel'
-    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
+    else 'end a task with holdfast.cancel; retention removes finished tasks by the rules of holdfast.retention_list, '
+         'at once with `holdfast retention run`' end);
   return null;
 end
 $$;
@@ -1243,10 +1262,10 @@ $$;
 
 
 --
--- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb); Type: FUNCTION; Schema: flow; Owner: -
+-- Name: start_task(text, jsonb, text, text, text, text, text[], jsonb, interval); Type: FUNCTION; Schema: flow; Owner: -
 --
 
-CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT NULL::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb) RETURNS uuid
+CREATE FUNCTION flow.start_task(name text, context jsonb DEFAULT '{}'::jsonb, namespace text DEFAULT 'default'::text, version text DEFAULT NULL::text, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, skip text[] DEFAULT '{}'::text[], about jsonb DEFAULT '{}'::jsonb, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1255,7 +1274,8 @@ declare
     start_task.name, start_task.context, start_task.namespace, start_task.version, start_task.tenant);
 begin
   return flow.initialize_task(definition.name, definition.steps, start_task.context, definition.namespace,
-                              definition.version, start_task.key, start_task.tenant, start_task.skip, start_task.about);
+                              definition.version, start_task.key, start_task.tenant, start_task.skip, start_task.about,
+                              start_task.key_for);
 end
 $$;
 
@@ -1280,6 +1300,7 @@ begin
      where r.id = state_to_change.id::uuid and r.machine = 'flow.task' and holdfast.matches_any(allowed, r.tenant);
   end if;
   if state is null then
+    perform holdfast.refuse_pruned(state_to_change.id);
     perform holdfast.refuse('RN004', format('there is no step or task %s of a flow', state_to_change.id),
                             'a step is a number, a task a UUID; flow.steps and flow.tasks list them',
                             state_to_change.id);
@@ -1340,10 +1361,11 @@ begin
   return query
   select s.id, n.name, s.state, case when s.finished_at is not null then t.outcome end,
          case when s.finished_at is not null then flow.result_in_run(n.run_id, n.name) end, s.error
-    from holdfast.run_steps n
+    from holdfast.runs r  -- a large run is pruned before its steps
+    join holdfast.run_steps n on n.run_id = r.id
     join holdfast.steps s on s.id = n.step_id
     join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
-   where n.run_id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
+   where r.id = step_outcomes.task_id and holdfast.matches_any(step_outcomes.names, n.name)
      and holdfast.matches_any(allowed, s.tenant)
    order by s.id;
 end
@@ -1426,6 +1448,7 @@ begin
    where s.id = step_to_change.step_id and s.machine = 'flow.step'
      and holdfast.matches_any(allowed, s.tenant) for update;
   if step.id is null then
+    perform holdfast.refuse_pruned(step_to_change.step_id::text);
     perform holdfast.refuse('RN004', format('there is no step %s of a flow''s task', step_to_change.step_id),
                             'flow.steps lists them', step_to_change.step_id::text);
   end if;
@@ -1597,6 +1620,9 @@ begin
     ;
   end if;
   perform holdfast.set_actor('user', coalesce(act_on.actor, session_user), act_on.reason);
+  if step.run_id is not null and not exists (select from holdfast.runs r where r.id = step.run_id) then
+    step := null;  -- what is left of a run that retention removes
+  end if;
   if step.id is not null then
     answer := holdfast.act_on_step(step, act_on.event, act_on.result);
   elsif run.id is not null and act_on.result is not null then
@@ -1605,6 +1631,7 @@ begin
   elsif run.id is not null then
     answer := holdfast.act_on_run(run, act_on.event);
   else
+    perform holdfast.refuse_pruned(act_on.id);
     perform holdfast.refuse('RN004', format('there is no run or step %s', act_on.id),
                             'a step is a number, a run a UUID', act_on.id);
   end if;
@@ -1626,11 +1653,18 @@ CREATE FUNCTION holdfast.act_on_run(run holdfast.runs, event text) RETURNS text
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
+  present holdfast.runs;
 begin
   -- Steps are locked before runs: this waits for settles in progress.
   perform from holdfast.steps s
     where s.lease_until is not null and s.run_id = run.id order by s.id for update;
-  select r.* into strict run from holdfast.runs r where r.id = run.id for update;
+  select r.* into present from holdfast.runs r where r.id = run.id for update;
+  if present.id is null then  -- retention was faster
+    perform holdfast.refuse_pruned(run.id::text);
+    perform holdfast.refuse('RN004', format('there is no run %s', run.id), 'find the id with `holdfast runs list`',
+                            run.id::text);
+  end if;
+  run := present;
   if holdfast.move_runs(array[run.id], act_on_run.event, clock) = 0 then
     perform holdfast.refuse(
       'RN010', format('run %s is %s and cannot be %s', run.id, run.state, act_on_run.event),
@@ -1667,6 +1701,13 @@ declare
   clock constant timestamptz := holdfast.clock();
   moved holdfast.settled_step;
 begin
+  if act_on_step.event = 'resolved' and act_on_step.result is null
+     and not exists (select from holdfast.machine_moves m
+                      where m.machine = step.machine and m.event = act_on_step.event)
+     and holdfast.mark_resolved(step, nullif(current_setting('holdfast.reason', true), ''),
+                                current_setting('holdfast.actor', true)) then
+    return step.state;
+  end if;
   if not exists (select from holdfast.machine_moves m
                   where m.machine = step.machine and m.from_state = step.state and m.event = act_on_step.event) then
     perform holdfast.refuse(
@@ -2136,35 +2177,88 @@ $$;
 
 
 --
--- Name: begin_run(text, text, text, jsonb, jsonb, text, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: begin_run(text, text, text, jsonb, jsonb, text, text, uuid, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) RETURNS uuid
+CREATE FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
   run_id constant uuid := holdfast.uuid7();
   hash bytea;
+  taken uuid;
 begin
   perform holdfast.check_start(begin_run.name, begin_run.input, 0);
   perform holdfast.check_tenant(begin_run.tenant);
   perform holdfast.check_name('key', begin_run.key, 400);
-  if begin_run.of_run is not null
-     and not exists (select from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant) then
+  perform holdfast.check_key_for(begin_run.key, begin_run.key_for);
+  -- Locked, so that retention leaves the other run in place.
+  perform from holdfast.runs r where r.id = begin_run.of_run and r.tenant = begin_run.tenant for key share;
+  if begin_run.of_run is not null and not found then
     perform holdfast.refuse('RN004', format('there is no run %s of tenant %s', begin_run.of_run, begin_run.tenant));
   end if;
   if begin_run.key is not null then
     hash := sha256(convert_to(concat(begin_run.machine, ' ', begin_run.name, ' ', begin_run.input,
                                      begin_run.steps), 'UTF8'));
-    insert into holdfast.keys values (begin_run.tenant, begin_run.key, run_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(begin_run.tenant, begin_run.key, hash)::uuid;
+    taken := holdfast.take_key(begin_run.tenant, begin_run.key, run_id::text, hash, begin_run.key_for)::uuid;
+    if taken <> run_id then
+      return taken;
     end if;
   end if;
   perform holdfast.make_run(run_id, begin_run.machine, begin_run.name, begin_run.step_machine, begin_run.steps,
                             begin_run.input, begin_run.tenant, begin_run.of_run);
   return run_id;
+end
+$$;
+
+
+--
+-- Name: retention_sweep; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_sweep (
+    is_only boolean DEFAULT true NOT NULL,
+    begins_at timestamp with time zone NOT NULL,
+    phase text DEFAULT 'steps'::text NOT NULL,
+    step_id bigint DEFAULT 0 NOT NULL,
+    run_id uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
+    run_left uuid,
+    next_at timestamp with time zone,
+    began_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    busy interval DEFAULT '00:00:00'::interval NOT NULL,
+    steps bigint DEFAULT 0 NOT NULL,
+    runs bigint DEFAULT 0 NOT NULL,
+    keys bigint DEFAULT 0 NOT NULL,
+    ticks bigint DEFAULT 0 NOT NULL,
+    blocked_at timestamp with time zone,
+    blocked_month text,
+    CONSTRAINT known_sweep_phase CHECK ((phase = ANY (ARRAY['steps'::text, 'runs'::text, 'rest'::text]))),
+    CONSTRAINT there_is_one_sweep CHECK (is_only)
+);
+
+
+--
+-- Name: begun_sweep(holdfast.retention_sweep, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  sweep.phase := 'steps';
+  sweep.step_id := 0;
+  sweep.run_id := '00000000-0000-0000-0000-000000000000';
+  sweep.next_at := null;
+  sweep.began_at := begun_sweep.clock;
+  sweep.busy := '0';
+  sweep.steps := 0;
+  sweep.runs := 0;
+  sweep.keys := 0;
+  sweep.ticks := 0;
+  return sweep;
 end
 $$;
 
@@ -2194,6 +2288,25 @@ begin
                                     where c.machine = call_moved.machine))
     using call_moved.moves;
   perform holdfast.set_actor(actor_kind, actor, reason);
+end
+$_$;
+
+
+--
+-- Name: call_prunes(bigint[], uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.call_prunes(step_ids bigint[], run_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  function text;
+begin
+  for function in select f.prunes from holdfast.faces f where f.prunes is not null order by f.face loop
+    execute format('select %s($1, $2)', holdfast.face_name(function))
+      using call_prunes.step_ids, call_prunes.run_ids;
+  end loop;
 end
 $_$;
 
@@ -2265,6 +2378,55 @@ begin
              and r.finished_at is not null and r.moving is null),
     'reopened', clock);
   perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: change_retention(text, text, text, text, text, interval, boolean, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  present holdfast.retention_rules;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('holdfast.retention_rules', 0));  -- one change after the other
+  select r.* into present from holdfast.retention_rules r
+   where r.what = change_retention.what and r.tenant = change_retention.owner and not r.is_default
+     and r.machine is not distinct from change_retention.machine
+     and r.queue is not distinct from change_retention.queue
+     and r.outcome is not distinct from change_retention.outcome;
+  if (change_retention.is_removed and present.what is null)
+     or (not change_retention.is_removed and present.what is not null
+         and present.keep is not distinct from change_retention.keep) then
+    return false;
+  end if;
+  delete from holdfast.retention_rules r
+   where r.what = change_retention.what and r.tenant = change_retention.owner and not r.is_default
+     and r.machine is not distinct from change_retention.machine
+     and r.queue is not distinct from change_retention.queue
+     and r.outcome is not distinct from change_retention.outcome;
+  if not change_retention.is_removed then
+    insert into holdfast.retention_rules (what, tenant, machine, queue, outcome, keep, set_at)
+    values (change_retention.what, change_retention.owner, change_retention.machine, change_retention.queue,
+            change_retention.outcome, change_retention.keep, clock);
+  end if;
+  insert into holdfast.retention_changes (at, what, tenant, machine, queue, outcome, event, keep, kept, actor, login,
+                                          reason)
+  values (clock, change_retention.what, change_retention.owner, change_retention.machine, change_retention.queue,
+          change_retention.outcome, case when change_retention.is_removed then 'removed' else 'set' end,
+          case when not change_retention.is_removed then change_retention.keep end, present.keep,
+          coalesce(change_retention.actor, session_user),
+          case when change_retention.actor <> session_user then session_user end, change_retention.reason);
+  update holdfast.retention_sweep w
+     set next_at = clock
+   where w.next_at > clock
+     and w.is_only in (select l.is_only from holdfast.retention_sweep l for update skip locked);
+  return true;
 end
 $$;
 
@@ -2649,6 +2811,31 @@ $$;
 
 
 --
+-- Name: check_key_for(text, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_key_for(key text, key_for interval) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_key_for.key_for is null then
+    return;
+  end if;
+  if check_key_for.key is null then
+    perform holdfast.refuse('RN005', format('key_for is %s, but there is no key', check_key_for.key_for),
+                            'pass a key, or leave key_for out', 'key_for');
+  end if;
+  if check_key_for.key_for <= interval '0' or check_key_for.key_for > interval '1000 years' then
+    perform holdfast.refuse('RN005', format('key_for must be above 0 and at most 1000 years, got %s',
+                                            check_key_for.key_for),
+                            'leave it out to keep the key forever', 'key_for');
+  end if;
+end
+$$;
+
+
+--
 -- Name: check_limit_name(text, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -2810,13 +2997,15 @@ CREATE FUNCTION holdfast.check_new_steps() RETURNS trigger
 declare
   seen record;
 begin
-  select exists (select from holdfast.machines c where c.moved is not null) as is_told,
-         count(*) as odd, min(n.machine) as machine, min(n.state) as state
+  select count(*) filter (where not o.is_sound) as odd, min(n.machine) filter (where not o.is_sound) as machine,
+         min(n.state) filter (where not o.is_sound) as state,
+         bool_or(n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))) as is_told
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
-   where s.is_initial is not true  -- guard: initial
-      or n.lease_id is not null or n.finished_at is not null or n.attempt <> 0 or n.failures <> 0;
+   cross join lateral (
+     select s.is_initial is true  -- guard: initial
+            and n.lease_id is null and n.finished_at is null and n.attempt = 0 and n.failures = 0 as is_sound) o;
   if seen.odd > 0 then
     perform holdfast.refuse(
       'RN007', format('%s step cannot begin as %s', seen.machine, seen.state),
@@ -2832,6 +3021,26 @@ begin
       group by g.machine;
   end if;
   return null;
+end
+$$;
+
+
+--
+-- Name: check_note(text, text, jsonb, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_note(level text, message text, payload jsonb, key text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_note.level is null or check_note.level not in ('debug', 'info', 'warn', 'error') then
+    perform holdfast.refuse('RN005', format('level must be debug, info, warn or error, got %s', check_note.level),
+                            'use info for progress', 'level');
+  end if;
+  perform holdfast.check_name('key', check_note.key, 400);
+  perform holdfast.check_size('a note''s payload', check_note.payload);
+  perform holdfast.check_size('a note''s message', to_jsonb(check_note.message));
 end
 $$;
 
@@ -3043,6 +3252,58 @@ begin
   if stray is not null then
     perform holdfast.refuse('RN005', format('id %s of a staged step was not reserved by %s', stray, session_user),
                             'take ids from holdfast.reserve_step_ids()');
+  end if;
+end
+$$;
+
+
+--
+-- Name: check_retention(text, text, text, text, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.check_retention(what text, machine text, queue text, outcome text, keep interval DEFAULT NULL::interval) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  outcomes constant text[] := '{succeeded,failed,cancelled,partial,undone}';
+  subject constant text := (select m.subject from holdfast.machines m where m.machine = check_retention.machine);
+begin
+  if check_retention.what is null or check_retention.what not in ('runs', 'journal', 'ticks') then
+    perform holdfast.refuse('RN005', format('what must be runs, journal or ticks, got %s', check_retention.what),
+                            'use runs for tasks and runs that are over', 'what');
+  end if;
+  if check_retention.what <> 'runs'
+     and num_nonnulls(check_retention.machine, check_retention.queue, check_retention.outcome) > 0 then
+    perform holdfast.refuse('RN005',
+                            format('the rule of the %s has no machine, queue or outcome', check_retention.what),
+                            'leave them out', 'what');
+  end if;
+  if check_retention.machine is not null and subject is null then
+    perform holdfast.refuse('RN004', format('there is no machine %s', check_retention.machine),
+                            'the machines are: ' || (select string_agg(m.machine, ', ' order by m.machine)
+                                                       from holdfast.machines m), 'machine');
+  end if;
+  perform holdfast.check_name('queue', check_retention.queue);
+  if subject = 'run' and check_retention.queue is not null then
+    perform holdfast.refuse('RN005', format('runs of %s have no queue, got %s', check_retention.machine,
+                                            check_retention.queue),
+                            'leave the queue out: a run goes whole, whatever queues its steps were in', 'queue');
+  end if;
+  if check_retention.outcome <> all (outcomes) then
+    perform holdfast.refuse('RN005', format('outcome must be one of %s, got %s', array_to_string(outcomes, ', '),
+                                            check_retention.outcome), 'use failed', 'outcome');
+  end if;
+  if least(extract(year from check_retention.keep), extract(month from check_retention.keep),
+           extract(day from check_retention.keep), extract(hour from check_retention.keep),
+           extract(minute from check_retention.keep), extract(second from check_retention.keep)) < 0
+     or check_retention.keep > interval '1000 years' then
+    perform holdfast.refuse('RN005', format('keep must be 0 to 1000 years, got %s', check_retention.keep),
+                            'use 0 to keep nothing, null to keep it forever', 'keep');
+  end if;
+  if check_retention.what = 'journal' and check_retention.keep < interval '1 month' then
+    perform holdfast.refuse('RN005', format('the journal is kept for a month or longer, got %s', check_retention.keep),
+                            'it goes by whole months: use 1 month', 'keep');
   end if;
 end
 $$;
@@ -3977,6 +4238,86 @@ $$;
 
 
 --
+-- Name: delete_run_steps(bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.delete_run_steps(ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  perform holdfast.call_prunes(delete_run_steps.ids, '{}');
+  delete from holdfast.edges e where e.step_id = any (delete_run_steps.ids);  -- guard: edges
+  delete from holdfast.note_keys k where k.step_id = any (delete_run_steps.ids);  -- guard: notes
+  delete from holdfast.resolutions r where r.step_id = any (delete_run_steps.ids);
+  delete from holdfast.steps s where s.id = any (delete_run_steps.ids);
+end
+$$;
+
+
+--
+-- Name: delete_steps_of_runs(uuid[]); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.delete_steps_of_runs(ids uuid[]) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  own constant bigint[] := array(
+    select n.step_id from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids));
+begin
+  perform holdfast.delete_run_steps(own);  -- guard: steps
+  delete from holdfast.run_steps n where n.run_id = any (delete_steps_of_runs.ids);
+  return cardinality(own);
+end
+$$;
+
+
+--
+-- Name: drop_month(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.drop_month() RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '100ms'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  month text;
+  is_blocked boolean := false;
+  is_used constant boolean := exists (
+    select from pg_locks l
+     where l.pid = pg_backend_pid() and l.granted
+       and l.relation in ('holdfast.journal'::regclass, 'holdfast.notes'::regclass));
+begin
+  if is_used then  -- guard: alone
+    perform holdfast.refuse('RN010', 'drop_month was called in a transaction that has used the journal',
+                            'call it in a transaction of its own');
+  end if;
+  month := (select (holdfast.old_months(clock))[1] from holdfast.retention_sweep w where w.begins_at <= clock);
+  if month is not null then
+    begin
+      execute format('drop table holdfast.%I', month);
+    exception when lock_not_available then
+      is_blocked := true;
+    end;
+  end if;
+  -- Without waiting: the journal may be locked now, and whoever sweeps has the row.
+  update holdfast.retention_sweep w
+     set blocked_at = case when is_blocked then case when w.blocked_month = month then w.blocked_at else clock end end,
+         blocked_month = case when is_blocked then month end
+   where w.is_only in (select l.is_only from holdfast.retention_sweep l
+                     where is_blocked or l.blocked_at is not null for update skip locked);
+  return case when not is_blocked then month end;
+end
+$$;
+
+
+--
 -- Name: enlist_worker(text, text[], text[], text[], jsonb); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4105,6 +4446,75 @@ begin
   return query select m.* from holdfast.move_steps(moves, expire_steps.clock) m;
   perform holdfast.park_unmovable_held(moves, expire_steps.clock);
   perform holdfast.set_actor();
+end
+$$;
+
+
+--
+-- Name: expired_runs(uuid, uuid, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expired_runs(above uuid, upto uuid, clock timestamp with time zone) RETURNS TABLE(run_id uuid, finished_at timestamp with time zone, steps integer, tenant text, rule text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  with ended as materialized (
+    select n.id, n.finished_at, n.total, n.tenant, n.machine, t.outcome
+      from holdfast.runs n
+      join holdfast.machine_states t on t.machine = n.machine and t.state = n.state
+     where n.id > expired_runs.above and n.id <= expired_runs.upto
+       and n.finished_at is not null
+       and n.moving is null and n.live = 0  -- guard: over
+  ),
+  ruled as materialized (
+    select k.tenant, k.machine, k.outcome, expired_runs.clock - r.keep as ended_by, holdfast.rule_text(r) as rule
+      from (select distinct e.tenant, e.machine, e.outcome from ended e) k
+     cross join lateral holdfast.retention_rule(k.machine, null, k.outcome, k.tenant) r
+     where r.keep is not null)
+  select e.id, e.finished_at, e.total, e.tenant, r.rule
+    from ended e
+    join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.outcome = e.outcome
+   where e.finished_at <= r.ended_by  -- guard: age
+     and not exists (select from holdfast.runs c where c.of_run = e.id and c.finished_at is null)  -- guard: undoing
+   order by e.id;
+end
+$$;
+
+
+--
+-- Name: expired_steps(bigint, bigint, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.expired_steps(above bigint, upto bigint, clock timestamp with time zone) RETURNS TABLE(step_id bigint, finished_at timestamp with time zone, tenant text, rule text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+begin
+  return query
+  with ended as materialized (
+    select s.id, s.finished_at, s.tenant, s.machine, s.queue, t.outcome
+      from holdfast.steps s
+      join holdfast.machine_states t on t.machine = s.machine and t.state = s.state
+     where s.id > expired_steps.above and s.id <= expired_steps.upto
+       and s.run_id is null
+       and s.finished_at is not null),
+  ruled as materialized (
+    select k.tenant, k.machine, k.queue, k.outcome, expired_steps.clock - r.keep as ended_by,
+           holdfast.rule_text(r) as rule
+      from (select distinct e.tenant, e.machine, e.queue, e.outcome from ended e) k
+     cross join lateral holdfast.retention_rule(k.machine, k.queue, k.outcome, k.tenant) r
+     where r.keep is not null)
+  select e.id, e.finished_at, e.tenant, r.rule
+    from ended e
+    join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.queue = e.queue and r.outcome = e.outcome
+   where e.finished_at <= r.ended_by  -- guard: age
+   order by e.id;
 end
 $$;
 
@@ -4381,6 +4791,29 @@ $$;
 
 
 --
+-- Name: forget_retention(text, text, text, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.forget_retention(outcome text DEFAULT NULL::text, machine text DEFAULT NULL::text, queue text DEFAULT NULL::text, tenant text DEFAULT NULL::text, what text DEFAULT 'runs'::text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  owners constant text[] := holdfast.retention_tenants(forget_retention.what, forget_retention.tenant);
+begin
+  perform holdfast.check_retention(forget_retention.what, forget_retention.machine, forget_retention.queue,
+                                   forget_retention.outcome);
+  perform holdfast.check_reason(forget_retention.reason);
+  perform holdfast.check_name('actor', forget_retention.actor);
+  return (select bool_or(holdfast.change_retention(
+                   forget_retention.what, t.owner, forget_retention.machine, forget_retention.queue,
+                   forget_retention.outcome, null, true, forget_retention.reason, forget_retention.actor))
+            from unnest(owners) t (owner));
+end
+$$;
+
+
+--
 -- Name: forget_schedule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -4418,7 +4851,9 @@ CREATE FUNCTION holdfast.guard_violations() RETURNS TABLE(invariant text, subjec
                  ('journal', 'stays_whole'), ('notes', 'stays'), ('notes', 'stays_whole'),
                  ('queue_pauses', 'stays'), ('queue_pauses', 'stays_whole'),
                  ('limit_changes', 'stays'), ('limit_changes', 'stays_whole'),
-                 ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole')) w (table_name, name)
+                 ('schedule_changes', 'stays'), ('schedule_changes', 'stays_whole'),
+
+                 ('retention_changes', 'stays'), ('retention_changes', 'stays_whole')) w (table_name, name)
    where not exists (select from pg_trigger t
                       where t.tgrelid = to_regclass('holdfast.' || w.table_name) and t.tgname = w.name
                         and t.tgenabled in ('O', 'A'))
@@ -4473,6 +4908,51 @@ CREATE FUNCTION holdfast.has_limits(word text) RETURNS boolean
            WHERE ((r.name >= (has_limits.word || ':'::text)) AND (r.name < (has_limits.word || ';'::text))))) OR (EXISTS ( SELECT
             FROM holdfast.limit_states s
            WHERE ((s.name >= (has_limits.word || ':'::text)) AND (s.name < (has_limits.word || ';'::text))))));
+END;
+
+
+--
+-- Name: retention_rules; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_rules (
+    what text NOT NULL,
+    tenant text NOT NULL,
+    machine text,
+    queue text,
+    outcome text,
+    keep interval,
+    set_at timestamp with time zone NOT NULL,
+    is_default boolean DEFAULT false NOT NULL,
+    CONSTRAINT journal_is_kept_for_months CHECK (((what <> 'journal'::text) OR (keep >= '1 mon'::interval))),
+    CONSTRAINT keep_is_not_negative CHECK ((keep >= '00:00:00'::interval)),
+    CONSTRAINT known_kept_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'partial'::text, 'undone'::text]))),
+    CONSTRAINT known_retention CHECK ((what = ANY (ARRAY['runs'::text, 'journal'::text, 'ticks'::text]))),
+    CONSTRAINT only_runs_are_told_apart CHECK (((what = 'runs'::text) OR ((tenant = '*'::text) AND (num_nonnulls(machine, queue, outcome) = 0))))
+);
+
+ALTER TABLE ONLY holdfast.retention_rules FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: history_rule(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.history_rule(what text) RETURNS SETOF holdfast.retention_rules
+    LANGUAGE sql STABLE ROWS 1
+    BEGIN ATOMIC
+ SELECT r.what,
+     r.tenant,
+     r.machine,
+     r.queue,
+     r.outcome,
+     r.keep,
+     r.set_at,
+     r.is_default
+    FROM holdfast.retention_rules r
+   WHERE (r.what = history_rule.what)
+   ORDER BY r.is_default
+  LIMIT 1;
 END;
 
 
@@ -4583,6 +5063,51 @@ CREATE FUNCTION holdfast.is_name(name text, longest integer DEFAULT 200) RETURNS
     LANGUAGE sql IMMUTABLE
     BEGIN ATOMIC
  SELECT ((name <> ''::text) AND (length(name) <= longest) AND (name !~ '[\u0001-\u001f\u007f-\u009f]'::text));
+END;
+
+
+--
+-- Name: ticks; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.ticks (
+    tenant text NOT NULL,
+    name text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    fired_at timestamp with time zone NOT NULL,
+    cause text NOT NULL,
+    outcome text NOT NULL,
+    face text NOT NULL,
+    ids text[] DEFAULT '{}'::text[] NOT NULL,
+    cancelled text[] DEFAULT '{}'::text[] NOT NULL,
+    error jsonb,
+    ticks integer DEFAULT 1 NOT NULL,
+    until_at timestamp with time zone,
+    actor text NOT NULL,
+    CONSTRAINT failed_has_an_error CHECK (((outcome = 'failed'::text) = (error IS NOT NULL))),
+    CONSTRAINT known_cause CHECK ((cause = ANY (ARRAY['clock'::text, 'run'::text, 'backfill'::text]))),
+    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['started'::text, 'skipped'::text, 'missed'::text, 'failed'::text]))),
+    CONSTRAINT started_has_ids CHECK (((outcome = 'started'::text) = (ids <> '{}'::text[])))
+);
+
+ALTER TABLE ONLY holdfast.ticks FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: is_needed_tick(holdfast.ticks); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.is_needed_tick(tick holdfast.ticks) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (EXISTS ( SELECT
+            FROM holdfast.schedules s
+           WHERE ((s.tenant = (is_needed_tick.tick).tenant) AND (s.name = (is_needed_tick.tick).name) AND ((s.last_at = (is_needed_tick.tick).at) OR (((is_needed_tick.tick).outcome = 'started'::text) AND (10 > ( SELECT count(*) AS count
+                    FROM ( SELECT
+                            FROM holdfast.ticks n
+                           WHERE ((n.tenant = (is_needed_tick.tick).tenant) AND (n.name = (is_needed_tick.tick).name) AND (n.outcome = 'started'::text) AND (n.fired_at > (is_needed_tick.tick).fired_at))
+                          LIMIT 10) later))))))) AS "exists";
 END;
 
 
@@ -4796,7 +5321,8 @@ begin
     join n on n.id = o.id
     left join holdfast.machine_moves m on m.machine = o.machine and m.from_state = o.state and m.event = n.last_event
    where o.state <> n.state or o.lease_id is distinct from n.lease_id;
-  if listening <> '{}' then
+  -- Asked first: most statements move only steps of machines that listen to nothing, and need no join.
+  if listening <> '{}' and exists (select from n where n.machine = any (listening)) then
     perform holdfast.call_moved(
        g.machine, array_agg((g.run_id, g.from_state, g.event, g.to_state, g.step_ids)::holdfast.shared_move))
        from (select n.machine, n.run_id, o.state as from_state, n.state as to_state, array_agg(n.id) as step_ids,
@@ -5298,6 +5824,45 @@ $$;
 
 
 --
+-- Name: lock_whole_runs(uuid[], timestamp with time zone[], boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean) RETURNS uuid[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  locked constant uuid[] := array(
+    select r.id
+      from unnest(lock_whole_runs.ids, lock_whole_runs.ends) e (id, finished_at)
+      join holdfast.runs r on r.id = e.id
+       and r.finished_at = e.finished_at and r.moving is null and r.live = 0  -- guard: over
+     order by r.id
+       for update of r skip locked);
+  own bigint[];
+begin
+  if not lock_whole_runs.is_large then
+    own := array(select s.id
+                   from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                  where n.run_id = any (locked)
+                    for update of s skip locked);
+  end if;
+  -- In a statement of its own: it sees what was committed before the runs were locked.
+  return array(
+    select u.id from unnest(locked) u (id)
+     where (lock_whole_runs.is_large
+            or not exists (select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
+                            where n.run_id = u.id
+                              and not exists (select from unnest(own) o (id) where o.id = s.id)))
+       and not exists (select from holdfast.runs c where c.of_run = u.id and c.finished_at is null)  -- guard: undoing
+     order by u.id);
+end
+$$;
+
+
+--
 -- Name: lost_leases(bigint[], bigint[]); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -5414,6 +5979,33 @@ begin
   soonest := least(soonest, (  -- any worker looks after any limit, whichever queues are parked on it
     select t.wake_at from holdfast.limit_states t where t.wake_at > clock order by t.wake_at limit 1));  -- guard: wake
   return least(soonest - clock, holdfast.next_tick_in(holdfast.allowed_tenants()));  -- guard: tick
+end
+$$;
+
+
+--
+-- Name: mark_resolved(holdfast.steps, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.mark_resolved(step holdfast.steps, reason text, actor text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if step.finished_at is null
+     or not exists (select from holdfast.machine_states t
+                     where t.machine = step.machine and t.state = step.state and t.outcome = 'failed') then
+    return false;
+  end if;
+  insert into holdfast.resolutions (step_id, tenant, resolved_at, actor, login, reason)
+  values (step.id, step.tenant, holdfast.clock(), mark_resolved.actor,
+          case when mark_resolved.actor <> session_user then session_user end, mark_resolved.reason)
+  on conflict do nothing;
+  if not found then
+    return false;
+  end if;
+  perform holdfast.note_change(array[step.id], 'resolved', '{}', mark_resolved.reason, mark_resolved.actor);
+  return true;
 end
 $$;
 
@@ -5765,15 +6357,8 @@ declare
   clock constant timestamptz := holdfast.clock();
   allowed constant text[] := holdfast.allowed_tenants();
   step holdfast.steps;
-  written bigint;
 begin
-  if note.level is null or note.level not in ('debug', 'info', 'warn', 'error') then
-    perform holdfast.refuse('RN005', format('level must be debug, info, warn or error, got %s', note.level),
-                            'use info for progress', 'level');
-  end if;
-  perform holdfast.check_name('key', note.key, 400);
-  perform holdfast.check_size('a note''s payload', note.payload);
-  perform holdfast.check_size('a note''s message', to_jsonb(note.message));
+  perform holdfast.check_note(note.level, note.message, note.payload, note.key);
   -- Locked, so that a rescue at the same time comes before or after this note.
   select s.* into step from holdfast.steps s
    where s.id = note.step_id
@@ -5791,19 +6376,7 @@ begin
     from holdfast.machine_moves m
    where s.id = step.id and m.machine = s.machine and m.from_state = s.state and m.event = 'started';
   perform holdfast.set_actor();
-  if note.key is not null then
-    written := nextval('holdfast.stream_ids');
-    insert into holdfast.note_keys values (step.id, note.key, written,
-                                           clock + interval '30 days') on conflict do nothing;
-    if not found then
-      return (select k.note_id from holdfast.note_keys k where k.step_id = step.id and k.key = note.key);
-    end if;
-  end if;
-  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
-  values (coalesce(written, nextval('holdfast.stream_ids')), clock, step.tenant, step.id, step.run_id, step.attempt,
-          step.lease_id, note.level, coalesce(note.message, ''), coalesce(note.payload, '{}'))
-  returning id into written;
-  return written;
+  return holdfast.write_note(step, note.level, note.message, note.payload, note.key, clock);
 end
 $$;
 
@@ -5867,6 +6440,27 @@ begin
       join lateral (select r.finished_at from holdfast.runs r where r.id = s.run_id offset 0) r on true
      where s.id = any (of_ended_runs.ids) and s.run_id is not null and r.finished_at is not null);
 end
+$$;
+
+
+--
+-- Name: old_months(timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.old_months(clock timestamp with time zone) RETURNS text[]
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select array(
+    select c.relname::text
+      from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+     cross join holdfast.history_rule('journal') r
+     where i.inhparent in ('holdfast.journal'::regclass, 'holdfast.notes'::regclass)
+       -- Its last moment is the end of the month, by UTC.
+       and (to_timestamp(right(c.relname, 6), 'YYYYMM')::timestamp + interval '1 month') at time zone 'UTC'
+           <= old_months.clock - r.keep
+     order by right(c.relname, 6), c.relname)
 $$;
 
 
@@ -6395,6 +6989,17 @@ $$;
 
 
 --
+-- Name: place_of(uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.place_of(run_id uuid) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ((('x'::text || lpad("left"(replace((run_id)::text, '-'::text, ''::text), 12), 16, '0'::text)))::bit(64))::bigint AS int8;
+END;
+
+
+--
 -- Name: plan_by_interval(holdfast.schedules, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6705,6 +7310,324 @@ $$;
 
 
 --
+-- Name: prunable(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prunable(most integer DEFAULT 1000000) RETURNS TABLE(what text, rule text, rows bigint, steps bigint, is_all boolean)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  look constant int := 10000;
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.allowed_tenants();
+  youngest constant timestamptz := clock - holdfast.shortest_keep();
+  above_step bigint := 0;
+  above_run uuid := '00000000-0000-0000-0000-000000000000';
+  looked int := 0;
+  page record;
+  found jsonb := '{}';  -- the rows and steps of each rule so far
+  one record;
+begin
+  if prunable.most is null or prunable.most not between 1 and 100000000 then
+    perform holdfast.refuse('RN005', format('most must be 1 to 100000000, got %s', prunable.most), 'use 1000000',
+                            'most');
+  end if;
+  loop
+    select max(w.id) as last_id, count(*)::int as seen, min(w.created_at) as oldest into page
+      from (select s.id, s.created_at from holdfast.steps s where s.id > above_step order by s.id
+             limit least(look, prunable.most - looked)) w;
+    exit when page.seen = 0 or page.oldest > youngest or youngest is null;
+    for one in
+      select e.rule, count(*) as rows from holdfast.expired_steps(above_step, page.last_id, clock) e
+       where holdfast.matches_any(allowed, e.tenant) group by e.rule
+    loop
+      found := jsonb_set(found, array[one.rule], to_jsonb(coalesce((found ->> one.rule)::bigint, 0) + one.rows));
+    end loop;
+    above_step := page.last_id;
+    looked := looked + page.seen;
+  end loop;
+  return query select 'tasks', f.key, f.value::text::bigint, f.value::text::bigint, looked < prunable.most
+                 from jsonb_each(found) f order by f.key;
+  found := '{}';
+  looked := 0;
+  loop
+    select (array_agg(w.id order by w.id desc))[1] as last_id, count(*)::int as seen, min(w.created_at) as oldest
+      into page
+      from (select r.id, r.created_at from holdfast.runs r where r.id > above_run order by r.id
+             limit least(look, prunable.most - looked)) w;
+    exit when page.seen = 0 or page.oldest > youngest or youngest is null;
+    for one in
+      select e.rule, count(*) as rows, sum(e.steps) as steps
+        from holdfast.expired_runs(above_run, page.last_id, clock) e
+       where holdfast.matches_any(allowed, e.tenant) group by e.rule
+    loop
+      found := jsonb_set(found, array[one.rule], jsonb_build_array(
+        coalesce((found -> one.rule ->> 0)::bigint, 0) + one.rows,
+        coalesce((found -> one.rule ->> 1)::bigint, 0) + one.steps));
+    end loop;
+    above_run := page.last_id;
+    looked := looked + page.seen;
+  end loop;
+  return query select 'runs', f.key, (f.value ->> 0)::bigint, (f.value ->> 1)::bigint, looked < prunable.most
+                 from jsonb_each(found) f order by f.key;
+  if allowed is null then
+    return query
+    select 'keys', 'key_for', count(*), null::bigint, count(*) < prunable.most
+      from (select from holdfast.keys k where k.expires_at <= clock limit prunable.most) e
+    having count(*) > 0
+    union all
+    select 'months', m.month, null, null, true from unnest(holdfast.old_months(clock)) m (month);
+  end if;
+end
+$$;
+
+
+--
+-- Name: prune_rest(holdfast.retention_sweep, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  removed int;
+begin
+  delete from holdfast.keys k
+   where (k.tenant, k.key) in (
+           select o.tenant, o.key from holdfast.keys o
+            where o.expires_at <= prune_rest.clock  -- guard: expiry
+            order by o.expires_at
+            limit prune_rest.batch
+              for update skip locked);
+  get diagnostics removed = row_count;
+  sweep.keys := sweep.keys + removed;
+  delete from holdfast.prunings p
+   where p.id in (select o.id from holdfast.prunings o
+                   where o.at < prune_rest.clock - (
+                           select r.keep + interval '1 month' from holdfast.history_rule('journal') r)
+                   order by o.at
+                   limit prune_rest.batch);
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_rest_of_run(holdfast.retention_sweep, integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_rest_of_run(sweep holdfast.retention_sweep, batch integer) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  ids constant bigint[] := array(select n.step_id from holdfast.run_steps n
+                                  where n.run_id = sweep.run_left order by n.step_id limit prune_rest_of_run.batch);
+begin
+  perform holdfast.delete_run_steps(ids);
+  delete from holdfast.run_steps n where n.run_id = sweep.run_left and n.step_id = any (ids);
+  sweep.steps := sweep.steps + cardinality(ids);
+  if cardinality(ids) < prune_rest_of_run.batch then
+    sweep.run_left := null;
+  end if;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_runs(holdfast.retention_sweep, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  last_id uuid;
+  seen int;
+  oldest timestamptz;
+  found_ids uuid[];
+  ends timestamptz[];
+  rules text[];
+  is_large boolean;
+  is_cut boolean;
+  ids uuid[];
+begin
+  select (array_agg(w.id order by w.id desc))[1], count(*), min(w.created_at) into last_id, seen, oldest
+    from (select r.id, r.created_at from holdfast.runs r
+           where r.id > sweep.run_id order by r.id limit prune_runs.batch) w;
+  if seen = 0 or oldest > prune_runs.youngest or prune_runs.youngest is null then
+    sweep.phase := 'rest';
+    return sweep;
+  end if;
+  select array_agg(e.run_id), array_agg(e.finished_at), array_agg(e.rule), bool_or(e.steps > prune_runs.batch),
+         count(*) < max(e.among)
+    into found_ids, ends, rules, is_large, is_cut
+    from (select x.*, sum(x.steps) over (order by x.run_id) as so_far, row_number() over (order by x.run_id) as no,
+                 count(*) over () as among
+            from holdfast.expired_runs(sweep.run_id, last_id, prune_runs.clock) x) e
+   where e.so_far <= prune_runs.batch or e.no = 1;
+  if found_ids is not null then
+    ids := holdfast.lock_whole_runs(found_ids, ends, is_large);
+    perform holdfast.call_prunes('{}', ids);
+    if is_large then
+      sweep.run_left := ids[1];
+    else
+      sweep.steps := sweep.steps + holdfast.delete_steps_of_runs(ids);
+    end if;
+    delete from holdfast.runs r where r.id = any (ids);
+    perform holdfast.remember_pruned_runs(
+      ids, array(select e.rule from unnest(found_ids, rules) e (id, rule) where e.id = any (ids) order by e.id),
+      prune_runs.clock);
+    sweep.runs := sweep.runs + cardinality(ids);
+  end if;
+  sweep.run_id := case when is_cut then found_ids[cardinality(found_ids)] else last_id end;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_steps(holdfast.retention_sweep, integer, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  last_id bigint;
+  seen int;
+  oldest timestamptz;
+  ids bigint[];
+  ends timestamptz[];
+  rules text[];
+  gone bigint[];
+  gone_rules text[];
+begin
+  select max(w.id), count(*), min(w.created_at) into last_id, seen, oldest
+    from (select s.id, s.created_at from holdfast.steps s
+           where s.id > sweep.step_id order by s.id limit prune_steps.batch) w;
+  if seen = 0 or oldest > prune_steps.youngest or prune_steps.youngest is null then
+    sweep.phase := 'runs';
+    return sweep;
+  end if;
+  select array_agg(e.step_id), array_agg(e.finished_at), array_agg(e.rule) into ids, ends, rules
+    from holdfast.expired_steps(sweep.step_id, last_id, prune_steps.clock) e;
+  -- Ended at another time: it was retried meanwhile, so its end is to be judged anew.
+  select array_agg(l.id), array_agg(l.rule) into gone, gone_rules
+    from (select s.id, e.rule
+            from unnest(ids, ends, rules) e (id, finished_at, rule)
+            join holdfast.steps s on s.id = e.id
+             and s.finished_at = e.finished_at  -- guard: over
+           order by s.id
+             for update of s skip locked) l;
+  if gone is not null then
+    perform holdfast.call_prunes(gone, '{}');
+    delete from holdfast.note_keys k where k.step_id = any (gone);
+    delete from holdfast.resolutions r where r.step_id = any (gone);
+    delete from holdfast.steps s where s.id = any (gone);
+    perform holdfast.remember_pruned_steps(gone, gone_rules, prune_steps.clock);
+    sweep.steps := sweep.steps + cardinality(gone);
+  end if;
+  sweep.step_id := last_id;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: prune_ticks(holdfast.retention_sweep, integer, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) RETURNS holdfast.retention_sweep
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  rule constant holdfast.retention_rules := (select r from holdfast.history_rule('ticks') r);
+  removed int;
+begin
+  delete from holdfast.ticks t
+   where (t.tenant, t.name, t.at) in (
+           select o.tenant, o.name, o.at from holdfast.ticks o
+            where o.fired_at <= prune_ticks.clock - rule.keep
+              and not holdfast.is_needed_tick(o)  -- guard: needed
+            order by o.fired_at
+            limit prune_ticks.batch
+              for update skip locked);
+  get diagnostics removed = row_count;
+  sweep.ticks := sweep.ticks + removed;
+  return sweep;
+end
+$$;
+
+
+--
+-- Name: pruned(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.pruned(of_id text) RETURNS TABLE(id text, label text, machine text, state text, outcome text, finished_at timestamp with time zone, run_id uuid, pruned_at timestamp with time zone, rule text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  last holdfast.journal;
+begin
+  if pruned.of_id ~ '^[0-9]{1,18}$' then
+    select j.* into last from holdfast.journal j
+     where j.step_id = pruned.of_id::bigint
+       and holdfast.matches_any(allowed, j.tenant)  -- guard: step-tenant
+     order by j.id desc limit 1;
+    if exists (select from holdfast.steps s
+                where s.id = last.step_id
+                  and (s.run_id is null or exists (select from holdfast.runs r where r.id = s.run_id))) then
+      return;
+    end if;
+  elsif pruned.of_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+    select j.* into last from holdfast.journal j
+     where j.run_id = pruned.of_id::uuid and j.step_id is null
+       and holdfast.matches_any(allowed, j.tenant)  -- guard: run-tenant
+     order by j.id desc limit 1;
+    if exists (select from holdfast.runs r where r.id = last.run_id) then
+      return;
+    end if;
+  end if;
+  return query
+  select pruned.of_id, m.label, last.machine, last.to_state, t.outcome, last.at, last.run_id, p.at, p.rule
+    from (select) one
+    left join holdfast.machines m on m.machine = last.machine
+    left join holdfast.machine_states t on t.machine = last.machine and t.state = last.to_state
+    left join lateral (
+      select g.at, g.rule from holdfast.prunings g
+       where case when last.run_id is null
+                  then g.span @> last.step_id and last.step_id = any (g.step_ids)
+                  else g.span @> holdfast.place_of(last.run_id) and last.run_id = any (g.run_ids) end
+       order by g.at desc limit 1) p on true
+   where last.id is not null;
+end
+$_$;
+
+
+--
 -- Name: pull_parked(text, integer, text[], text[], text, integer, bigint[], bigint[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -6946,13 +7869,17 @@ $$;
 CREATE FUNCTION holdfast.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
+    AS $_$
 begin
-  perform holdfast.refuse('RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
-                          'only retention removes old rows, by dropping whole partitions');
+  perform holdfast.refuse(
+    'RN008', format('%s is append-only: %s is refused', tg_table_name, lower(tg_op)),
+    case when tg_table_name ~ '^(journal|notes)(_|$)'
+         then format('retention drops whole months (%s); `holdfast retention set 1y --journal` changes that',
+                     (select holdfast.rule_text(r) from holdfast.history_rule('journal') r))
+         else 'its rows stay; retention does not remove them' end);
   return null;
 end
-$$;
+$_$;
 
 
 --
@@ -6997,6 +7924,30 @@ begin
   if odd is not null then
     perform holdfast.refuse('RN005', format('a schedule of %s has no option %s', refuse_options.face, odd),
                             format('use some of: %s', array_to_string(refuse_options.known, ', ')), 'options');
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_pruned(text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.refuse_pruned(id text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  gone record;
+begin
+  select p.* into gone from holdfast.pruned(refuse_pruned.id) p;
+  if gone.id is not null then
+    perform holdfast.refuse(
+      'RN012',
+      format('%s %s was pruned: it ended as %s at %s%s', gone.label, gone.id, coalesce(gone.outcome, gone.state),
+             to_char(gone.finished_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'),
+             ', and the rule "' || gone.rule || '" removed it'),
+      format('see its history: holdfast runs show %s; see the rules: holdfast retention show', gone.id), gone.id);
   end if;
 end
 $$;
@@ -7053,6 +8004,52 @@ begin
     'until', until)::text, false);
 end
 $$;
+
+
+--
+-- Name: prunings; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.prunings (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    rule text NOT NULL,
+    span int8range NOT NULL,
+    step_ids bigint[],
+    run_ids uuid[]
+);
+
+
+--
+-- Name: remember_pruned_runs(uuid[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO holdfast.prunings (at, rule, span, run_ids)  SELECT remember_pruned_runs.clock AS clock,
+             u.rule,
+             int8range(min(holdfast.place_of(u.id)), max(holdfast.place_of(u.id)), '[]'::text) AS int8range,
+             array_agg(u.id ORDER BY u.id) AS array_agg
+            FROM UNNEST(remember_pruned_runs.ids, remember_pruned_runs.rules) u(id, rule)
+           GROUP BY u.rule;
+END;
+
+
+--
+-- Name: remember_pruned_steps(bigint[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO holdfast.prunings (at, rule, span, step_ids)  SELECT remember_pruned_steps.clock AS clock,
+             u.rule,
+             int8range(min(u.id), max(u.id), '[]'::text) AS int8range,
+             array_agg(u.id ORDER BY u.id) AS array_agg
+            FROM UNNEST(remember_pruned_steps.ids, remember_pruned_steps.rules) u(id, rule)
+           GROUP BY u.rule;
+END;
 
 
 --
@@ -7166,10 +8163,42 @@ declare
   run holdfast.runs;
 begin
   -- Locked even if it has not ended: this waits for a settle that is about to close it.
-  select r.* into strict run from holdfast.runs r where r.id = reopen_run.run_id for update;
+  select r.* into run from holdfast.runs r where r.id = reopen_run.run_id for update;
+  if run.id is null then  -- retention was faster
+    perform holdfast.refuse_pruned(reopen_run.run_id::text);
+    perform holdfast.refuse('RN004', format('there is no run %s', reopen_run.run_id),
+                            'find the id with `holdfast runs list`', reopen_run.run_id::text);
+  end if;
   if run.finished_at is not null and holdfast.move_runs(array[run.id], 'reopened', reopen_run.clock) = 0 then
     perform holdfast.refuse('RN010', format('run %s is %s and its steps cannot change', run.id, run.state),
                             format('%s is final for a %s', run.state, run.machine), run.id::text);
+  end if;
+end
+$$;
+
+
+--
+-- Name: report_on(holdfast.steps, interval, boolean, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.report_on(step holdfast.steps, lease interval, is_started boolean, clock timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  running constant text := case when report_on.is_started then (
+    select m.to_state from holdfast.machine_moves m
+     where m.machine = step.machine and m.from_state = step.state and m.event = 'started') end;
+  is_old constant boolean := step.lease_until < report_on.clock + report_on.lease * 2 / 3;  -- guard: third
+begin
+  if running is not null or is_old then
+    perform holdfast.set_actor('worker', step.lease_owner);
+    update holdfast.steps s
+       set state = coalesce(running, s.state),
+           last_event = case when running is not null then 'started' else s.last_event end,
+           lease_until = case when is_old then report_on.clock + report_on.lease else s.lease_until end
+     where s.id = step.id;
+    perform holdfast.set_actor();
   end if;
 end
 $$;
@@ -7359,6 +8388,93 @@ $$;
 
 
 --
+-- Name: retention_rule(text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_rule(machine text, queue text, outcome text, tenant text) RETURNS SETOF holdfast.retention_rules
+    LANGUAGE sql STABLE ROWS 1
+    BEGIN ATOMIC
+ SELECT r.what,
+     r.tenant,
+     r.machine,
+     r.queue,
+     r.outcome,
+     r.keep,
+     r.set_at,
+     r.is_default
+    FROM holdfast.retention_rules r
+   WHERE ((r.what = 'runs'::text) AND (r.tenant = ANY (ARRAY['*'::text, retention_rule.tenant])) AND COALESCE((r.machine = retention_rule.machine), (r.machine IS NULL)) AND COALESCE((r.queue = retention_rule.queue), (r.queue IS NULL)) AND COALESCE((r.outcome = retention_rule.outcome), (r.outcome IS NULL)))
+   ORDER BY r.is_default, (r.tenant = '*'::text), (r.machine IS NULL), (r.queue IS NULL), (r.outcome IS NULL)
+  LIMIT 1;
+END;
+
+
+--
+-- Name: retention_tenants(text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_tenants(what text, tenant text) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if retention_tenants.what <> 'runs' then
+    if coalesce(retention_tenants.tenant, '*') <> '*' then
+      perform holdfast.refuse('RN005', format('the rule of the %s is one for all tenants, got tenant %s',
+                                              retention_tenants.what, retention_tenants.tenant),
+                              'leave the tenant out', 'tenant');
+    end if;
+    perform holdfast.check_all_tenants(format('the retention of the %s', retention_tenants.what));
+    return array['*'];
+  end if;
+  return holdfast.limit_tenants(retention_tenants.tenant, 'a rule of retention');
+end
+$$;
+
+
+--
+-- Name: retention_violations(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.retention_violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  with orphans as (
+    select n.run_id, n.step_id, r.id is null as lacks_run, s.id is null as lacks_step
+      from holdfast.run_steps n
+      left join holdfast.runs r on r.id = n.run_id
+      left join holdfast.steps s on s.id = n.step_id
+     where (r.id is null or s.id is null)
+       and not exists (select from holdfast.retention_sweep w where w.run_left = n.run_id))
+  select 'run_is_whole', 'run ' || o.run_id,
+         format('step %s belongs to it, but %s', o.step_id,
+                case when o.lacks_run then 'the run is gone' else 'the step is gone' end)
+    from orphans o
+  union all
+  select 'run_is_whole', 'run ' || s.run_id, format('step %s is left of it', s.id)
+    from holdfast.steps s
+   where s.run_id is not null and not exists (select from holdfast.runs r where r.id = s.run_id)
+     and not exists (select from holdfast.run_steps n where n.run_id = s.run_id and n.step_id = s.id)
+  union all
+  select 'edge_joins_two_steps', 'step ' || e.next_id,
+         format('it waits for step %s, and one of them is gone', e.step_id)
+    from holdfast.edges e
+   where (not exists (select from holdfast.steps s where s.id = e.step_id)
+          or not exists (select from holdfast.steps s where s.id = e.next_id))
+     and not exists (select from holdfast.retention_sweep w
+                       join holdfast.run_steps n on n.run_id = w.run_left and n.step_id in (e.step_id, e.next_id))
+  union all
+  select 'noted_step_exists', 'step ' || k.step_id, format('it has the key %s of a note, and is gone', k.key)
+    from holdfast.note_keys k
+   where not exists (select from holdfast.steps s where s.id = k.step_id)
+  union all
+  select 'retention_sweeps', 'retention_sweep', 'its row is missing; insert it again: begins_at'
+   where not exists (select from holdfast.retention_sweep)
+$$;
+
+
+--
 -- Name: retire_worker(text); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7386,6 +8502,28 @@ begin
   return holdfast.act_on(retry.id, 'reopened', retry.reason, actor => retry.actor);
 end
 $$;
+
+
+--
+-- Name: rule_text(holdfast.retention_rules); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.rule_text(rule holdfast.retention_rules) RETURNS text
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((COALESCE(NULLIF(concat_ws(', '::text, ('tenant '::text || NULLIF((rule).tenant, '*'::text)), ('machine '::text || (rule).machine), ('queue '::text || (rule).queue), (rule).outcome, NULLIF((rule).what, 'runs'::text)), ''::text), 'all'::text) || ': '::text) ||
+         CASE
+             WHEN ((rule).keep IS NULL) THEN 'forever'::text
+             WHEN ((rule).keep = '00:00:00'::interval) THEN 'not at all'::text
+             ELSE ( SELECT string_agg((((u.amount || ' '::text) || u.unit) ||
+                     CASE
+                         WHEN (u.amount = '1'::text) THEN ''::text
+                         ELSE 's'::text
+                     END), ' '::text ORDER BY u.no) AS string_agg
+                FROM ( VALUES (1,'year'::text,(EXTRACT(year FROM (rule_text.rule).keep))::text), (2,'month'::text,(EXTRACT(month FROM (rule_text.rule).keep))::text), (3,'day'::text,(EXTRACT(day FROM (rule_text.rule).keep))::text), (4,'hour'::text,(EXTRACT(hour FROM (rule_text.rule).keep))::text), (5,'minute'::text,(EXTRACT(minute FROM (rule_text.rule).keep))::text), (6,'second'::text,(trim_scale(EXTRACT(second FROM (rule_text.rule).keep)))::text)) u(no, unit, amount)
+               WHERE (u.amount <> '0'::text))
+         END);
+END;
 
 
 --
@@ -7656,6 +8794,27 @@ $$;
 
 
 --
+-- Name: set_retention(interval, text, text, text, text, text, text, text); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.set_retention(keep interval, outcome text DEFAULT NULL::text, machine text DEFAULT NULL::text, queue text DEFAULT NULL::text, tenant text DEFAULT NULL::text, what text DEFAULT 'runs'::text, reason text DEFAULT NULL::text, actor text DEFAULT NULL::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_retention(set_retention.what, set_retention.machine, set_retention.queue,
+                                   set_retention.outcome, set_retention.keep);
+  perform holdfast.check_reason(set_retention.reason);
+  perform holdfast.check_name('actor', set_retention.actor);
+  perform holdfast.change_retention(
+    set_retention.what, t.owner, set_retention.machine, set_retention.queue, set_retention.outcome, set_retention.keep,
+    false, set_retention.reason, set_retention.actor)
+     from unnest(holdfast.retention_tenants(set_retention.what, set_retention.tenant)) t (owner);
+end
+$$;
+
+
+--
 -- Name: set_retry_budget(holdfast.steps, integer, boolean, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7857,6 +9016,21 @@ $_$;
 
 
 --
+-- Name: shortest_keep(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.shortest_keep() RETURNS interval
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT min(r.keep) AS min
+    FROM holdfast.retention_rules r
+   WHERE ((r.what = 'runs'::text) AND (NOT (r.is_default AND (EXISTS ( SELECT
+            FROM holdfast.retention_rules a
+           WHERE ((a.what = 'runs'::text) AND (NOT a.is_default) AND (a.tenant = '*'::text) AND (num_nonnulls(a.machine, a.queue, a.outcome) = 0)))))));
+END;
+
+
+--
 -- Name: stage_steps(); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
@@ -7893,10 +9067,10 @@ $$;
 
 
 --
--- Name: start_run(text, text, text, jsonb, jsonb, text, text, uuid); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_run(text, text, text, jsonb, jsonb, text, text, uuid, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb DEFAULT '[]'::jsonb, input jsonb DEFAULT '{}'::jsonb, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, of_run uuid DEFAULT NULL::uuid) RETURNS uuid
+CREATE FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb DEFAULT '[]'::jsonb, input jsonb DEFAULT '{}'::jsonb, key text DEFAULT NULL::text, tenant text DEFAULT 'default'::text, of_run uuid DEFAULT NULL::uuid, key_for interval DEFAULT NULL::interval) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -7905,7 +9079,7 @@ declare
 begin
   perform holdfast.set_actor('api', session_user::text);
   run_id := holdfast.begin_run(start_run.machine, start_run.name, start_run.step_machine, start_run.steps,
-                               start_run.input, start_run.key, start_run.tenant, start_run.of_run);
+                               start_run.input, start_run.key, start_run.tenant, start_run.of_run, start_run.key_for);
   perform holdfast.set_actor();
   return run_id;
 end
@@ -7944,10 +9118,10 @@ $$;
 
 
 --
--- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_step(text, text, jsonb, text, text, text, timestamp with time zone, integer, text, text, text, text, text[], numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric) RETURNS bigint
+CREATE FUNCTION holdfast.start_step(machine text, kind text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, policy text DEFAULT NULL::text, parked_for text DEFAULT NULL::text, actor text DEFAULT NULL::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -8008,15 +9182,18 @@ begin
     parked_due := due;
     due := null;
   end if;
+  if start_step.key_for is not null then
+    perform holdfast.check_key_for(start_step.key, start_step.key_for);
+  end if;
   if start_step.key is not null then
     -- Without the machine for a task, so that keys of earlier releases stay valid. No name contains a line break.
     hash := sha256(convert_to(
       case when start_step.machine = 'work.task' then '' else start_step.machine || E'\n' end
       || start_step.kind || ' ' || coalesce(start_step.input, '{}')::text, 'UTF8'));
     own_id := nextval('holdfast.step_ids');
-    insert into holdfast.keys values (start_step.tenant, start_step.key, own_id::text, hash) on conflict do nothing;
-    if not found then
-      return holdfast.id_of_key(start_step.tenant, start_step.key, hash)::bigint;
+    step_id := holdfast.take_key(start_step.tenant, start_step.key, own_id::text, hash, start_step.key_for)::bigint;
+    if step_id <> own_id then
+      return step_id;
     end if;
   end if;
   select exists (select from holdfast.queues q where q.queue = into_queue and q.top_priority >= start_step.priority),
@@ -8056,7 +9233,8 @@ begin
     perform holdfast.check_name('actor', start_step.actor);
     insert into holdfast.journal (at, tenant, machine, from_state, event, to_state, actor_kind, actor, step_id, attempt,
                                   login)
-    select clock, s.tenant, s.machine, 'new', 'created', s.state, 'api', start_step.actor, s.id, s.attempt,
+    select clock, s.tenant, s.machine, 'new', 'created', s.state,
+           coalesce(nullif(current_setting('holdfast.actor_kind', true), ''), 'api'), start_step.actor, s.id, s.attempt,
            case when start_step.actor <> session_user then session_user end
       from holdfast.steps s where s.id = step_id;
   end if;
@@ -8070,17 +9248,18 @@ $$;
 
 
 --
--- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric); Type: FUNCTION; Schema: holdfast; Owner: -
+-- Name: start_task(text, jsonb, text, text, text, timestamp with time zone, integer, text, text[], numeric, interval); Type: FUNCTION; Schema: holdfast; Owner: -
 --
 
-CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric) RETURNS bigint
+CREATE FUNCTION holdfast.start_task(name text, input jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, unique_key text DEFAULT NULL::text, due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, tenant text DEFAULT 'default'::text, limits text[] DEFAULT NULL::text[], weight numeric DEFAULT NULL::numeric, key_for interval DEFAULT NULL::interval) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
   return holdfast.start_step('work.task', start_task.name, start_task.input, start_task.queue, start_task.key,
                              start_task.unique_key, start_task.due_at, start_task.priority, start_task.tenant,
-                             limits => start_task.limits, weight => start_task.weight);
+                             limits => start_task.limits, weight => start_task.weight,
+                             key_for => start_task.key_for);
 end
 $$;
 
@@ -8106,21 +9285,22 @@ begin
     from jsonb_array_elements(start_tasks.tasks) o, lateral jsonb_object_keys(
            case when jsonb_typeof(o) = 'object' then o else jsonb_build_object(left(o::text, 50), 0) end) k
    where k not in ('name', 'input', 'queue', 'key', 'unique_key', 'due_at', 'priority', 'tenant', 'limits',
-                   'weight')
+                   'weight', 'key_for')
    limit 1;
   if odd is not null then
     perform holdfast.refuse('RN005', format('a task has no %s', odd),
-                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits and weight');
+                            'it has name, input, queue, key, unique_key, due_at, priority, tenant, limits, weight '
+                            'and key_for');
   end if;
   for task in
     select * from jsonb_to_recordset(start_tasks.tasks) o (
       name text, input jsonb, queue text, key text, unique_key text, due_at timestamptz, priority int, tenant text,
-      limits text[], weight numeric)
+      limits text[], weight numeric, key_for interval)
   loop
     ids := ids || holdfast.start_task(task.name, coalesce(task.input, '{}'), task.queue, task.key,
                                       task.unique_key, task.due_at,
                                       coalesce(task.priority, 0), coalesce(task.tenant, 'default'),
-                                      task.limits, task.weight);
+                                      task.limits, task.weight, task.key_for);
   end loop;
   return query select unnest(ids);
 end
@@ -8309,6 +9489,147 @@ begin
      and holdfast.matches_any(succeed_steps.allowed, s.tenant)  -- guard: tenant
      and m.machine = s.machine and m.from_state = s.state
   returning s.id, s.run_id, s.state;
+end
+$$;
+
+
+--
+-- Name: sweep(integer); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep(batch integer DEFAULT 1000) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query select c.* from holdfast.sweep_chunk(sweep.batch, false) c;
+end
+$$;
+
+
+--
+-- Name: sweep_chunk(integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_chunk(batch integer, at_once boolean) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  sweep holdfast.retention_sweep;
+  was holdfast.retention_sweep;
+  shortest constant interval := holdfast.shortest_keep();
+  before bigint;
+  is_over boolean := false;
+begin
+  if sweep_chunk.batch is null or sweep_chunk.batch not between 1 and 10000 then
+    perform holdfast.refuse('RN005', format('batch must be 1 to 10000, got %s', sweep_chunk.batch), 'use 1000',
+                            'batch');
+  end if;
+  select w.* into sweep from holdfast.retention_sweep w for update skip locked;  -- guard: one
+  if sweep.begins_at is null then
+    return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0, null::boolean, interval '1 minute';
+    return;
+  end if;
+  if not sweep_chunk.at_once and greatest(sweep.begins_at, sweep.next_at) > clock then
+    return query select 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0, true,
+                        greatest(sweep.begins_at, sweep.next_at) - clock;
+    return;
+  end if;
+  if sweep.next_at is not null or sweep.began_at is null then
+    sweep := holdfast.begun_sweep(sweep, clock);
+  end if;
+  was := sweep;
+  loop
+    before := sweep.steps + sweep.runs + sweep.keys + sweep.ticks;
+    if sweep.run_left is not null then
+      sweep := holdfast.prune_rest_of_run(sweep, sweep_chunk.batch);
+    elsif sweep.phase = 'steps' then
+      sweep := holdfast.prune_steps(sweep, sweep_chunk.batch, clock - shortest, clock);
+    elsif sweep.phase = 'runs' then
+      sweep := holdfast.prune_runs(sweep, sweep_chunk.batch, clock - shortest, clock);
+    else
+      sweep := holdfast.prune_ticks(holdfast.prune_rest(sweep, sweep_chunk.batch, clock), sweep_chunk.batch, clock);
+      if before = sweep.steps + sweep.runs + sweep.keys + sweep.ticks then
+        is_over := true;
+      end if;
+    end if;
+    exit when before < sweep.steps + sweep.runs + sweep.keys + sweep.ticks or is_over
+           or clock_timestamp() > statement_timestamp() + interval '50 ms';
+  end loop;
+  sweep.busy := sweep.busy + (clock_timestamp() - statement_timestamp());
+  if is_over then
+    -- Rules for days need no sweep each minute, and a sweep that takes long rests twenty times as long.
+    sweep.ended_at := clock;
+    sweep.next_at := clock + greatest(least(coalesce(shortest / 100, '1 hour'), '1 hour'), '1 minute', sweep.busy * 20);
+  end if;
+  update holdfast.retention_sweep w
+     set phase = sweep.phase, step_id = sweep.step_id, run_id = sweep.run_id, run_left = sweep.run_left,
+         next_at = sweep.next_at, began_at = sweep.began_at, ended_at = sweep.ended_at,
+         busy = sweep.busy, steps = sweep.steps, runs = sweep.runs, keys = sweep.keys, ticks = sweep.ticks;
+  return query
+  select sweep.steps - was.steps, sweep.runs - was.runs, sweep.keys - was.keys, sweep.ticks - was.ticks,
+         case when is_over then cardinality(holdfast.old_months(clock)) else 0 end, is_over,
+         coalesce(sweep.next_at - clock, '0');
+end
+$$;
+
+
+--
+-- Name: sweep_now(integer, boolean); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_now(batch integer DEFAULT 1000, afresh boolean DEFAULT false) RETURNS TABLE(steps bigint, runs bigint, keys bigint, ticks bigint, months integer, is_through boolean, wait interval)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_all_tenants('sweep_now');
+  if sweep_now.afresh then
+    update holdfast.retention_sweep w
+       set next_at = holdfast.clock()
+     where w.is_only in (select l.is_only from holdfast.retention_sweep l for update skip locked);
+  end if;
+  return query select c.* from holdfast.sweep_chunk(sweep_now.batch, true) c;
+end
+$$;
+
+
+--
+-- Name: sweep_state(); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.sweep_state() RETURNS TABLE(begins_at timestamp with time zone, next_at timestamp with time zone, began_at timestamp with time zone, ended_at timestamp with time zone, steps bigint, runs bigint, keys bigint, ticks bigint, blocked_month text, blocked_at timestamp with time zone)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select w.begins_at, w.next_at, w.began_at, w.ended_at, w.steps, w.runs, w.keys, w.ticks, w.blocked_month, w.blocked_at
+    from holdfast.retention_sweep w
+$$;
+
+
+--
+-- Name: take_key(text, text, text, bytea, interval); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.take_key(tenant text, key text, id text, hash bytea, key_for interval) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+begin
+  insert into holdfast.keys as k (tenant, key, id, input_hash, expires_at)
+  values (take_key.tenant, take_key.key, take_key.id, take_key.hash, clock + take_key.key_for)
+  on conflict (tenant, key) do update
+    set id = excluded.id, input_hash = excluded.input_hash, expires_at = excluded.expires_at
+    where k.expires_at <= clock;  -- guard: expired
+  if found then
+    return take_key.id;
+  end if;
+  return holdfast.id_of_key(take_key.tenant, take_key.key, take_key.hash);
 end
 $$;
 
@@ -8726,6 +10047,8 @@ CREATE FUNCTION holdfast.violations() RETURNS TABLE(invariant text, subject text
   union all
   select c.invariant, c.subject, c.detail from holdfast.schedule_violations() c
   union all
+  select r.invariant, r.subject, r.detail from holdfast.retention_violations() r
+  union all
   select g.invariant, g.subject, g.detail from holdfast.guard_violations() g
   union all
   select f.invariant, f.subject, f.detail from holdfast.face_violations() f
@@ -8828,6 +10151,1497 @@ CREATE FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock
              ELSE 'gone'::text
          END AS "case";
 END;
+
+
+--
+-- Name: write_note(holdfast.steps, text, text, jsonb, text, timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.write_note(step holdfast.steps, level text, message text, payload jsonb, key text, clock timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  written bigint := nextval('holdfast.stream_ids');
+begin
+  if write_note.key is not null then
+    insert into holdfast.note_keys values (step.id, write_note.key, written, write_note.clock + interval '30 days')
+    on conflict do nothing;
+    if not found then
+      return (select k.note_id from holdfast.note_keys k where k.step_id = step.id and k.key = write_note.key);
+    end if;
+  end if;
+  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  values (written, write_note.clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, write_note.level,
+          coalesce(write_note.message, ''), coalesce(write_note.payload, '{}'));
+  return written;
+end
+$$;
+
+
+--
+-- Name: add_artifact(text, text, text, text, bigint, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.add_artifact(p_run_id text, p_type text, p_url text, p_digest text DEFAULT NULL::text, p_size_bytes bigint DEFAULT NULL::bigint, p_metadata jsonb DEFAULT '{}'::jsonb, p_worker_id text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+  given constant jsonb := ops.checked_metadata(p_metadata);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+  id text;
+begin
+  perform holdfast.check_name('type', coalesce(p_type, ''), 100);
+  perform holdfast.check_name('url', coalesce(p_url, ''), 4000);
+  perform holdfast.check_name('digest', p_digest);
+  if p_size_bytes < 0 then
+    perform holdfast.refuse('RN005', format('size must not be negative, got %s', p_size_bytes), 'give it in bytes',
+                            'p_size_bytes');
+  end if;
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  perform ops.check_worker(facts, p_worker_id);
+  id := (select a.artifact_id from ops.run_artifacts a
+          where a.step_id = step.id and a.type = p_type and md5(a.url) = md5(p_url));
+  if id is not null then
+    return id;
+  end if;
+  if step.lease_id is null then
+    perform holdfast.refuse('RN010', format('run %s is %s and takes no artifact', facts.run_id, step.state),
+                            'add artifacts between the claim of a run and its end', 'p_run_id');
+  end if;
+  perform holdfast.report_on(step, coalesce(facts.lease, interval '5 minutes'), true, clock);
+  insert into ops.run_artifacts (artifact_id, step_id, tenant, type, url, digest, size_bytes, metadata, created_at)
+  values ('art-' || gen_random_uuid(), step.id, step.tenant, p_type, p_url, p_digest, p_size_bytes, given, clock)
+  returning artifact_id into id;
+  perform holdfast.write_note(step, 'info', 'Artifact added: ' || p_type, jsonb_strip_nulls(jsonb_build_object(
+    'artifact_id', id, 'type', p_type, 'url', p_url, 'digest', p_digest, 'size_bytes', p_size_bytes)), null, clock);
+  return id;
+end
+$$;
+
+
+--
+-- Name: run_facts; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.run_facts (
+    run_id text NOT NULL,
+    step_id bigint,
+    status text DEFAULT 'queued'::text NOT NULL,
+    queued_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    running_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    updated_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    lease interval,
+    tenant text NOT NULL,
+    kind text NOT NULL,
+    project_id text,
+    env_id text,
+    env text,
+    git_sha text,
+    git_ref text,
+    claimed_by text,
+    queued_by text,
+    retry_of text,
+    rollback_of text,
+    idempotency_key text,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT claimed_has_a_worker CHECK ((((claimed_by IS NULL) = (started_at IS NULL)) AND ((claimed_by IS NOT NULL) OR (status = ANY (ARRAY['queued'::text, 'cancelled'::text]))))),
+    CONSTRAINT finished_is_over CHECK (((finished_at IS NULL) = (status = ANY (ARRAY['queued'::text, 'claimed'::text, 'running'::text])))),
+    CONSTRAINT known_status CHECK ((status = ANY (ARRAY['queued'::text, 'claimed'::text, 'running'::text, 'success'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT queued_is_unclaimed CHECK (((status <> 'queued'::text) OR (num_nonnulls(claimed_by, started_at, finished_at) = 0))),
+    CONSTRAINT times_in_order CHECK (((queued_at <= started_at) AND (started_at <= running_at) AND (COALESCE(started_at, queued_at) <= finished_at)))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
+
+ALTER TABLE ONLY ops.run_facts FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: again(ops.run_facts, ops.run_facts, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.again(old ops.run_facts, source ops.run_facts, link text, reason text, actor text) RETURNS ops.run_facts
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  select f.* into facts from ops.run_facts f
+   where case again.link when 'retry_of' then f.retry_of = old.run_id else f.rollback_of = old.run_id end
+     and f.finished_at is null
+   limit 1;
+  if found then
+    return facts;
+  end if;
+  select s.* into strict step from holdfast.steps s where s.id = source.step_id;
+  return ops.begin_run(
+    source.project_id, source.env, source.git_sha, source.git_ref,
+    case when jsonb_typeof(step.input -> 'metadata') = 'object' then step.input -> 'metadata' else '{}' end
+      || jsonb_strip_nulls(jsonb_build_object(again.link, old.run_id, 'why', again.reason)),
+    null, jsonb_build_object('kind', source.kind, 'priority', step.priority, again.link, old.run_id), again.actor,
+    source.tenant);
+end
+$$;
+
+
+--
+-- Name: append_event(text, text, text, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.append_event(p_run_id text, p_level text, p_message text, p_payload jsonb DEFAULT '{}'::jsonb, p_event_key text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+  event bigint;
+begin
+  perform holdfast.check_note(p_level, p_message, p_payload, p_event_key);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  event := ops.repeated_event(step.id, p_level, coalesce(p_message, ''), p_event_key, clock);
+  if step.finished_at is not null then
+    if event is null then
+      perform holdfast.refuse('RN010', format('run %s is %s and takes no new event', facts.run_id, step.state),
+                              'stop working on it', 'p_run_id');
+    end if;
+    return ops.event_id(event);
+  end if;
+  if step.lease_id is not null then
+    perform holdfast.report_on(step, coalesce(facts.lease, interval '5 minutes'), true, clock);
+  end if;
+  return ops.event_id(coalesce(
+    event, holdfast.write_note(step, p_level, p_message, p_payload, p_event_key, clock)));
+end
+$$;
+
+
+--
+-- Name: begin_run(text, text, text, text, jsonb, text, jsonb, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.begin_run(project_id text, env text, git_sha text, git_ref text, metadata jsonb, key text, options jsonb, actor text, tenant text) RETURNS ops.run_facts
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+  run_kind constant text := coalesce(options ->> 'kind', begin_run.metadata ->> 'kind', 'deploy');
+  own_id constant text := 'run-' || gen_random_uuid();
+  place ops.known_environments;
+  facts ops.run_facts;
+begin
+  if (holdfast.is_name(begin_run.project_id) and holdfast.is_name(begin_run.env, 100)
+      and holdfast.is_name(run_kind, 100) and coalesce(holdfast.is_name(begin_run.git_sha), true)
+      and coalesce(holdfast.is_name(begin_run.git_ref, 400), true)
+      and coalesce(holdfast.is_name(begin_run.key, 400), true)
+      and holdfast.is_name(begin_run.actor)) is not true then  -- a call costs more
+    perform ops.refuse_request(begin_run.project_id, begin_run.env, run_kind, begin_run.git_sha, begin_run.git_ref,
+                               begin_run.key, begin_run.actor);
+  end if;
+  if begin_run.key is not null then
+    perform holdfast.check_tenant(begin_run.tenant);  -- start_step does, but here a run may be given away before
+    select f.* into facts from ops.run_facts f
+     where f.tenant = begin_run.tenant and f.idempotency_key = begin_run.key;
+    if found then
+      return facts;
+    end if;
+  end if;
+  select e.* into place from ops.known_environments e
+   where e.tenant = begin_run.tenant and e.project_id = begin_run.project_id and e.name = begin_run.env;
+  if not found then
+    place := ops.new_environment(begin_run.tenant, begin_run.project_id, begin_run.env, begin_run.actor);
+  end if;
+  if begin_run.key is not null then
+    insert into ops.run_facts (run_id, tenant, idempotency_key, kind, queued_at, updated_at)
+    values (own_id, begin_run.tenant, begin_run.key, run_kind, clock, clock)
+    on conflict (tenant, idempotency_key) where idempotency_key is not null do nothing;  -- guard: key
+    if not found then
+      select f.* into strict facts from ops.run_facts f
+       where f.tenant = begin_run.tenant and f.idempotency_key = begin_run.key;
+      return facts;
+    end if;
+  end if;
+  facts.step_id := holdfast.start_step(
+    'ops.run', 'ops:' || run_kind,
+    jsonb_strip_nulls(jsonb_build_object(
+      'run_id', own_id, 'project_id', begin_run.project_id, 'env_id', place.env_id, 'env', begin_run.env,
+      'git_sha', begin_run.git_sha, 'git_ref', begin_run.git_ref, 'queued_by', begin_run.actor,
+      'retry_of', options -> 'retry_of', 'rollback_of', options -> 'rollback_of',
+      'expires_at', clock + coalesce((options ->> 'ttl')::interval, place.queue_ttl)))
+      || jsonb_build_object('metadata', begin_run.metadata),
+    queue => coalesce((select k.queue from holdfast.kinds_of(begin_run.tenant) k where k.kind = 'ops:' || run_kind),
+                      'ops'),
+    due_at => (options ->> 'due_at')::timestamptz, priority => coalesce((options ->> 'priority')::int, 0),
+    tenant => begin_run.tenant, parked_for => case when place.needs_approval then 'approval' end,
+    actor => begin_run.actor,
+    limits => case when place.concurrency is not null then array['env:' || place.env_id] end);
+  if place.needs_approval then
+    insert into ops.run_approvals (step_id, tenant, requested_by, requested_at, expires_at)
+    values (facts.step_id, begin_run.tenant, begin_run.actor, clock, clock + interval '24 hours');
+  end if;
+  select f.* into strict facts from ops.run_facts f where f.run_id = own_id;
+  return facts;
+end
+$$;
+
+
+--
+-- Name: cancel_if_stale(text, jsonb); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  given constant jsonb := ops.checked_metadata(p_metadata);
+  held record;
+  step holdfast.steps;
+begin
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  if step.state <> 'claimed' or step.claimed_at >= clock - interval '5 minutes' then  -- guard: stale
+    return false;
+  end if;
+  perform holdfast.set_actor('system', session_user::text, left(given ->> 'reason', 1000));
+  perform from holdfast.move_steps(array[(
+    step.id, step.lease_id, 'expired', null, null, jsonb_build_object(
+      'type', 'LeaseExpired', 'message', ops.stale_reason(step.state, step.claimed_at, clock)), null
+    )::holdfast.step_move], clock);
+  perform holdfast.set_actor();
+  update ops.run_facts f set metadata = f.metadata || given where f.step_id = step.id;
+  return true;
+end
+$$;
+
+
+--
+-- Name: cancel_open(text[], text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.cancel_open(ids text[], reason text) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ SELECT holdfast.cancel_open(ARRAY( SELECT (f.step_id)::text AS step_id
+            FROM ops.run_facts f
+           WHERE ((f.run_id = ANY (cancel_open.ids)) AND (f.finished_at IS NULL)))) AS cancel_open;
+END;
+
+
+--
+-- Name: cancel_run(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.cancel_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  perform holdfast.check_reason(p_reason);
+  perform holdfast.check_name('actor', p_actor);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  if step.state = 'cancelled' then
+    return true;
+  end if;
+  if step.finished_at is not null then  -- guard: end
+    perform holdfast.refuse('RN010', format('run %s is %s and cannot be cancelled', facts.run_id, step.state),
+                            'its end is final; ops.rollback_run queues a run that goes back', 'p_run_id');
+  end if;
+  perform holdfast.set_actor('user', coalesce(p_actor, session_user), p_reason);
+  perform from holdfast.move_steps(array[
+    (step.id, step.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move]);
+  perform holdfast.set_actor();
+  return true;
+end
+$$;
+
+
+--
+-- Name: cancel_stale_runs(); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.cancel_stale_runs() RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (select jsonb_build_object('cancelled', count(*)) from ops.sweep_runs());
+end
+$$;
+
+
+--
+-- Name: check_worker(ops.run_facts, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.check_worker(facts ops.run_facts, worker text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if check_worker.worker is not null
+     and facts.claimed_by is distinct from check_worker.worker  -- guard: worker
+  then
+    perform holdfast.refuse(
+      'RN002', format('run %s belongs to %s, not to %s', facts.run_id,
+                      coalesce('worker ' || facts.claimed_by, 'no worker'), check_worker.worker),
+      'stop working on it: only the worker that claimed a run reports on it', 'p_worker_id');
+  end if;
+end
+$$;
+
+
+--
+-- Name: checked_metadata(jsonb); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.checked_metadata(metadata jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if jsonb_typeof(checked_metadata.metadata) <> 'object' then
+    perform holdfast.refuse('RN005', format('metadata must be a JSON object, got %s',
+                                            jsonb_typeof(checked_metadata.metadata)),
+                            'pass fields by name, such as {"exit_code": 0}', 'p_metadata');
+  end if;
+  perform holdfast.check_size('metadata', checked_metadata.metadata);
+  return coalesce(checked_metadata.metadata, '{}');
+end
+$$;
+
+
+--
+-- Name: claim_next_run(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.claim_next_run(p_worker_id text) RETURNS TABLE(run_id text, project_id text, env_id text, git_sha text, git_ref text, metadata jsonb)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  claimed bigint;
+begin
+  if exists (select from ops.run_facts f where f.status || '' = 'queued' and f.expires_at <= clock) then
+    perform from ops.expire_runs(clock, holdfast.allowed_tenants());
+  end if;
+  claimed := (select c.step_id from holdfast.claim_steps(p_worker_id, 'ops', batch => 1, machine => 'ops.run') c);
+  return query
+  select f.run_id, f.project_id, f.env_id, f.git_sha, f.git_ref, f.metadata
+    from ops.run_facts f
+   where f.step_id = claimed;
+end
+$$;
+
+
+--
+-- Name: decide_approval(text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  name constant text := coalesce(p_actor, session_user);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+  approval ops.run_approvals;
+begin
+  if p_decision is null or p_decision not in ('approved', 'rejected') then
+    perform holdfast.refuse('RN005', format('decision must be approved or rejected, got %s', p_decision),
+                            'name one of them', 'p_decision');
+  end if;
+  if coalesce(trim(p_reason), '') = '' then
+    perform holdfast.refuse('RN005', 'a decision needs a reason', 'say in a few words why', 'p_reason');
+  end if;
+  perform holdfast.check_reason(p_reason);
+  perform holdfast.check_name('actor', p_actor);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  select a.* into approval from ops.run_approvals a where a.step_id = step.id;
+  if approval.step_id is null or approval.decision is not null then  -- guard: once
+    perform holdfast.refuse(
+      'RN010', format('run %s %s', facts.run_id, coalesce(
+        format('was %s by %s', approval.decision, approval.decided_by), 'waits for no approval')),
+      'a run is decided on once; queue or retry it for another decision', 'p_run_id');
+  end if;
+  if approval.expires_at <= clock then  -- guard: late
+    perform holdfast.refuse('RN010', format('the approval of run %s expired at %s', facts.run_id, approval.expires_at),
+                            'queue it again with ops.retry_run once it is cancelled', 'p_run_id');
+  end if;
+  if approval.requested_by = name then  -- guard: own
+    perform holdfast.refuse('RN010', format('%s queued run %s and cannot decide on it', name, facts.run_id),
+                            'somebody else has to approve or reject it', 'p_actor');
+  end if;
+  update ops.run_approvals a
+     set decision = p_decision, decided_by = name, decided_at = clock, reason = p_reason,
+         login = case when name <> session_user then session_user end
+   where a.step_id = step.id;
+  if p_decision = 'approved' then
+    perform from holdfast.unpark_steps(array[step.id], p_reason, name);
+  else
+    perform holdfast.set_actor('user', name, 'Approval rejected: ' || p_reason);
+    perform from holdfast.move_steps(array[
+      (step.id, null, 'cancelled', null, null, null, null)::holdfast.step_move]);
+    perform holdfast.set_actor();
+  end if;
+  return p_decision;
+end
+$$;
+
+
+--
+-- Name: define_environment(text, text, text, text, boolean, text, integer, interval, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.define_environment(p_project_id text, p_env text, p_type text DEFAULT NULL::text, p_branch_pattern text DEFAULT NULL::text, p_needs_approval boolean DEFAULT false, p_on_push text DEFAULT 'queue'::text, p_concurrency integer DEFAULT NULL::integer, p_queue_ttl interval DEFAULT NULL::interval, p_kind text DEFAULT 'deploy'::text, p_tenant text DEFAULT 'default'::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  actor constant text := session_user;
+  place ops.known_environments;
+begin
+  perform holdfast.check_tenant(p_tenant);
+  perform ops.refuse_request(p_project_id, p_env, coalesce(p_kind, ''), null, null, null, null);
+  perform holdfast.check_name('branch_pattern', p_branch_pattern, 400);
+  if p_type not in ('dev', 'staging', 'prod') then
+    perform holdfast.refuse('RN005', format('type must be dev, staging or prod, got %s', p_type), 'leave it out', 'p_type');
+  end if;
+  if p_on_push is null or p_on_push not in ('queue', 'cancel_queued', 'cancel_all') then
+    perform holdfast.refuse('RN005', format('on_push must be queue, cancel_queued or cancel_all, got %s', p_on_push),
+                            'queue changes no older run', 'p_on_push');
+  end if;
+  if p_concurrency < 1 then
+    perform holdfast.refuse('RN005', format('concurrency must be 1 or more, got %s', p_concurrency),
+                            'leave it out for any number', 'p_concurrency');
+  end if;
+  if p_queue_ttl <= '0' then
+    perform holdfast.refuse('RN005', format('queue_ttl must be longer than 0, got %s', p_queue_ttl),
+                            'leave it out for no limit', 'p_queue_ttl');
+  end if;
+  place := ops.register_environment(p_tenant, p_project_id, p_env, actor);
+  update ops.known_environments e
+     set type = coalesce(p_type, e.type), branch_pattern = p_branch_pattern,
+         needs_approval = coalesce(p_needs_approval, false), on_push = p_on_push, concurrency = p_concurrency,
+         queue_ttl = p_queue_ttl, kind = p_kind
+   where e.env_id = place.env_id;
+  if p_concurrency is not null then
+    perform holdfast.define_limit('env:' || place.env_id, p_concurrency, tenant => p_tenant);
+  elsif place.concurrency is not null then
+    perform holdfast.forget_limit('env:' || place.env_id, 'its environment has no concurrency any more', p_tenant);
+  end if;
+  return place.env_id;
+end
+$$;
+
+
+--
+-- Name: define_project(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.define_project(p_project_id text, p_repository text DEFAULT NULL::text, p_tenant text DEFAULT 'default'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  other text;
+begin
+  perform holdfast.check_tenant(p_tenant);
+  perform holdfast.check_name('project_id', coalesce(p_project_id, ''));
+  perform holdfast.check_name('repository', p_repository);
+  other := (select p.project_id from ops.known_projects p
+             where p.tenant = p_tenant and lower(p.repository) = lower(p_repository) and p.project_id <> p_project_id);
+  if other is not null then
+    perform holdfast.refuse('RN003', format('repository %s belongs to project %s', p_repository, other),
+                            'one repository selects one project', 'p_repository');
+  end if;
+  insert into ops.known_projects (tenant, project_id, repository, created_at, created_by)
+  values (p_tenant, p_project_id, p_repository, holdfast.clock(), session_user)
+  on conflict (tenant, project_id) do update set repository = excluded.repository;
+end
+$$;
+
+
+--
+-- Name: end_run(holdfast.steps, text, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.end_run(step holdfast.steps, status text, given jsonb, worker text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  canceller constant text := given ->> 'cancelled_by';
+begin
+  if end_run.status = 'cancelled' and end_run.worker is null then
+    perform holdfast.set_actor(
+      'api', case when holdfast.is_name(canceller) then canceller else session_user end, left(given ->> 'reason', 1000));
+  else
+    perform holdfast.set_actor('worker', coalesce(step.lease_owner, end_run.worker), left(given ->> 'reason', 1000));
+  end if;
+  perform from holdfast.move_steps(array[(
+    step.id, step.lease_id,
+    case end_run.status when 'success' then 'succeeded' else end_run.status end, null,
+    case end_run.status when 'success' then given end,
+    case end_run.status when 'failed' then jsonb_build_object(
+      'type', 'RunFailed', 'message', coalesce(given ->> 'error', 'the worker reported a failure')) end,
+    null)::holdfast.step_move]);
+  perform holdfast.set_actor();
+  if end_run.status <> 'success' and given <> '{}' then  -- what the caller says overrides what the move says
+    update ops.run_facts f set metadata = f.metadata || given where f.step_id = step.id;
+  end if;
+end
+$$;
+
+
+--
+-- Name: event_id(bigint); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.event_id(number bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT ('evt-'::text || lpad((number)::text, 19, '0'::text));
+END;
+
+
+--
+-- Name: expire_runs(timestamp with time zone, text[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.expire_runs(clock timestamp with time zone, tenants text[]) RETURNS TABLE(run_id text, reason text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  why text;
+  ids bigint[];
+begin
+  foreach why in array array['Approval expired', 'Run expired in the queue'] loop
+    ids := array(
+      select s.id from holdfast.steps s
+       where s.id = any (case why
+               when 'Approval expired' then array(
+                 select a.step_id from ops.run_approvals a
+                  where a.decision is null and a.expires_at <= expire_runs.clock
+                    and holdfast.matches_any(expire_runs.tenants, a.tenant)
+                  order by a.expires_at limit 1000)
+               else array(
+                 select f.step_id from ops.run_facts f
+                  where f.status || '' = 'queued' and f.expires_at <= expire_runs.clock
+                    and holdfast.matches_any(expire_runs.tenants, f.tenant)
+                  order by f.expires_at limit 1000) end)
+         and s.state = 'queued'
+       order by s.id
+         for update skip locked);
+    continue when ids = '{}';
+    if why = 'Approval expired' then
+      update ops.run_approvals a
+         set decision = 'expired', decided_by = 'system', decided_at = expire_runs.clock, reason = why
+       where a.step_id = any (ids) and a.decision is null;
+    end if;
+    perform holdfast.set_actor('system', 'system', why);
+    perform from holdfast.move_steps(array(
+      select (u.id, null, 'cancelled', null, null, null, null)::holdfast.step_move from unnest(ids) u (id)));
+    perform holdfast.set_actor();
+    return query select f.run_id, why from ops.run_facts f where f.step_id = any (ids) order by f.step_id;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: finish_run(text, text, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata jsonb DEFAULT '{}'::jsonb, p_worker_id text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  given constant jsonb := ops.checked_metadata(p_metadata);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  if p_status is null or p_status not in ('success', 'failed', 'cancelled') then
+    perform holdfast.refuse('RN005', format('status must be success, failed or cancelled, got %s', p_status),
+                            'a run ends in one of these', 'p_status');
+  end if;
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  perform ops.check_worker(facts, p_worker_id);
+  if step.finished_at is not null and step.state = p_status then
+    return true;
+  end if;
+  if step.finished_at is not null  -- guard: end
+     or (step.state = 'queued' and p_status <> 'cancelled') then
+    perform holdfast.refuse(
+      'RN010', format('run %s is %s and cannot become %s', facts.run_id, step.state, p_status),
+      case when step.finished_at is null then 'claim it first with ops.claim_next_run'
+           else 'its end is final; ops.retry_run queues a new run' end, 'p_run_id');
+  end if;
+  perform ops.end_run(step, p_status, given, p_worker_id);
+  return true;
+end
+$$;
+
+
+--
+-- Name: heartbeat(text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.heartbeat(p_run_id text, p_worker_id text DEFAULT NULL::text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  perform ops.check_worker(facts, p_worker_id);
+  if step.finished_at is null and step.lease_id is null then
+    perform holdfast.refuse('RN010', format('run %s is %s: nobody has claimed it', facts.run_id, step.state),
+                            'claim it first with ops.claim_next_run', 'p_run_id');
+  end if;
+  if step.lease_id is not null then
+    perform holdfast.report_on(step, coalesce(facts.lease, interval '5 minutes'), false, holdfast.clock());
+  end if;
+  return step.lease_id is not null;
+end
+$$;
+
+
+--
+-- Name: is_any_open(text[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.is_any_open(ids text[]) RETURNS boolean
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((EXISTS ( SELECT
+            FROM ops.run_facts f
+           WHERE ((f.run_id = ANY (is_any_open.ids)) AND (f.finished_at IS NULL)))) OR (EXISTS ( SELECT
+            FROM ops.run_facts f
+           WHERE ((f.retry_of = ANY (is_any_open.ids)) AND (f.finished_at IS NULL)))));
+END;
+
+
+--
+-- Name: lock_run(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.lock_run(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  found_id bigint := (select f.step_id from ops.run_facts f where f.run_id = lock_run.run_id);
+begin
+  if found_id is null and lock_run.run_id ~ '^[0-9]{1,18}$' then
+    found_id := (select f.step_id from ops.run_facts f where f.step_id = lock_run.run_id::bigint);
+  end if;
+  select s.* into step from holdfast.steps s
+   where s.id = found_id and holdfast.matches_any(allowed, s.tenant)  -- guard: tenant
+     for update;  -- guard: lock
+  if step.id is null then
+    perform holdfast.refuse('RN004', format('there is no run %s', lock_run.run_id),
+                            'ops.runs lists them; queue_run returns the id of a new one', 'p_run_id');
+  end if;
+  select f.* into facts from ops.run_facts f where f.step_id = step.id;  -- after the lock: as it is now
+end
+$_$;
+
+
+--
+-- Name: matches_branch(text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.matches_branch(pattern text, ref text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT COALESCE((
+         CASE
+             WHEN (ref ~~ 'refs/%'::text) THEN ref
+             ELSE ('refs/heads/'::text || ref)
+         END ~ (('^'::text || replace(replace(replace(replace(regexp_replace(
+         CASE
+             WHEN (pattern ~~ 'refs/%'::text) THEN pattern
+             ELSE ('refs/heads/'::text || pattern)
+         END, '([\\.^$+(){}|\[\]])'::text, '\\\1'::text, 'g'::text), '?'::text, '[^/]'::text), '**'::text, ''::text), '*'::text, '[^/]*'::text), ''::text, '.*'::text)) || '$'::text)), false) AS "coalesce";
+END;
+
+
+--
+-- Name: known_environments; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.known_environments (
+    env_id text NOT NULL,
+    tenant text NOT NULL,
+    project_id text NOT NULL,
+    name text NOT NULL,
+    type text,
+    kind text DEFAULT 'deploy'::text NOT NULL,
+    branch_pattern text,
+    on_push text DEFAULT 'queue'::text NOT NULL,
+    needs_approval boolean DEFAULT false NOT NULL,
+    concurrency integer,
+    queue_ttl interval,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    CONSTRAINT concurrency_is_positive CHECK ((concurrency > 0)),
+    CONSTRAINT known_push CHECK ((on_push = ANY (ARRAY['queue'::text, 'cancel_queued'::text, 'cancel_all'::text]))),
+    CONSTRAINT known_type CHECK ((type = ANY (ARRAY['dev'::text, 'staging'::text, 'prod'::text]))),
+    CONSTRAINT ttl_is_positive CHECK ((queue_ttl > '00:00:00'::interval))
+);
+
+ALTER TABLE ONLY ops.known_environments FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: new_environment(text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.new_environment(tenant text, project_id text, name text, actor text) RETURNS ops.known_environments
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if (select s.strict_projects from ops.settings s
+       where s.tenant in (new_environment.tenant, '*') order by s.tenant = '*' limit 1) then  -- guard: strict
+    perform holdfast.refuse(
+      'RN004', format('there is no environment %s of project %s', new_environment.name, new_environment.project_id),
+      'define it with ops.define_environment: strict_projects is on', 'p_project_id');
+  end if;
+  return ops.register_environment(
+    new_environment.tenant, new_environment.project_id, new_environment.name, new_environment.actor);
+end
+$$;
+
+
+--
+-- Name: run_approvals; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.run_approvals (
+    step_id bigint NOT NULL,
+    tenant text NOT NULL,
+    requested_by text NOT NULL,
+    requested_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    decision text,
+    decided_by text,
+    decided_at timestamp with time zone,
+    login text,
+    reason text,
+    CONSTRAINT decision_is_whole CHECK (((decision IS NULL) = (decided_at IS NULL))),
+    CONSTRAINT known_decision CHECK ((decision = ANY (ARRAY['approved'::text, 'rejected'::text, 'expired'::text, 'cancelled'::text])))
+);
+
+ALTER TABLE ONLY ops.run_approvals FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: run_artifacts; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.run_artifacts (
+    artifact_id text NOT NULL,
+    step_id bigint NOT NULL,
+    tenant text NOT NULL,
+    type text NOT NULL,
+    url text NOT NULL,
+    digest text,
+    size_bytes bigint,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT size_is_not_negative CHECK ((size_bytes >= 0))
+);
+
+ALTER TABLE ONLY ops.run_artifacts FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: prune_facts(bigint[], uuid[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.prune_facts(step_ids bigint[], run_ids uuid[]) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ DELETE FROM ops.run_artifacts a
+   WHERE (a.step_id = ANY (prune_facts.step_ids));
+ DELETE FROM ops.run_approvals a
+   WHERE (a.step_id = ANY (prune_facts.step_ids));
+ DELETE FROM ops.run_facts f
+   WHERE (f.step_id = ANY (prune_facts.step_ids));
+END;
+
+
+--
+-- Name: queue_push(text, text, text, jsonb, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb DEFAULT '{}'::jsonb, p_idempotency_key text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_tenant text DEFAULT 'default'::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone, project_id text, env_id text, is_new boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  given constant jsonb := ops.checked_metadata(p_metadata);
+  actor constant text := coalesce(p_actor, session_user);
+  place ops.known_environments;
+  facts ops.run_facts;
+  key text;
+begin
+  perform holdfast.check_tenant(p_tenant);
+  for place in
+    select e.* from ops.known_projects p
+      join ops.known_environments e on e.tenant = p.tenant and e.project_id = p.project_id
+     where p.tenant = p_tenant and lower(p.repository) = lower(p_repository)
+       and ops.matches_branch(e.branch_pattern, p_git_ref)
+     order by e.env_id
+  loop
+    key := p_idempotency_key || ':' || place.env_id;
+    queue_push.is_new := not exists (select from ops.run_facts f where f.tenant = p_tenant and f.idempotency_key = key);
+    facts := ops.begin_run(place.project_id, place.name, p_git_sha, p_git_ref, given, key,
+                           jsonb_build_object('kind', place.kind), actor, p_tenant);
+    if queue_push.is_new and place.on_push <> 'queue' then
+      perform ops.supersede(facts, place.on_push);
+    end if;
+    queue_push.run_id := facts.run_id;
+    queue_push.status := facts.status;
+    queue_push.queued_at := facts.queued_at;
+    queue_push.project_id := facts.project_id;
+    queue_push.env_id := facts.env_id;
+    return next;
+  end loop;
+end
+$$;
+
+
+--
+-- Name: queue_run(text, text, text, text, jsonb, text, text, integer, timestamp with time zone, interval, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb DEFAULT '{}'::jsonb, p_idempotency_key text DEFAULT NULL::text, p_kind text DEFAULT NULL::text, p_priority integer DEFAULT 0, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_ttl interval DEFAULT NULL::interval, p_actor text DEFAULT NULL::text, p_tenant text DEFAULT 'default'::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  -- A variable: passed as it is, session_user would give its collation to all that begin_run compares.
+  actor constant text := coalesce(p_actor, session_user);
+begin
+  if p_ttl <= '0' then
+    perform holdfast.refuse('RN005', format('ttl must be longer than 0, got %s', p_ttl), 'use minutes or hours', 'p_ttl');
+  end if;
+  return query
+  select f.run_id, f.status, f.queued_at
+    from ops.begin_run(
+           p_project_id, p_env, p_git_sha, p_git_ref, ops.checked_metadata(p_metadata), p_idempotency_key,
+           jsonb_build_object('kind', p_kind, 'priority', p_priority, 'due_at', p_due_at, 'ttl', p_ttl),
+           actor, p_tenant) f;
+end
+$$;
+
+
+--
+-- Name: record_delivery(text, text, text, text, text, text, text, text[], text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text DEFAULT NULL::text, p_git_ref text DEFAULT NULL::text, p_git_sha text DEFAULT NULL::text, p_run_ids text[] DEFAULT '{}'::text[], p_tenant text DEFAULT 'default'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_tenant(p_tenant);
+  perform holdfast.check_name('source', coalesce(p_source, ''), 100);
+  perform holdfast.check_name('delivery', coalesce(p_delivery, ''), 400);
+  perform holdfast.check_name('event', coalesce(p_event, ''), 100);
+  perform holdfast.check_name('outcome', coalesce(p_outcome, ''));
+  insert into ops.deliveries (tenant, source, delivery, event, repository, git_ref, git_sha, outcome, run_ids,
+                              received_at)
+  values (p_tenant, p_source, p_delivery, p_event, left(p_repository, 400), left(p_git_ref, 400), left(p_git_sha, 200),
+          p_outcome, coalesce(p_run_ids, '{}'), holdfast.clock())
+  on conflict do nothing;
+end
+$$;
+
+
+--
+-- Name: record_moves(holdfast.shared_move[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.record_moves(moves holdfast.shared_move[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  why constant text := nullif(current_setting('holdfast.reason', true), '');
+begin
+  if record_moves.moves[1].event = 'created' then
+    insert into ops.run_facts as f (
+      run_id, step_id, queued_at, updated_at, expires_at, tenant, kind, project_id, env_id, env, git_sha, git_ref,
+      queued_by, retry_of, rollback_of, metadata)
+    select coalesce(s.input ->> 'run_id', 'run-' || gen_random_uuid()), s.id, s.created_at, s.created_at,
+           (s.input ->> 'expires_at')::timestamptz, s.tenant, regexp_replace(s.kind, '^ops:', ''),
+           s.input ->> 'project_id', s.input ->> 'env_id', s.input ->> 'env', s.input ->> 'git_sha',
+           s.input ->> 'git_ref', s.input ->> 'queued_by', s.input ->> 'retry_of', s.input ->> 'rollback_of',
+           case when jsonb_typeof(s.input -> 'metadata') = 'object' then s.input -> 'metadata' else '{}' end
+      from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)
+      join holdfast.steps s on s.id = u.step_id
+    on conflict (run_id) do update  -- reserved with its idempotency key
+      set step_id = excluded.step_id, queued_at = excluded.queued_at, updated_at = excluded.updated_at,
+          expires_at = excluded.expires_at, kind = excluded.kind, project_id = excluded.project_id,
+          env_id = excluded.env_id, env = excluded.env, git_sha = excluded.git_sha, git_ref = excluded.git_ref,
+          queued_by = excluded.queued_by, retry_of = excluded.retry_of, rollback_of = excluded.rollback_of,
+          metadata = excluded.metadata
+      where f.step_id is null and f.tenant = excluded.tenant;
+    return;
+  end if;
+  update ops.run_facts f
+     set status = m.to_state, updated_at = clock,
+         claimed_by = coalesce(s.lease_owner, f.claimed_by),
+         -- Not before they were queued, or claimed, even if the server's clock was set back.
+         started_at = coalesce(f.started_at, case when s.lease_owner is not null
+                                                  then greatest(f.queued_at, s.claimed_at) end),
+         running_at = coalesce(f.running_at, case when m.to_state = 'running' then greatest(f.started_at, clock) end),
+         finished_at = case when s.finished_at is not null
+                            then greatest(s.finished_at, coalesce(f.running_at, f.started_at, f.queued_at)) end,
+         lease = case when m.event = 'claimed' then s.lease_until - s.claimed_at else f.lease end,
+         metadata = f.metadata || case
+           when m.event = 'expired' then jsonb_build_object(
+             'cancelled_by', 'system', 'reason', ops.stale_reason(m.from_state, f.started_at, clock),
+             'original_worker', f.claimed_by, 'claimed_at', f.started_at)
+           when m.to_state = 'cancelled' then jsonb_strip_nulls(jsonb_build_object(
+             'cancelled_by', actor, 'reason', why, 'timestamp', clock))
+           when m.to_state = 'success' and jsonb_typeof(s.result) = 'object' then s.result
+           when m.to_state = 'failed' and s.error is not null then
+             jsonb_build_object('error', holdfast.error_text(s.error))
+             || case when jsonb_typeof(s.error -> 'metadata') = 'object' then s.error -> 'metadata' else '{}' end
+           else '{}' end
+    from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)
+    join holdfast.steps s on s.id = u.step_id
+   where f.step_id = u.step_id;
+  if exists (select from unnest(record_moves.moves) m where m.from_state = 'queued' and m.to_state = 'cancelled') then
+    update ops.run_approvals a
+       set decision = 'cancelled', decided_by = actor, decided_at = clock, reason = why
+     where a.decision is null
+       and a.step_id = any (array(select u.step_id from unnest(record_moves.moves) m, unnest(m.step_ids) u (step_id)));
+  end if;
+end
+$$;
+
+
+--
+-- Name: refuse_request(text, text, text, text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.refuse_request(project_id text, env text, kind text, git_sha text, git_ref text, key text, actor text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  perform holdfast.check_name('project_id', coalesce(refuse_request.project_id, ''));
+  perform holdfast.check_name('env', coalesce(refuse_request.env, ''), 100);
+  perform holdfast.check_name('kind', refuse_request.kind, 100);
+  perform holdfast.check_name('git_sha', refuse_request.git_sha);
+  perform holdfast.check_name('git_ref', refuse_request.git_ref, 400);
+  perform holdfast.check_name('idempotency_key', refuse_request.key, 400);
+  perform holdfast.check_name('actor', refuse_request.actor);
+end
+$$;
+
+
+--
+-- Name: refuse_write(); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.refuse_write() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  if tg_table_name = 'run_events' then
+    perform holdfast.refuse('RN008', format('run_events is append-only: %s is refused', lower(tg_op)),
+                            'append an event with ops.append_event; each move of a run writes its own');
+  end if;
+  perform holdfast.refuse('RN005', format('ops.%s cannot be changed by %s', tg_table_name, lower(tg_op)),
+    case tg_table_name
+      when 'projects' then 'use ops.define_project'
+      when 'environments' then 'use ops.define_environment'
+      when 'artifacts' then 'use ops.add_artifact'
+      when 'approvals' then 'use ops.decide_approval'
+      when 'webhook_deliveries' then 'the webhook receiver records them'
+      else case tg_op when 'INSERT' then 'queue a run with ops.queue_run'
+                      else 'end a run with ops.cancel_run; retention removes finished runs' end end);
+  return null;
+end
+$$;
+
+
+--
+-- Name: register_environment(text, text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.register_environment(tenant text, project_id text, name text, actor text) RETURNS ops.known_environments
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+declare
+  clock constant timestamptz := holdfast.clock();
+  slug constant text := trim('-' from left(lower(regexp_replace(
+    register_environment.name, '[^[:alnum:]]+', '-', 'g')), 40));
+  place ops.known_environments;
+begin
+  if not exists (select from ops.known_environments e where e.tenant = register_environment.tenant) then
+    perform holdfast.define_schedule('ops-monitor', 'monitor', 'ops', every => interval '5 minutes', missed => 'one',
+                                     tenant => register_environment.tenant);
+  end if;
+  insert into ops.known_projects (tenant, project_id, created_at, created_by)
+  values (register_environment.tenant, register_environment.project_id, clock, register_environment.actor)
+  on conflict (tenant, project_id) do nothing;
+  insert into ops.known_environments (env_id, tenant, project_id, name, type, created_at, created_by)
+  values (format('env-%s-%s', slug, left(md5(concat_ws(
+            E'\n', register_environment.tenant, register_environment.project_id, register_environment.name)), 10)),
+          register_environment.tenant, register_environment.project_id, register_environment.name,
+          case lower(register_environment.name)
+            when 'dev' then 'dev' when 'development' then 'dev' when 'staging' then 'staging'
+            when 'prod' then 'prod' when 'production' then 'prod' end,
+          clock, register_environment.actor)
+  on conflict (tenant, project_id, name) do nothing;
+  select e.* into strict place from ops.known_environments e
+   where e.tenant = register_environment.tenant and e.project_id = register_environment.project_id
+     and e.name = register_environment.name;
+  return place;
+end
+$$;
+
+
+--
+-- Name: repeated_event(bigint, text, text, text, timestamp with time zone); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.repeated_event(step_id bigint, level text, message text, key text, clock timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
+    AS $$
+declare
+  since constant timestamptz := repeated_event.clock - interval '10 seconds';
+  note record;
+begin
+  if repeated_event.key is not null then
+    return (select k.note_id from holdfast.note_keys k
+             where k.step_id = repeated_event.step_id and k.key = repeated_event.key);
+  end if;
+  for note in
+    select n.id, n.at, n.level, n.message
+      from holdfast.notes n
+     -- The month's partition: a condition on the seconds would read all notes of the run to find that they are older.
+     where n.step_id = repeated_event.step_id and n.at >= date_trunc('month', since)
+     order by n.id desc
+  loop
+    exit when note.at <= since;  -- guard: window
+    if note.level = repeated_event.level and note.message = repeated_event.message then
+      return note.id;
+    end if;
+  end loop;
+  return null;
+end
+$$;
+
+
+--
+-- Name: retry_run(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.retry_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  actor constant text := coalesce(p_actor, session_user);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+begin
+  perform holdfast.check_reason(p_reason);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  if step.finished_at is null then
+    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
+                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
+  end if;
+  return query
+  select n.run_id, n.status, n.queued_at from ops.again(facts, facts, 'retry_of', p_reason, actor) n;
+  perform holdfast.mark_resolved(step, coalesce(p_reason, 'retried'), actor);
+end
+$$;
+
+
+--
+-- Name: rollback_run(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.rollback_run(p_run_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text) RETURNS TABLE(run_id text, status text, queued_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  actor constant text := coalesce(p_actor, session_user);
+  held record;
+  step holdfast.steps;
+  facts ops.run_facts;
+  source ops.run_facts;
+begin
+  perform holdfast.check_reason(p_reason);
+  select * into held from ops.lock_run(p_run_id);
+  step := held.step;
+  facts := held.facts;
+  if step.finished_at is null then
+    perform holdfast.refuse('RN010', format('run %s is %s: it is not over', facts.run_id, step.state),
+                            'wait for its end, or cancel it first with ops.cancel_run', 'p_run_id');
+  end if;
+  select f.* into source from ops.run_facts f
+   where f.env_id = facts.env_id and f.status = 'success' and f.step_id < facts.step_id and f.kind = facts.kind
+     and f.git_sha is distinct from facts.git_sha and f.git_sha is not null
+   order by f.step_id desc
+   limit 1;
+  if not found then
+    perform holdfast.refuse(
+      'RN010', format('no other sha succeeded in %s before run %s', coalesce(facts.env, 'its environment'),
+                      facts.run_id),
+      'queue a run with the sha to go back to', 'p_run_id');
+  end if;
+  return query
+  select n.run_id, n.status, n.queued_at
+    from ops.again(facts, source, 'rollback_of', p_reason, actor) n;
+end
+$$;
+
+
+--
+-- Name: set_strict_projects(boolean, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.set_strict_projects(p_is_strict boolean, p_tenant text DEFAULT '*'::text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column  -- `on conflict` cannot qualify its columns
+begin
+  if p_is_strict is null then
+    perform holdfast.refuse('RN005', 'strict_projects must be true or false', 'name one of them', 'p_is_strict');
+  end if;
+  if p_tenant = '*' then
+    perform holdfast.check_all_tenants('strict_projects for all tenants');
+  else
+    perform holdfast.check_tenant(p_tenant);
+  end if;
+  insert into ops.settings (tenant, strict_projects) values (p_tenant, p_is_strict)
+  on conflict (tenant) do update set strict_projects = excluded.strict_projects;
+end
+$$;
+
+
+--
+-- Name: stale_reason(text, timestamp with time zone, timestamp with time zone); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.stale_reason(status text, started_at timestamp with time zone, clock timestamp with time zone) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    BEGIN ATOMIC
+ SELECT
+         CASE
+             WHEN (status = 'running'::text) THEN 'Stale run (running without heartbeat)'::text
+             WHEN (started_at <= (clock - '00:05:00'::interval)) THEN 'Stale run (claimed for >5 minutes without events)'::text
+             ELSE 'Stale run (claimed without heartbeat)'::text
+         END AS "case";
+END;
+
+
+--
+-- Name: start_for_tick(text, jsonb, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.start_for_tick(target text, input jsonb, options jsonb, tenant text) RETURNS text[]
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  kind constant text := coalesce(current_setting('holdfast.actor_kind', true), '');
+  actor constant text := coalesce(nullif(current_setting('holdfast.actor', true), ''), session_user);
+  reason constant text := coalesce(current_setting('holdfast.reason', true), '');
+  place ops.known_environments;
+  ids text[] := '{}';
+begin
+  perform holdfast.refuse_options('ops', start_for_tick.options, '{priority,ttl}');
+  if start_for_tick.target = 'monitor' then
+    perform from ops.sweep_runs(start_for_tick.tenant);
+    perform holdfast.set_actor(kind, actor, reason);
+    return '{monitor}';
+  end if;
+  for place in
+    select e.* from ops.known_environments e
+     where e.tenant = start_for_tick.tenant
+       and holdfast.matches(start_for_tick.input ->> 'project_id', e.project_id)
+       and holdfast.matches(start_for_tick.input ->> 'env', e.name)
+     order by e.env_id
+  loop
+    ids := ids || (ops.begin_run(
+      place.project_id, place.name, start_for_tick.input ->> 'git_sha', start_for_tick.input ->> 'git_ref',
+      ops.checked_metadata(start_for_tick.input -> 'metadata') || '{"trigger": "schedule"}', null,
+      jsonb_build_object('kind', start_for_tick.target, 'priority', start_for_tick.options -> 'priority',
+                         'ttl', start_for_tick.options -> 'ttl'),
+      actor, start_for_tick.tenant)).run_id;
+  end loop;
+  if ids = '{}' then
+    perform holdfast.refuse(
+      'RN004', format('no environment of tenant %s matches the schedule of %s', start_for_tick.tenant,
+                      start_for_tick.target),
+      'ops.environments lists them; check project_id and env in its input', 'input');
+  end if;
+  return ids;
+end
+$$;
+
+
+--
+-- Name: supersede(ops.run_facts, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.supersede(facts ops.run_facts, on_push text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  states constant text[] := case supersede.on_push when 'cancel_all' then '{queued,claimed,running}' else '{queued}' end;
+  moves constant holdfast.step_move[] := array(
+    select (s.id, s.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move
+      from holdfast.steps s
+     where s.id = any (array(
+             select f.step_id from ops.run_facts f
+              where f.status = any (states) and f.env_id = facts.env_id and f.git_ref = facts.git_ref
+                and f.step_id < facts.step_id))
+       and s.state = any (states)  -- it may have been claimed meanwhile
+     order by s.id
+       for update);
+begin
+  if moves <> '{}' then
+    perform holdfast.set_actor('api', facts.queued_by, format('Superseded by %s', facts.run_id));
+    perform from holdfast.move_steps(moves);
+    perform holdfast.set_actor();
+  end if;
+end
+$$;
+
+
+--
+-- Name: sweep_runs(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.sweep_runs(p_tenant text DEFAULT NULL::text) RETURNS TABLE(run_id text, reason text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  allowed constant text[] := holdfast.narrow_tenants(case when p_tenant is not null then array[p_tenant] end);
+  moves constant holdfast.step_move[] := array(
+    select (s.id, s.lease_id, 'expired', null, null, jsonb_build_object(
+              'type', 'LeaseExpired', 'message', ops.stale_reason(s.state, s.claimed_at, clock)), null
+           )::holdfast.step_move
+      from holdfast.steps s
+     where s.id = any (array(
+             select f.step_id from ops.run_facts f
+              where f.status in ('claimed', 'running') and holdfast.matches_any(allowed, f.tenant)))
+       and ((s.state = 'claimed' and s.claimed_at < clock - interval '5 minutes')  -- guard: stale
+            or s.lease_until < clock)
+     order by s.id
+       for update skip locked);
+  stale bigint[];
+begin
+  if moves <> '{}' then
+    perform holdfast.set_actor('system', 'monitor');
+    stale := array(select m.step_id from holdfast.move_steps(moves, clock) m);
+    perform holdfast.set_actor();
+    return query
+    select f.run_id, f.metadata ->> 'reason' from ops.run_facts f where f.step_id = any (stale) order by f.step_id;
+  end if;
+  return query select e.run_id, e.reason from ops.expire_runs(clock, allowed) e;
+end
+$$;
+
+
+--
+-- Name: take_stale_update(); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.take_stale_update() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  settable constant text[] := '{status,finished_at,updated_at,metadata}';
+  odd constant text := (
+    select string_agg(n.key, ', ' order by n.key)
+      from jsonb_each(to_jsonb(new) - settable) n
+     where n.value is distinct from to_jsonb(old) -> n.key);
+begin
+  if new is not distinct from old then
+    return new;
+  end if;
+  if odd is not null or new.finished_at is null or not new.metadata @> old.metadata
+     or old.status <> 'claimed' or new.status <> 'cancelled' then  -- guard: statement
+    raise exception using errcode = 'RN005',
+      message = format('ops.runs cannot be updated so: %s of run %s, %s to %s', coalesce(odd, 'status'), old.run_id,
+                       old.status, new.status),
+      hint = 'the one UPDATE cancels claimed runs that are stale, and adds to their metadata; report with '
+             'ops.append_event, end a run with ops.finish_run, cancel one with ops.cancel_run';
+  end if;
+  return case when ops.cancel_if_stale(old.run_id, new.metadata) then new end;
+end
+$$;
+
+
+--
+-- Name: violations(); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.violations() RETURNS TABLE(invariant text, subject text, detail text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+  select 'run_has_facts', 'step ' || s.id, 'it is a run, but ops.run_facts has no row of it'
+    from holdfast.steps s
+   where s.machine = 'ops.run' and not exists (select from ops.run_facts f where f.step_id = s.id)
+  union all
+  select 'facts_have_a_run', f.run_id, format('there is no step %s', f.step_id)
+    from ops.run_facts f
+   where not exists (select from holdfast.steps s where s.id = f.step_id)
+  union all
+  select 'facts_agree_with_the_run', f.run_id, format('its step is %s, its facts say %s', s.state, f.status)
+    from ops.run_facts f join holdfast.steps s on s.id = f.step_id
+   where f.status <> s.state or (f.finished_at is null) <> (s.finished_at is null) or f.tenant <> s.tenant
+      or (s.lease_owner is not null and f.claimed_by is distinct from s.lease_owner)
+  union all
+  select 'queued_is_unclaimed', f.run_id, format('queued, but claimed_by %s, started_at %s, finished_at %s',
+                                                 f.claimed_by, f.started_at, f.finished_at)
+    from ops.run_facts f
+   where f.status = 'queued' and num_nonnulls(f.claimed_by, f.started_at, f.finished_at) > 0
+  union all
+  select 'finished_is_over', f.run_id, format('%s, finished_at %s', f.status, f.finished_at)
+    from ops.run_facts f
+   where (f.finished_at is null) <> (f.status in ('queued', 'claimed', 'running'))
+  union all
+  select 'claimed_has_a_worker', f.run_id, format('%s, claimed_by %s, started_at %s', f.status, f.claimed_by,
+                                                  f.started_at)
+    from ops.run_facts f
+   where (f.claimed_by is null) <> (f.started_at is null)
+      or (f.claimed_by is null and f.status not in ('queued', 'cancelled'))
+  union all
+  select 'times_in_order', f.run_id, format('queued %s, started %s, running %s, finished %s', f.queued_at, f.started_at,
+                                            f.running_at, f.finished_at)
+    from ops.run_facts f
+   where f.queued_at > f.started_at or f.started_at > f.running_at
+      or coalesce(f.running_at, f.started_at, f.queued_at) > f.finished_at
+  union all
+  select 'waiting_has_an_approval', f.run_id, 'it waits for an approval that nobody can give'
+    from holdfast.steps s join ops.run_facts f on f.step_id = s.id
+   where s.machine = 'ops.run' and s.parked_for = 'approval'
+     and not exists (select from ops.run_approvals a where a.step_id = s.id and a.decision is null)
+  union all
+  select 'approval_has_a_waiting_run', f.run_id, format('%s, but its approval is pending', f.status)
+    from ops.run_approvals a join ops.run_facts f on f.step_id = a.step_id join holdfast.steps s on s.id = a.step_id
+   where a.decision is null and s.parked_for is distinct from 'approval'
+$$;
 
 
 --
@@ -9028,7 +11842,8 @@ begin
     when 'INSERT' then 'start a task with holdfast.start_task(name, input)'
     when 'UPDATE' then 'claim with work.claim_next_task, report with holdfast.settle_steps, retry a failed '
                        'task with holdfast.retry, cancel one with holdfast.cancel'
-    else 'end a task with holdfast.cancel; retention removes finished tasks' end);
+    else 'end a task with holdfast.cancel; retention removes finished tasks by the rules of holdfast.retention_list, '
+         'at once with `holdfast retention run`' end);
   return null;
 end
 $$;
@@ -9268,6 +12083,22 @@ CREATE VIEW flow.tasks WITH (security_invoker='true') AS
 
 
 --
+-- Name: resolutions; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.resolutions (
+    step_id bigint NOT NULL,
+    tenant text NOT NULL,
+    resolved_at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    login text,
+    reason text
+);
+
+ALTER TABLE ONLY holdfast.resolutions FORCE ROW LEVEL SECURITY;
+
+
+--
 -- Name: dead_steps; Type: VIEW; Schema: holdfast; Owner: -
 --
 
@@ -9286,7 +12117,9 @@ CREATE VIEW holdfast.dead_steps WITH (security_invoker='true') AS
     s.input
    FROM (holdfast.steps s
      JOIN holdfast.machine_states t ON (((t.machine = s.machine) AND (t.state = s.state))))
-  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+  WHERE ((s.finished_at IS NOT NULL) AND (t.outcome = 'failed'::text) AND (s.last_event <> ALL (ARRAY['succeeded'::text, 'cancelled'::text, 'resolved'::text, 'rolled_back'::text])) AND (NOT (EXISTS ( SELECT
+           FROM holdfast.resolutions r
+          WHERE ((r.step_id = s.id) AND (r.resolved_at >= s.finished_at))))) AND COALESCE((s.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -9323,7 +12156,8 @@ CREATE TABLE holdfast.keys (
     id text NOT NULL,
     input_hash bytea NOT NULL,
     expires_at timestamp with time zone
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 
 ALTER TABLE ONLY holdfast.keys FORCE ROW LEVEL SECURITY;
 
@@ -9514,6 +12348,20 @@ CREATE TABLE holdfast.migrations (
 
 
 --
+-- Name: prunings_id_seq; Type: SEQUENCE; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.prunings ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME holdfast.prunings_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
 -- Name: queues; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -9583,6 +12431,50 @@ CREATE TABLE holdfast.reserved_ids (
 
 
 --
+-- Name: retention_changes; Type: TABLE; Schema: holdfast; Owner: -
+--
+
+CREATE TABLE holdfast.retention_changes (
+    id bigint DEFAULT nextval('holdfast.stream_ids'::regclass) NOT NULL,
+    at timestamp with time zone NOT NULL,
+    what text NOT NULL,
+    tenant text NOT NULL,
+    machine text,
+    queue text,
+    outcome text,
+    event text NOT NULL,
+    keep interval,
+    kept interval,
+    actor text NOT NULL,
+    login text,
+    reason text,
+    CONSTRAINT known_retention_event CHECK ((event = ANY (ARRAY['set'::text, 'removed'::text])))
+);
+
+ALTER TABLE ONLY holdfast.retention_changes FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: retention_list; Type: VIEW; Schema: holdfast; Owner: -
+--
+
+CREATE VIEW holdfast.retention_list WITH (security_invoker='true') AS
+ SELECT what,
+    tenant,
+    machine,
+    queue,
+    outcome,
+    keep,
+    holdfast.rule_text(r.*) AS rule,
+    set_at,
+    is_default
+   FROM holdfast.retention_rules r
+  WHERE (((tenant = '*'::text) OR COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)) AND (NOT (is_default AND (EXISTS ( SELECT
+           FROM holdfast.retention_rules o
+          WHERE ((o.what = r.what) AND (NOT o.is_default) AND (o.tenant = '*'::text) AND (num_nonnulls(o.machine, o.queue) = 0) AND COALESCE((o.outcome = r.outcome), true)))))));
+
+
+--
 -- Name: role_tenants; Type: TABLE; Schema: holdfast; Owner: -
 --
 
@@ -9649,34 +12541,6 @@ CREATE TABLE holdfast.schedule_changes (
 );
 
 ALTER TABLE ONLY holdfast.schedule_changes FORCE ROW LEVEL SECURITY;
-
-
---
--- Name: ticks; Type: TABLE; Schema: holdfast; Owner: -
---
-
-CREATE TABLE holdfast.ticks (
-    tenant text NOT NULL,
-    name text NOT NULL,
-    at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    fired_at timestamp with time zone NOT NULL,
-    cause text NOT NULL,
-    outcome text NOT NULL,
-    face text NOT NULL,
-    ids text[] DEFAULT '{}'::text[] NOT NULL,
-    cancelled text[] DEFAULT '{}'::text[] NOT NULL,
-    error jsonb,
-    ticks integer DEFAULT 1 NOT NULL,
-    until_at timestamp with time zone,
-    actor text NOT NULL,
-    CONSTRAINT failed_has_an_error CHECK (((outcome = 'failed'::text) = (error IS NOT NULL))),
-    CONSTRAINT known_cause CHECK ((cause = ANY (ARRAY['clock'::text, 'run'::text, 'backfill'::text]))),
-    CONSTRAINT known_outcome CHECK ((outcome = ANY (ARRAY['started'::text, 'skipped'::text, 'missed'::text, 'failed'::text]))),
-    CONSTRAINT started_has_ids CHECK (((outcome = 'started'::text) = (ids <> '{}'::text[])))
-);
-
-ALTER TABLE ONLY holdfast.ticks FORCE ROW LEVEL SECURITY;
 
 
 --
@@ -9980,6 +12844,279 @@ CREATE VIEW holdfast.worker_list WITH (security_invoker='true') AS
 
 
 --
+-- Name: approvals; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.approvals WITH (security_invoker='true') AS
+ SELECT f.run_id,
+    COALESCE(a.decision, 'pending'::text) AS decision,
+    f.project_id,
+    f.env_id,
+    f.env,
+    f.kind,
+    f.git_sha,
+    f.git_ref,
+    a.requested_by,
+    a.requested_at,
+    a.expires_at,
+    a.decided_by,
+    a.decided_at,
+    a.reason,
+    a.login,
+    a.tenant
+   FROM (ops.run_approvals a
+     JOIN ops.run_facts f ON ((f.step_id = a.step_id)))
+  WHERE COALESCE((a.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: artifacts; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.artifacts WITH (security_invoker='true') AS
+ SELECT a.artifact_id,
+    f.run_id,
+    a.type,
+    a.url,
+    a.digest,
+    a.size_bytes,
+    a.metadata,
+    a.created_at,
+    f.project_id,
+    f.env_id,
+    a.tenant
+   FROM (ops.run_artifacts a
+     JOIN ops.run_facts f ON ((f.step_id = a.step_id)))
+  WHERE COALESCE((a.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: deliveries; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.deliveries (
+    tenant text NOT NULL,
+    source text NOT NULL,
+    delivery text NOT NULL,
+    event text NOT NULL,
+    repository text,
+    git_ref text,
+    git_sha text,
+    outcome text NOT NULL,
+    run_ids text[] DEFAULT '{}'::text[] NOT NULL,
+    received_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY ops.deliveries FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: environments; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.environments WITH (security_invoker='true') AS
+ SELECT env_id,
+    project_id,
+    name,
+    type,
+    branch_pattern,
+    needs_approval,
+    on_push,
+    kind,
+    concurrency,
+    queue_ttl,
+    tenant,
+    created_at,
+    created_by
+   FROM ops.known_environments e
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: known_projects; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.known_projects (
+    tenant text NOT NULL,
+    project_id text NOT NULL,
+    repository text,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL
+);
+
+ALTER TABLE ONLY ops.known_projects FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: projects; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.projects WITH (security_invoker='true') AS
+ SELECT project_id,
+    repository,
+    tenant,
+    created_at,
+    created_by,
+    ( SELECT count(*) AS count
+           FROM ops.known_environments e
+          WHERE ((e.tenant = p.tenant) AND (e.project_id = p.project_id))) AS environments
+   FROM ops.known_projects p
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: queue_depth; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.queue_depth WITH (security_invoker='true') AS
+ SELECT count(*) AS queued_count
+   FROM ops.run_facts f
+  WHERE ((status = 'queued'::text) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+
+
+--
+-- Name: run_durations; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.run_durations WITH (security_invoker='true') AS
+ SELECT status,
+    avg(EXTRACT(epoch FROM (finished_at - started_at))) AS avg_duration_seconds
+   FROM ops.run_facts f
+  WHERE ((finished_at IS NOT NULL) AND (queued_at > (( SELECT holdfast.clock() AS clock) - '7 days'::interval)) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+  GROUP BY status;
+
+
+--
+-- Name: run_events; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.run_events WITH (security_invoker='true') AS
+ SELECT ('evt-'::text || lpad((n.id)::text, 19, '0'::text)) AS event_id,
+    f.run_id,
+    n.level,
+    n.message,
+    n.payload,
+    n.at AS created_at
+   FROM (ops.run_facts f
+     JOIN holdfast.notes n ON ((n.step_id = f.step_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)
+UNION ALL
+ SELECT ('evt-'::text || lpad((j.id)::text, 19, '0'::text)) AS event_id,
+    f.run_id,
+        CASE j.to_state
+            WHEN 'failed'::text THEN 'error'::text
+            WHEN 'cancelled'::text THEN 'warn'::text
+            ELSE 'info'::text
+        END AS level,
+        CASE
+            WHEN (j.event = 'created'::text) THEN 'Run queued'::text
+            WHEN (j.event = 'claimed'::text) THEN 'Run claimed by worker'::text
+            WHEN (j.event = 'started'::text) THEN 'Run started'::text
+            WHEN (j.to_state = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])) THEN ('Run finished: '::text || j.to_state)
+            ELSE format('Run moved by hand: %s'::text, j.to_state)
+        END AS message,
+        CASE
+            WHEN (j.event = 'claimed'::text) THEN jsonb_build_object('worker_id', j.actor)
+            ELSE jsonb_strip_nulls(jsonb_build_object('from', NULLIF(j.from_state, 'new'::text), 'to', j.to_state, 'event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'login', j.login, 'error', j.error, 'reason', COALESCE(j.reason,
+            CASE
+                WHEN (j.event = 'expired'::text) THEN (f.metadata ->> 'reason'::text)
+                ELSE NULL::text
+            END)))
+        END AS payload,
+    j.at AS created_at
+   FROM (ops.run_facts f
+     JOIN holdfast.journal j ON ((j.step_id = f.step_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: runs; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.runs WITH (security_invoker='true') AS
+ SELECT run_id,
+    project_id,
+    env_id,
+    git_sha,
+    git_ref,
+    status,
+    claimed_by,
+    queued_at,
+    started_at,
+    finished_at,
+    queued_at AS created_at,
+    updated_at,
+    metadata,
+    idempotency_key,
+    running_at,
+    kind,
+    tenant,
+    retry_of,
+    rollback_of,
+    env,
+    queued_by,
+    expires_at,
+    step_id
+   FROM ops.run_facts f
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: settings; Type: TABLE; Schema: ops; Owner: -
+--
+
+CREATE TABLE ops.settings (
+    tenant text NOT NULL,
+    strict_projects boolean DEFAULT false NOT NULL
+);
+
+ALTER TABLE ONLY ops.settings FORCE ROW LEVEL SECURITY;
+
+
+--
+-- Name: success_rate; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.success_rate WITH (security_invoker='true') AS
+ SELECT count(*) FILTER (WHERE (status = 'success'::text)) AS success_count,
+    count(*) FILTER (WHERE (status = 'failed'::text)) AS failed_count,
+    round(((100.0 * (count(*) FILTER (WHERE (status = 'success'::text)))::numeric) / (NULLIF(count(*), 0))::numeric), 2) AS success_rate
+   FROM ops.run_facts f
+  WHERE ((status = ANY (ARRAY['success'::text, 'failed'::text])) AND (queued_at > (( SELECT holdfast.clock() AS clock) - '24:00:00'::interval)) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
+
+
+--
+-- Name: webhook_deliveries; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.webhook_deliveries WITH (security_invoker='true') AS
+ SELECT source,
+    delivery,
+    event,
+    repository,
+    git_ref,
+    git_sha,
+    outcome,
+    run_ids,
+    received_at,
+    tenant
+   FROM ops.deliveries d
+  WHERE COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
+-- Name: worker_utilization; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.worker_utilization WITH (security_invoker='true') AS
+ SELECT claimed_by,
+    count(*) AS active_runs
+   FROM ops.run_facts f
+  WHERE ((status = ANY (ARRAY['claimed'::text, 'running'::text])) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true))
+  GROUP BY claimed_by;
+
+
+--
 -- Name: audit_logs; Type: VIEW; Schema: work; Owner: -
 --
 
@@ -10125,6 +13262,14 @@ ALTER TABLE ONLY holdfast.policies
 
 
 --
+-- Name: prunings prunings_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.prunings
+    ADD CONSTRAINT prunings_pkey PRIMARY KEY (id);
+
+
+--
 -- Name: queue_pauses queue_pauses_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
 --
 
@@ -10146,6 +13291,38 @@ ALTER TABLE ONLY holdfast.queues
 
 ALTER TABLE ONLY holdfast.reserved_ids
     ADD CONSTRAINT reserved_ids_pkey PRIMARY KEY (login, first_id);
+
+
+--
+-- Name: resolutions resolutions_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.resolutions
+    ADD CONSTRAINT resolutions_pkey PRIMARY KEY (step_id);
+
+
+--
+-- Name: retention_changes retention_changes_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_changes
+    ADD CONSTRAINT retention_changes_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: retention_rules retention_rules_what_tenant_machine_queue_outcome_is_defaul_key; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_rules
+    ADD CONSTRAINT retention_rules_what_tenant_machine_queue_outcome_is_defaul_key UNIQUE NULLS NOT DISTINCT (what, tenant, machine, queue, outcome, is_default);
+
+
+--
+-- Name: retention_sweep retention_sweep_pkey; Type: CONSTRAINT; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE ONLY holdfast.retention_sweep
+    ADD CONSTRAINT retention_sweep_pkey PRIMARY KEY (is_only);
 
 
 --
@@ -10221,6 +13398,78 @@ ALTER TABLE ONLY holdfast.workers
 
 
 --
+-- Name: deliveries deliveries_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.deliveries
+    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant, source, delivery);
+
+
+--
+-- Name: known_environments known_environments_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.known_environments
+    ADD CONSTRAINT known_environments_pkey PRIMARY KEY (env_id);
+
+
+--
+-- Name: known_environments known_environments_tenant_project_id_name_key; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.known_environments
+    ADD CONSTRAINT known_environments_tenant_project_id_name_key UNIQUE (tenant, project_id, name);
+
+
+--
+-- Name: known_projects known_projects_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.known_projects
+    ADD CONSTRAINT known_projects_pkey PRIMARY KEY (tenant, project_id);
+
+
+--
+-- Name: run_approvals run_approvals_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.run_approvals
+    ADD CONSTRAINT run_approvals_pkey PRIMARY KEY (step_id);
+
+
+--
+-- Name: run_artifacts run_artifacts_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.run_artifacts
+    ADD CONSTRAINT run_artifacts_pkey PRIMARY KEY (artifact_id);
+
+
+--
+-- Name: run_facts run_facts_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.run_facts
+    ADD CONSTRAINT run_facts_pkey PRIMARY KEY (run_id);
+
+
+--
+-- Name: run_facts run_facts_step_id_key; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.run_facts
+    ADD CONSTRAINT run_facts_step_id_key UNIQUE (step_id);
+
+
+--
+-- Name: settings settings_pkey; Type: CONSTRAINT; Schema: ops; Owner: -
+--
+
+ALTER TABLE ONLY ops.settings
+    ADD CONSTRAINT settings_pkey PRIMARY KEY (tenant);
+
+
+--
 -- Name: changes_of_limit; Type: INDEX; Schema: holdfast; Owner: -
 --
 
@@ -10256,6 +13505,13 @@ CREATE INDEX journal_of_step ON ONLY holdfast.journal USING btree (step_id, id) 
 
 
 --
+-- Name: keys_expiring; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX keys_expiring ON holdfast.keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+
+--
 -- Name: kinds_of_tenants; Type: INDEX; Schema: holdfast; Owner: -
 --
 
@@ -10281,6 +13537,20 @@ CREATE INDEX notes_of_step ON ONLY holdfast.notes USING btree (step_id, id);
 --
 
 CREATE INDEX pauses_of_queue ON holdfast.queue_pauses USING btree (queue, id);
+
+
+--
+-- Name: prunings_by_age; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX prunings_by_age ON holdfast.prunings USING btree (at);
+
+
+--
+-- Name: prunings_of_ids; Type: INDEX; Schema: holdfast; Owner: -
+--
+
+CREATE INDEX prunings_of_ids ON holdfast.prunings USING gist (span);
 
 
 --
@@ -10365,6 +13635,83 @@ CREATE INDEX ticks_fired ON holdfast.ticks USING btree (fired_at);
 --
 
 CREATE INDEX ticks_started ON holdfast.ticks USING btree (tenant, name, fired_at) WHERE (outcome = 'started'::text);
+
+
+--
+-- Name: approvals_to_expire; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX approvals_to_expire ON ops.run_approvals USING btree (expires_at) WHERE (decision IS NULL);
+
+
+--
+-- Name: artifacts_of_run; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE UNIQUE INDEX artifacts_of_run ON ops.run_artifacts USING btree (step_id, type, md5(url));
+
+
+--
+-- Name: deliveries_by_day; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX deliveries_by_day ON ops.deliveries USING btree (received_at);
+
+
+--
+-- Name: projects_by_repository; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE UNIQUE INDEX projects_by_repository ON ops.known_projects USING btree (tenant, lower(repository)) WHERE (repository IS NOT NULL);
+
+
+--
+-- Name: run_keys; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE UNIQUE INDEX run_keys ON ops.run_facts USING btree (tenant, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+
+
+--
+-- Name: runs_by_day; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_by_day ON ops.run_facts USING btree (queued_at);
+
+
+--
+-- Name: runs_by_status; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_by_status ON ops.run_facts USING btree (status, queued_at);
+
+
+--
+-- Name: runs_that_retry; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_that_retry ON ops.run_facts USING btree (retry_of) WHERE (retry_of IS NOT NULL);
+
+
+--
+-- Name: runs_that_roll_back; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_that_roll_back ON ops.run_facts USING btree (rollback_of) WHERE (rollback_of IS NOT NULL);
+
+
+--
+-- Name: runs_that_succeeded; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_that_succeeded ON ops.run_facts USING btree (env_id, step_id) WHERE (status = 'success'::text);
+
+
+--
+-- Name: runs_to_expire; Type: INDEX; Schema: ops; Owner: -
+--
+
+CREATE INDEX runs_to_expire ON ops.run_facts USING btree (expires_at) WHERE (((status || ''::text) = 'queued'::text) AND (expires_at IS NOT NULL));
 
 
 --
@@ -10480,6 +13827,13 @@ CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.queue_pauses FOR EACH R
 
 
 --
+-- Name: retention_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays BEFORE DELETE OR UPDATE ON holdfast.retention_changes FOR EACH ROW EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: schedule_changes stays; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
@@ -10515,10 +13869,73 @@ CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.queue_pauses FOR EACH STA
 
 
 --
+-- Name: retention_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
+--
+
+CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.retention_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
 -- Name: schedule_changes stays_whole; Type: TRIGGER; Schema: holdfast; Owner: -
 --
 
 CREATE TRIGGER stays_whole BEFORE TRUNCATE ON holdfast.schedule_changes FOR EACH STATEMENT EXECUTE FUNCTION holdfast.refuse_change();
+
+
+--
+-- Name: runs takes_no_other_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_other_write INSTEAD OF INSERT OR DELETE ON ops.runs FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: approvals takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.approvals FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: artifacts takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.artifacts FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: environments takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.environments FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: projects takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.projects FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: run_events takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.run_events FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: webhook_deliveries takes_no_write; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_no_write INSTEAD OF INSERT OR DELETE OR UPDATE ON ops.webhook_deliveries FOR EACH ROW EXECUTE FUNCTION ops.refuse_write();
+
+
+--
+-- Name: runs takes_stale_runs; Type: TRIGGER; Schema: ops; Owner: -
+--
+
+CREATE TRIGGER takes_stale_runs INSTEAD OF UPDATE ON ops.runs FOR EACH ROW EXECUTE FUNCTION ops.take_stale_update();
 
 
 --
@@ -10683,6 +14100,27 @@ CREATE POLICY kernel_sees_all ON holdfast.notes TO hf_owner USING (true) WITH CH
 --
 
 CREATE POLICY kernel_sees_all ON holdfast.policies TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: resolutions kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.resolutions TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: retention_changes kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.retention_changes TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: retention_rules kernel_sees_all; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON holdfast.retention_rules TO hf_owner USING (true) WITH CHECK (true);
 
 
 --
@@ -10855,6 +14293,27 @@ CREATE POLICY own_tenants ON holdfast.policies FOR SELECT TO hf_producer, hf_wor
 
 
 --
+-- Name: resolutions own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.resolutions FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: retention_changes own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.retention_changes FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: retention_rules own_tenants; Type: POLICY; Schema: holdfast; Owner: -
+--
+
+CREATE POLICY own_tenants ON holdfast.retention_rules FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = '*'::text) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
 -- Name: runs own_tenants; Type: POLICY; Schema: holdfast; Owner: -
 --
 
@@ -10903,6 +14362,24 @@ CREATE POLICY own_tenants ON holdfast.workers FOR SELECT TO hf_producer, hf_work
 ALTER TABLE holdfast.policies ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: resolutions; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.resolutions ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: retention_changes; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.retention_changes ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: retention_rules; Type: ROW SECURITY; Schema: holdfast; Owner: -
+--
+
+ALTER TABLE holdfast.retention_rules ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: run_steps; Type: ROW SECURITY; Schema: holdfast; Owner: -
 --
 
@@ -10945,6 +14422,146 @@ ALTER TABLE holdfast.ticks ENABLE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.workers ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: deliveries; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.deliveries ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: deliveries kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.deliveries TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_environments kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.known_environments TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_projects kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.known_projects TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_approvals kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.run_approvals TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_artifacts kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.run_artifacts TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: run_facts kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.run_facts TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: settings kernel_sees_all; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY kernel_sees_all ON ops.settings TO hf_owner USING (true) WITH CHECK (true);
+
+
+--
+-- Name: known_environments; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.known_environments ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: known_projects; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.known_projects ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: deliveries own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.deliveries FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: known_environments own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.known_environments FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: known_projects own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.known_projects FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_approvals own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.run_approvals FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_artifacts own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.run_artifacts FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: run_facts own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.run_facts FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))));
+
+
+--
+-- Name: settings own_tenants; Type: POLICY; Schema: ops; Owner: -
+--
+
+CREATE POLICY own_tenants ON ops.settings FOR SELECT TO hf_producer, hf_worker, hf_reader, hf_operator USING (((( SELECT holdfast.allowed_tenants() AS allowed_tenants) IS NULL) OR (tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR (tenant = '*'::text)));
+
+
+--
+-- Name: run_approvals; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.run_approvals ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: run_artifacts; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.run_artifacts ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: run_facts; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.run_facts ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: settings; Type: ROW SECURITY; Schema: ops; Owner: -
+--
+
+ALTER TABLE ops.settings ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: SCHEMA flow; Type: ACL; Schema: -; Owner: -
 --
 
@@ -10962,6 +14579,16 @@ GRANT USAGE ON SCHEMA holdfast TO hf_producer;
 GRANT USAGE ON SCHEMA holdfast TO hf_worker;
 GRANT USAGE ON SCHEMA holdfast TO hf_reader;
 GRANT USAGE ON SCHEMA holdfast TO hf_operator;
+
+
+--
+-- Name: SCHEMA ops; Type: ACL; Schema: -; Owner: -
+--
+
+GRANT USAGE ON SCHEMA ops TO hf_producer;
+GRANT USAGE ON SCHEMA ops TO hf_worker;
+GRANT USAGE ON SCHEMA ops TO hf_reader;
+GRANT USAGE ON SCHEMA ops TO hf_operator;
 
 
 --
@@ -10983,10 +14610,10 @@ GRANT ALL ON FUNCTION flow.adjust_step(step_id bigint, retry_limit integer, retr
 
 
 --
--- Name: FUNCTION begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION flow.begin_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
 
 
 --
@@ -11164,13 +14791,13 @@ GRANT ALL ON FUNCTION flow.get_task_execution_context_batch(task_ids uuid[]) TO 
 
 
 --
--- Name: FUNCTION initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
-GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION flow.initialize_task(name text, steps jsonb, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_operator;
 
 
 --
@@ -11296,13 +14923,13 @@ REVOKE ALL ON FUNCTION flow.start_for_tick(target text, input jsonb, options jso
 
 
 --
--- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb); Type: ACL; Schema: flow; Owner: -
+-- Name: FUNCTION start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval); Type: ACL; Schema: flow; Owner: -
 --
 
-REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_producer;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_worker;
-GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb) TO hf_operator;
+REVOKE ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION flow.start_task(name text, context jsonb, namespace text, version text, key text, tenant text, skip text[], about jsonb, key_for interval) TO hf_operator;
 
 
 --
@@ -11472,10 +15099,17 @@ GRANT ALL ON FUNCTION holdfast.backoff(policy text, failure integer, chance doub
 
 
 --
--- Name: FUNCTION begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast.begin_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.begun_sweep(sweep holdfast.retention_sweep, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -11483,6 +15117,13 @@ REVOKE ALL ON FUNCTION holdfast.begin_run(machine text, name text, step_machine 
 --
 
 REVOKE ALL ON FUNCTION holdfast.call_moved(machine text, moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION call_prunes(step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.call_prunes(step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
 
 
 --
@@ -11506,6 +15147,13 @@ REVOKE ALL ON FUNCTION holdfast.cancelled_names(run holdfast.runs) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.catch_up_by_hand(moved bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.change_retention(what text, owner text, machine text, queue text, outcome text, keep interval, is_removed boolean, reason text, actor text) FROM PUBLIC;
 
 
 --
@@ -11590,6 +15238,13 @@ REVOKE ALL ON FUNCTION holdfast.check_due(due_at timestamp with time zone) FROM 
 
 
 --
+-- Name: FUNCTION check_key_for(key text, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_key_for(key text, key_for interval) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION check_limit_name(name text, is_one boolean); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11629,6 +15284,13 @@ REVOKE ALL ON FUNCTION holdfast.check_new_edges() FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_new_steps() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_note(level text, message text, payload jsonb, key text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_note(level text, message text, payload jsonb, key text) FROM PUBLIC;
 
 
 --
@@ -11678,6 +15340,13 @@ REVOKE ALL ON FUNCTION holdfast.check_reason(reason text) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.check_reserved(first_id bigint, last_id bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION check_retention(what text, machine text, queue text, outcome text, keep interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.check_retention(what text, machine text, queue text, outcome text, keep interval) FROM PUBLIC;
 
 
 --
@@ -11883,6 +15552,29 @@ GRANT ALL ON FUNCTION holdfast.define_schedule(name text, target text, face text
 
 
 --
+-- Name: FUNCTION delete_run_steps(ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.delete_run_steps(ids bigint[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION delete_steps_of_runs(ids uuid[]); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.delete_steps_of_runs(ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION drop_month(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.drop_month() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.drop_month() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.drop_month() TO hf_operator;
+
+
+--
 -- Name: FUNCTION enlist_worker(worker text, queues text[], kinds text[], tenants text[], about jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -11913,6 +15605,20 @@ REVOKE ALL ON FUNCTION holdfast.expire_leases(batch integer, clock timestamp wit
 --
 
 REVOKE ALL ON FUNCTION holdfast.expire_steps(ids bigint[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expired_runs(above uuid, upto uuid, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expired_runs(above uuid, upto uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expired_steps(above bigint, upto bigint, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.expired_steps(above bigint, upto bigint, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -11974,6 +15680,14 @@ GRANT ALL ON FUNCTION holdfast.forget_limit(name text, reason text, tenant text,
 
 
 --
+-- Name: FUNCTION forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.forget_retention(outcome text, machine text, queue text, tenant text, what text, reason text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION forget_schedule(name text, reason text, tenant text, actor text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12003,6 +15717,27 @@ GRANT SELECT ON TABLE holdfast.limit_states TO hf_operator;
 --
 
 REVOKE ALL ON FUNCTION holdfast.has_limits(word text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE retention_rules; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_rules TO hf_operator;
+
+
+--
+-- Name: FUNCTION history_rule(what text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.history_rule(what text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.history_rule(what text) TO hf_operator;
 
 
 --
@@ -12067,6 +15802,23 @@ GRANT ALL ON FUNCTION holdfast.is_live_worker(seen_at timestamp with time zone, 
 --
 
 REVOKE ALL ON FUNCTION holdfast.is_name(name text, longest integer) FROM PUBLIC;
+
+
+--
+-- Name: TABLE ticks; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.ticks TO hf_producer;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_worker;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_reader;
+GRANT SELECT ON TABLE holdfast.ticks TO hf_operator;
+
+
+--
+-- Name: FUNCTION is_needed_tick(tick holdfast.ticks); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.is_needed_tick(tick holdfast.ticks) FROM PUBLIC;
 
 
 --
@@ -12262,6 +16014,13 @@ REVOKE ALL ON FUNCTION holdfast.lock_held(step_ids bigint[], others jsonb) FROM 
 
 
 --
+-- Name: FUNCTION lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.lock_whole_runs(ids uuid[], ends timestamp with time zone[], is_large boolean) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION lost_leases(step_ids bigint[], lease_ids bigint[]); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12289,6 +16048,13 @@ REVOKE ALL ON FUNCTION holdfast.make_run(id uuid, machine text, name text, step_
 
 REVOKE ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.mark_asleep(worker text, queue text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION mark_resolved(step holdfast.steps, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.mark_resolved(step holdfast.steps, reason text, actor text) FROM PUBLIC;
 
 
 --
@@ -12408,6 +16174,17 @@ REVOKE ALL ON FUNCTION holdfast.of_ended_runs(ids bigint[]) FROM PUBLIC;
 
 
 --
+-- Name: FUNCTION old_months(clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.old_months(clock timestamp with time zone) TO hf_operator;
+
+
+--
 -- Name: FUNCTION outside_names(steps jsonb); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12514,6 +16291,13 @@ REVOKE ALL ON FUNCTION holdfast.pick_steps(worker text, queue text, priority int
 
 
 --
+-- Name: FUNCTION place_of(run_id uuid); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.place_of(run_id uuid) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION plan_by_interval(schedule holdfast.schedules, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12606,6 +16390,60 @@ REVOKE ALL ON FUNCTION holdfast.prepare_runs(pick holdfast.pick, clock timestamp
 
 
 --
+-- Name: FUNCTION prunable(most integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prunable(most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.prunable(most integer) TO hf_operator;
+
+
+--
+-- Name: FUNCTION prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_rest(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_rest_of_run(sweep holdfast.retention_sweep, batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_rest_of_run(sweep holdfast.retention_sweep, batch integer) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_runs(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_steps(sweep holdfast.retention_sweep, batch integer, youngest timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.prune_ticks(sweep holdfast.retention_sweep, batch integer, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION pruned(of_id text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.pruned(of_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.pruned(of_id text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION pull_parked(queue text, priority integer, kinds text[], tenants text[], machine text, wanted integer, full_ids bigint[], taken bigint[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12676,6 +16514,13 @@ REVOKE ALL ON FUNCTION holdfast.refuse_options(face text, options jsonb, known t
 
 
 --
+-- Name: FUNCTION refuse_pruned(id text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.refuse_pruned(id text) FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION refuse_renumbering(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12694,6 +16539,20 @@ REVOKE ALL ON FUNCTION holdfast.refuse_worker(worker text) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.remember_position(place text, last holdfast.due_position, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_pruned_runs(ids uuid[], rules text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.remember_pruned_steps(ids bigint[], rules text[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -12723,6 +16582,13 @@ REVOKE ALL ON FUNCTION holdfast.reopen_failed(ids bigint[]) FROM PUBLIC;
 --
 
 REVOKE ALL ON FUNCTION holdfast.reopen_run(run_id uuid, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION report_on(step holdfast.steps, lease interval, is_started boolean, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.report_on(step holdfast.steps, lease interval, is_started boolean, clock timestamp with time zone) FROM PUBLIC;
 
 
 --
@@ -12776,6 +16642,27 @@ GRANT ALL ON FUNCTION holdfast.resume_schedule(name text, reason text, tenant te
 
 
 --
+-- Name: FUNCTION retention_rule(machine text, queue text, outcome text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_rule(machine text, queue text, outcome text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION retention_tenants(what text, tenant text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_tenants(what text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION retention_violations(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.retention_violations() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION retire_worker(worker text); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12789,6 +16676,17 @@ GRANT ALL ON FUNCTION holdfast.retire_worker(worker text) TO hf_worker;
 
 REVOKE ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION holdfast.retry(id text, reason text, actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION rule_text(rule holdfast.retention_rules); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.rule_text(rule holdfast.retention_rules) TO hf_operator;
 
 
 --
@@ -12875,6 +16773,14 @@ REVOKE ALL ON FUNCTION holdfast.set_pause(name text, tenants text[], until times
 
 
 --
+-- Name: FUNCTION set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.set_retention(keep interval, outcome text, machine text, queue text, tenant text, what text, reason text, actor text) TO hf_operator;
+
+
+--
 -- Name: FUNCTION set_retry_budget(step holdfast.steps, tries integer, retryable boolean, backoff interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12905,6 +16811,13 @@ GRANT ALL ON FUNCTION holdfast.settle_steps(outcomes jsonb) TO hf_worker;
 
 
 --
+-- Name: FUNCTION shortest_keep(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.shortest_keep() FROM PUBLIC;
+
+
+--
 -- Name: FUNCTION stage_steps(); Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -12915,13 +16828,13 @@ GRANT ALL ON FUNCTION holdfast.stage_steps() TO hf_operator;
 
 
 --
--- Name: FUNCTION start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_run(machine text, name text, step_machine text, steps jsonb, input jsonb, key text, tenant text, of_run uuid, key_for interval) TO hf_operator;
 
 
 --
@@ -12932,23 +16845,23 @@ REVOKE ALL ON FUNCTION holdfast.start_silent_steps(moves holdfast.step_move[]) F
 
 
 --
--- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_step(machine text, kind text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, policy text, parked_for text, actor text, limits text[], weight numeric, key_for interval) TO hf_operator;
 
 
 --
--- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric); Type: ACL; Schema: holdfast; Owner: -
+-- Name: FUNCTION start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval); Type: ACL; Schema: holdfast; Owner: -
 --
 
-REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_producer;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_worker;
-GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric) TO hf_operator;
+REVOKE ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.start_task(name text, input jsonb, queue text, key text, unique_key text, due_at timestamp with time zone, priority integer, tenant text, limits text[], weight numeric, key_for interval) TO hf_operator;
 
 
 --
@@ -13020,6 +16933,47 @@ REVOKE ALL ON FUNCTION holdfast.store_plan(schedule holdfast.schedules, clock ti
 --
 
 REVOKE ALL ON FUNCTION holdfast.succeed_steps(step_ids bigint[], lease_ids bigint[], results jsonb[], allowed text[], clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION sweep(batch integer); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep(batch integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep(batch integer) TO hf_worker;
+
+
+--
+-- Name: FUNCTION sweep_chunk(batch integer, at_once boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_chunk(batch integer, at_once boolean) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION sweep_now(batch integer, afresh boolean); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_now(batch integer, afresh boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep_now(batch integer, afresh boolean) TO hf_operator;
+
+
+--
+-- Name: FUNCTION sweep_state(); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.sweep_state() FROM PUBLIC;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_producer;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_worker;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_reader;
+GRANT ALL ON FUNCTION holdfast.sweep_state() TO hf_operator;
+
+
+--
+-- Name: FUNCTION take_key(tenant text, key text, id text, hash bytea, key_for interval); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.take_key(tenant text, key text, id text, hash bytea, key_for interval) FROM PUBLIC;
 
 
 --
@@ -13153,6 +17107,370 @@ GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone,
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_worker;
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_reader;
 GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone, clock timestamp with time zone) TO hf_operator;
+
+
+--
+-- Name: FUNCTION write_note(step holdfast.steps, level text, message text, payload jsonb, key text, clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.write_note(step holdfast.steps, level text, message text, payload jsonb, key text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION add_artifact(p_run_id text, p_type text, p_url text, p_digest text, p_size_bytes bigint, p_metadata jsonb, p_worker_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.add_artifact(p_run_id text, p_type text, p_url text, p_digest text, p_size_bytes bigint, p_metadata jsonb, p_worker_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.add_artifact(p_run_id text, p_type text, p_url text, p_digest text, p_size_bytes bigint, p_metadata jsonb, p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: TABLE run_facts; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_facts TO hf_producer;
+GRANT SELECT ON TABLE ops.run_facts TO hf_worker;
+GRANT SELECT ON TABLE ops.run_facts TO hf_reader;
+GRANT SELECT ON TABLE ops.run_facts TO hf_operator;
+
+
+--
+-- Name: FUNCTION again(old ops.run_facts, source ops.run_facts, link text, reason text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.again(old ops.run_facts, source ops.run_facts, link text, reason text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION append_event(p_run_id text, p_level text, p_message text, p_payload jsonb, p_event_key text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.append_event(p_run_id text, p_level text, p_message text, p_payload jsonb, p_event_key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.append_event(p_run_id text, p_level text, p_message text, p_payload jsonb, p_event_key text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION begin_run(project_id text, env text, git_sha text, git_ref text, metadata jsonb, key text, options jsonb, actor text, tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.begin_run(project_id text, env text, git_sha text, git_ref text, metadata jsonb, key text, options jsonb, actor text, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION cancel_if_stale(p_run_id text, p_metadata jsonb); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) TO hf_worker;
+GRANT ALL ON FUNCTION ops.cancel_if_stale(p_run_id text, p_metadata jsonb) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_open(ids text[], reason text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.cancel_open(ids text[], reason text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION cancel_run(p_run_id text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.cancel_run(p_run_id text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.cancel_run(p_run_id text, p_reason text, p_actor text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.cancel_run(p_run_id text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION cancel_stale_runs(); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.cancel_stale_runs() FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.cancel_stale_runs() TO hf_worker;
+GRANT ALL ON FUNCTION ops.cancel_stale_runs() TO hf_operator;
+
+
+--
+-- Name: FUNCTION check_worker(facts ops.run_facts, worker text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.check_worker(facts ops.run_facts, worker text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION checked_metadata(metadata jsonb); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.checked_metadata(metadata jsonb) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION claim_next_run(p_worker_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.claim_next_run(p_worker_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.claim_next_run(p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.decide_approval(p_run_id text, p_decision text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_environment(p_project_id text, p_env text, p_type text, p_branch_pattern text, p_needs_approval boolean, p_on_push text, p_concurrency integer, p_queue_ttl interval, p_kind text, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.define_environment(p_project_id text, p_env text, p_type text, p_branch_pattern text, p_needs_approval boolean, p_on_push text, p_concurrency integer, p_queue_ttl interval, p_kind text, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.define_environment(p_project_id text, p_env text, p_type text, p_branch_pattern text, p_needs_approval boolean, p_on_push text, p_concurrency integer, p_queue_ttl interval, p_kind text, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION define_project(p_project_id text, p_repository text, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.define_project(p_project_id text, p_repository text, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.define_project(p_project_id text, p_repository text, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION end_run(step holdfast.steps, status text, given jsonb, worker text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.end_run(step holdfast.steps, status text, given jsonb, worker text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION event_id(number bigint); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.event_id(number bigint) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION expire_runs(clock timestamp with time zone, tenants text[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.expire_runs(clock timestamp with time zone, tenants text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION finish_run(p_run_id text, p_status text, p_metadata jsonb, p_worker_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata jsonb, p_worker_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata jsonb, p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION heartbeat(p_run_id text, p_worker_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.heartbeat(p_run_id text, p_worker_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.heartbeat(p_run_id text, p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION is_any_open(ids text[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.is_any_open(ids text[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION lock_run(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.lock_run(run_id text, OUT step holdfast.steps, OUT facts ops.run_facts) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION matches_branch(pattern text, ref text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.matches_branch(pattern text, ref text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE known_environments; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.known_environments TO hf_producer;
+GRANT SELECT ON TABLE ops.known_environments TO hf_worker;
+GRANT SELECT ON TABLE ops.known_environments TO hf_reader;
+GRANT SELECT ON TABLE ops.known_environments TO hf_operator;
+
+
+--
+-- Name: FUNCTION new_environment(tenant text, project_id text, name text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.new_environment(tenant text, project_id text, name text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: TABLE run_approvals; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_approvals TO hf_producer;
+GRANT SELECT ON TABLE ops.run_approvals TO hf_worker;
+GRANT SELECT ON TABLE ops.run_approvals TO hf_reader;
+GRANT SELECT ON TABLE ops.run_approvals TO hf_operator;
+
+
+--
+-- Name: TABLE run_artifacts; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_artifacts TO hf_producer;
+GRANT SELECT ON TABLE ops.run_artifacts TO hf_worker;
+GRANT SELECT ON TABLE ops.run_artifacts TO hf_reader;
+GRANT SELECT ON TABLE ops.run_artifacts TO hf_operator;
+
+
+--
+-- Name: FUNCTION prune_facts(step_ids bigint[], run_ids uuid[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.prune_facts(step_ids bigint[], run_ids uuid[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.queue_push(p_repository text, p_git_ref text, p_git_sha text, p_metadata jsonb, p_idempotency_key text, p_actor text, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.queue_run(p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb, p_idempotency_key text, p_kind text, p_priority integer, p_due_at timestamp with time zone, p_ttl interval, p_actor text, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.record_delivery(p_source text, p_delivery text, p_event text, p_outcome text, p_repository text, p_git_ref text, p_git_sha text, p_run_ids text[], p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION record_moves(moves holdfast.shared_move[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.record_moves(moves holdfast.shared_move[]) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_request(project_id text, env text, kind text, git_sha text, git_ref text, key text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.refuse_request(project_id text, env text, kind text, git_sha text, git_ref text, key text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION refuse_write(); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.refuse_write() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION register_environment(tenant text, project_id text, name text, actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.register_environment(tenant text, project_id text, name text, actor text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION repeated_event(step_id bigint, level text, message text, key text, clock timestamp with time zone); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.repeated_event(step_id bigint, level text, message text, key text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION retry_run(p_run_id text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION rollback_run(p_run_id text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.rollback_run(p_run_id text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.rollback_run(p_run_id text, p_reason text, p_actor text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.rollback_run(p_run_id text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION set_strict_projects(p_is_strict boolean, p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.set_strict_projects(p_is_strict boolean, p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.set_strict_projects(p_is_strict boolean, p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION stale_reason(status text, started_at timestamp with time zone, clock timestamp with time zone); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.stale_reason(status text, started_at timestamp with time zone, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION start_for_tick(target text, input jsonb, options jsonb, tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION supersede(facts ops.run_facts, on_push text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.supersede(facts ops.run_facts, on_push text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION sweep_runs(p_tenant text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.sweep_runs(p_tenant text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.sweep_runs(p_tenant text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.sweep_runs(p_tenant text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION take_stale_update(); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.take_stale_update() FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION violations(); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.violations() FROM PUBLIC;
 
 
 --
@@ -13300,6 +17618,16 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE flow.tasks TO hf_operator;
 
 
 --
+-- Name: TABLE resolutions; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_producer;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_worker;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_reader;
+GRANT SELECT ON TABLE holdfast.resolutions TO hf_operator;
+
+
+--
 -- Name: TABLE dead_steps; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -13390,6 +17718,26 @@ GRANT SELECT ON TABLE holdfast.queue_pauses TO hf_operator;
 
 
 --
+-- Name: TABLE retention_changes; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_changes TO hf_operator;
+
+
+--
+-- Name: TABLE retention_list; Type: ACL; Schema: holdfast; Owner: -
+--
+
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_producer;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_worker;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_reader;
+GRANT SELECT ON TABLE holdfast.retention_list TO hf_operator;
+
+
+--
 -- Name: TABLE run_list; Type: ACL; Schema: holdfast; Owner: -
 --
 
@@ -13407,16 +17755,6 @@ GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_producer;
 GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_worker;
 GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_reader;
 GRANT SELECT ON TABLE holdfast.schedule_changes TO hf_operator;
-
-
---
--- Name: TABLE ticks; Type: ACL; Schema: holdfast; Owner: -
---
-
-GRANT SELECT ON TABLE holdfast.ticks TO hf_producer;
-GRANT SELECT ON TABLE holdfast.ticks TO hf_worker;
-GRANT SELECT ON TABLE holdfast.ticks TO hf_reader;
-GRANT SELECT ON TABLE holdfast.ticks TO hf_operator;
 
 
 --
@@ -13477,6 +17815,146 @@ GRANT SELECT ON TABLE holdfast.worker_list TO hf_producer;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_worker;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_reader;
 GRANT SELECT ON TABLE holdfast.worker_list TO hf_operator;
+
+
+--
+-- Name: TABLE approvals; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.approvals TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.approvals TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.approvals TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.approvals TO hf_operator;
+
+
+--
+-- Name: TABLE artifacts; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.artifacts TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.artifacts TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.artifacts TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.artifacts TO hf_operator;
+
+
+--
+-- Name: TABLE deliveries; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.deliveries TO hf_producer;
+GRANT SELECT ON TABLE ops.deliveries TO hf_worker;
+GRANT SELECT ON TABLE ops.deliveries TO hf_reader;
+GRANT SELECT ON TABLE ops.deliveries TO hf_operator;
+
+
+--
+-- Name: TABLE environments; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_operator;
+
+
+--
+-- Name: TABLE known_projects; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.known_projects TO hf_producer;
+GRANT SELECT ON TABLE ops.known_projects TO hf_worker;
+GRANT SELECT ON TABLE ops.known_projects TO hf_reader;
+GRANT SELECT ON TABLE ops.known_projects TO hf_operator;
+
+
+--
+-- Name: TABLE projects; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.projects TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.projects TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.projects TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.projects TO hf_operator;
+
+
+--
+-- Name: TABLE queue_depth; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.queue_depth TO hf_producer;
+GRANT SELECT ON TABLE ops.queue_depth TO hf_worker;
+GRANT SELECT ON TABLE ops.queue_depth TO hf_reader;
+GRANT SELECT ON TABLE ops.queue_depth TO hf_operator;
+
+
+--
+-- Name: TABLE run_durations; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_durations TO hf_producer;
+GRANT SELECT ON TABLE ops.run_durations TO hf_worker;
+GRANT SELECT ON TABLE ops.run_durations TO hf_reader;
+GRANT SELECT ON TABLE ops.run_durations TO hf_operator;
+
+
+--
+-- Name: TABLE run_events; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_operator;
+
+
+--
+-- Name: TABLE runs; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.runs TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.runs TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.runs TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.runs TO hf_operator;
+
+
+--
+-- Name: TABLE settings; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.settings TO hf_producer;
+GRANT SELECT ON TABLE ops.settings TO hf_worker;
+GRANT SELECT ON TABLE ops.settings TO hf_reader;
+GRANT SELECT ON TABLE ops.settings TO hf_operator;
+
+
+--
+-- Name: TABLE success_rate; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.success_rate TO hf_producer;
+GRANT SELECT ON TABLE ops.success_rate TO hf_worker;
+GRANT SELECT ON TABLE ops.success_rate TO hf_reader;
+GRANT SELECT ON TABLE ops.success_rate TO hf_operator;
+
+
+--
+-- Name: TABLE webhook_deliveries; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.webhook_deliveries TO hf_producer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.webhook_deliveries TO hf_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.webhook_deliveries TO hf_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.webhook_deliveries TO hf_operator;
+
+
+--
+-- Name: TABLE worker_utilization; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.worker_utilization TO hf_producer;
+GRANT SELECT ON TABLE ops.worker_utilization TO hf_worker;
+GRANT SELECT ON TABLE ops.worker_utilization TO hf_reader;
+GRANT SELECT ON TABLE ops.worker_utilization TO hf_operator;
 
 
 --

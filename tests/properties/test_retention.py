@@ -141,9 +141,7 @@ def test_a_sweep_removes_just_what_the_rules_no_longer_keep(
     stage: DB, chosen: list[Rule], what: list[Row], batch: int
 ) -> None:
     """X-16: and a dry run before it counts the same."""
-    what = sorted(
-        what, key=lambda row: -row.age
-    )  # ids ascend with the time of creation
+    what = sorted(what, key=lambda row: -row.age)  # ids ascend with the time of creation
     wipe(stage)
     stage.execute("delete from holdfast.retention_rules where not is_default")
     stage.execute("update holdfast.retention_sweep set next_at = null, began_at = null, run_left = null")
