@@ -4356,6 +4356,7 @@ begin
   perform holdfast.call_prunes(delete_run_steps.ids, '{}');
   delete from holdfast.edges e where e.step_id = any (delete_run_steps.ids);  -- guard: edges
   delete from holdfast.note_keys k where k.step_id = any (delete_run_steps.ids);  -- guard: notes
+  delete from holdfast.resolutions r where r.step_id = any (delete_run_steps.ids);
   delete from holdfast.steps s where s.id = any (delete_run_steps.ids);
 end
 $$;
@@ -7737,6 +7738,7 @@ begin
   if gone is not null then
     perform holdfast.call_prunes(gone, '{}');
     delete from holdfast.note_keys k where k.step_id = any (gone);
+    delete from holdfast.resolutions r where r.step_id = any (gone);
     delete from holdfast.steps s where s.id = any (gone);
     perform holdfast.remember_pruned_steps(gone, gone_rules, prune_steps.clock);
     sweep.steps := sweep.steps + cardinality(gone);
@@ -11442,7 +11444,7 @@ begin
   end if;
   update ops.run_facts f
      set status = m.to_state, updated_at = clock,
-         claimed_by = coalesce(f.claimed_by, s.lease_owner),
+         claimed_by = coalesce(s.lease_owner, f.claimed_by),
          -- Not before they were queued, or claimed, even if the server's clock was set back.
          started_at = coalesce(f.started_at, case when s.lease_owner is not null
                                                   then greatest(f.queued_at, s.claimed_at) end),
@@ -11800,7 +11802,7 @@ begin
   if start_for_tick.target = 'monitor' then
     perform from ops.sweep_runs(start_for_tick.tenant);
     perform holdfast.set_actor(kind, actor, reason);
-    return ids;
+    return '{monitor}';
   end if;
   for place in
     select e.* from ops.known_environments e
@@ -11816,6 +11818,12 @@ begin
                          'ttl', start_for_tick.options -> 'ttl'),
       actor, start_for_tick.tenant)).run_id;
   end loop;
+  if ids = '{}' then
+    perform holdfast.refuse(
+      'RN004', format('no environment of tenant %s matches the schedule of %s', start_for_tick.tenant,
+                      start_for_tick.target),
+      'ops.environments lists them; check project_id and env in its input', 'input');
+  end if;
   return ids;
 end
 $$;
