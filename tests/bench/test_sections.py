@@ -61,14 +61,14 @@ WHATS = {
 }
 
 
-FLOWS = ("diamonds", "subscribers")
+FLOWS, LIMITS = ("diamonds", "subscribers"), ("limits",)
 
 
 @pytest.mark.timeout(300)  # dozens of processes are started, and machines are busy
 @pytest.mark.parametrize(
     ("names", "tasks"),
-    [([name for name in WHATS if name not in FLOWS], "700"), (FLOWS, "140")],
-    ids=["tasks", "flows"],
+    [([name for name in WHATS if name not in {*FLOWS, *LIMITS}], "700"), (FLOWS, "140"), (LIMITS, "700")],
+    ids=["tasks", "flows", "limits"],
 )
 def test_the_sections_measure_holdfast(tmp_path: Path, names: Sequence[str], tasks: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST")}

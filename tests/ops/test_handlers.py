@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from psycopg import Rollback
 
-from holdfast import Fail, Holdfast, RetryPolicy, RunCancelled, RunFailed
-from holdfast.errors import BadDefinition, BadInput, LeaseLost, NotFound, ProgramFailed, Rejected, WrongState
+from holdfast import Fail, Holdfast, RetryPolicy, RunFailed
+from holdfast.errors import BadDefinition, BadInput, ProgramFailed, Rejected
 from holdfast.models import Retry, Snooze
 from holdfast.ops import OpsCtx, OpsRun
 from holdfast.testing import Clock
 from kernel.steps import violations
 from ops.handlers import DB, at_once, messages, metadata, queue, until_message, work
 from ops.runs import events, run, status
-from worker.running import PATIENCE, read, seconds, until, working
+from worker.running import seconds, until, working
 
 pytestmark = pytest.mark.one_server  # the SQL is proved on both; here is Python
 
@@ -184,105 +182,6 @@ def test_a_long_wait_between_executions_does_not_make_the_run_stale(hf: Holdfast
         handle.cancel()
 
 
-def test_a_cancel_reaches_the_program_of_the_run(hf: Holdfast, db: DB) -> None:
-    """O-64, O-106."""
-    ended = threading.Event()
-
-    @hf.ops("deploy")
-    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
-        try:
-            ctx.bash("echo running; sleep 99")
-        finally:
-            ended.set()
-
-    handle = queue(hf)
-    with working(hf, queues=("ops",)):
-        until_message(db, handle, "running")
-        handle.cancel("wrong branch")
-        assert read(ended)
-
-    found = run(db, handle.id)
-    assert (found["status"], found["metadata"]["reason"]) == ("cancelled", "wrong branch")
-    with pytest.raises(RunCancelled) as cancelled:
-        handle.result()
-    assert cancelled.value.reason == "wrong branch"
-
-
-def test_a_handler_that_runs_too_long_fails_and_its_program_is_ended(hf: Holdfast, db: DB) -> None:
-    @hf.ops("deploy", timeout=0.3)
-    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
-        ctx.output(phase="build")
-        ctx.bash("sleep 99")
-
-    handle = queue(hf)
-    work(hf)
-
-    assert status(db, handle.id) == "failed"
-    assert (metadata(db, handle)["phase"], "timeout" in metadata(db, handle)["error"]) == ("build", True)
-    assert any("exit code 143 (SIGTERM)" in message for message in messages(db, handle))
-
-
-def test_a_run_that_outlives_the_shutdown_grace_is_cancelled_with_that_reason(hf: Holdfast, db: DB) -> None:
-    """C-40, R31: the machine has no `released`, so nothing is handed back."""
-
-    @hf.ops("deploy")
-    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
-        ctx.bash("echo running; sleep 99")
-
-    handle = queue(hf)
-    with working(hf, queues=("ops",), grace=seconds(0.1)):
-        until_message(db, handle, "running")
-
-    found = run(db, handle.id)
-    assert found["status"] == "cancelled"
-    assert found["metadata"]["cancelled_by"] == found["claimed_by"]
-    assert found["metadata"]["reason"] == "Worker shutdown (the run outlived the grace period)"
-
-
-def test_a_run_that_ends_within_the_shutdown_grace_succeeds(hf: Holdfast, db: DB, tmp_path: Path) -> None:
-    """R31."""
-
-    @hf.ops("deploy")
-    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
-        ctx.bash(f"echo running; until [ -e {go} ]; do sleep 0.01; done")
-
-    go = tmp_path / "go"
-    handle = queue(hf)
-    with working(hf, queues=("ops",), grace=seconds(PATIENCE)) as worker:
-        until_message(db, handle, "running")
-        threading.Thread(target=lambda: (until(lambda: worker.states.worker == "draining"), go.touch())).start()
-
-    assert status(db, handle.id) == "success"
-
-
-def test_a_worker_claims_only_runs_that_it_has_a_free_slot_for(hf: Holdfast, db: DB) -> None:
-    gate, begun = threading.Event(), []
-
-    @hf.ops("deploy")
-    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
-        begun.append(run.run_id)
-        assert read(gate)
-
-    @hf.task(queue="ops")
-    def quick() -> None:
-        return None
-
-    for _ in range(300):  # quick ones let the worker claim larger batches
-        quick.start()
-    work(hf, concurrency=2)
-    runs = [queue(hf, key=str(number)) for number in range(6)]
-    with working(hf, queues=("ops",), concurrency=2):
-        until(lambda: len(begun) == 2)
-        quick.start()
-        assert sorted(status(db, each.id) for each in runs) == ["queued"] * 4 + ["running"] * 2
-        gate.set()
-        until(lambda: all(status(db, each.id) == "success" for each in runs))
-
-    assert db.execute("select count(*) from holdfast.journal where event in ('released', 'cancelled')").fetchone() == (
-        0,
-    )
-
-
 def test_a_secret_does_not_reach_the_database(hf: Holdfast, db: DB) -> None:
     """R37 for programs: an argument, an environment variable, output that reads split, metadata and an artifact."""
     canary = "canary-secret-7f3a"
@@ -326,102 +225,6 @@ def test_all_output_may_become_an_artifact(
     assert size == 6
     assert digest.startswith("sha256:")
     assert (tmp_path / handle.id / "1-count.log").read_text() == "1\n2\n3\n"
-
-
-def test_a_handler_that_lost_its_run_can_start_no_program(hf: Holdfast, db: DB) -> None:
-    errors: list[BaseException] = []
-
-    @hf.ops("deploy")
-    def deploy(ctx: OpsCtx, run: OpsRun) -> None:
-        try:
-            ctx.bash("echo running; sleep 99")
-        except BaseException:
-            try:
-                ctx.bash("echo cleaning up")
-            except BaseException as error:  # noqa: BLE001
-                errors.append(error)
-            raise
-
-    handle = queue(hf)
-    with working(hf, queues=("ops",)):
-        until_message(db, handle, "running")
-        handle.cancel()
-        until(lambda: errors)
-
-    assert isinstance(errors[0], LeaseLost)
-    assert "echo cleaning up" not in str(messages(db, handle))
-
-
-def test_a_handle_has_what_all_handles_have(hf: Holdfast, db: DB) -> None:
-    at_once(db, executions=1)
-
-    @hf.ops("deploy")
-    def deploy(ctx: OpsCtx, run: OpsRun) -> dict[str, object]:
-        if run.retry_of is None:
-            raise ValueError("no")
-        return {"retried": run.retry_of}
-
-    handle = queue(hf)
-    work(hf)
-    again = hf.handle(handle.id).retry("another try")
-    work(hf)
-
-    assert again.id != handle.id
-    assert again.result() == {"retried": handle.id, "retry_count": 0}
-    assert again.status().name == "deploy"
-    assert [e.event for e in again.events() if e.kind == "move"][-1] == "succeeded"
-    with pytest.raises(WrongState):
-        again.cancel()
-    with pytest.raises(NotFound):
-        hf.handle("run-00000000-0000-0000-0000-000000000000").status()
-    failing = queue(hf, env="prod")
-    work(hf)
-    failing.resolve("dealt with")
-    assert db.execute("select count(*) from holdfast.dead_steps").fetchone() == (0,)
-
-
-async def _async_handles(hf: Holdfast) -> tuple[str, Any]:
-    handle = await hf.ops.aqueue("proj-123", env="staging")
-    state = (await handle.astatus()).state
-    await handle.acancel("no")
-    assert (await handle.astatus()).state == "cancelled"
-    return state, await handle.aevents()
-
-
-def test_handles_have_async_twins(hf: Holdfast) -> None:
-    state, history = asyncio.run(_async_handles(hf))
-
-    assert state == "queued"
-    assert [event.event for event in history][-1] == "cancelled"
-
-
-def test_a_run_is_queued_in_the_caller_s_transaction(hf: Holdfast, db: DB) -> None:
-    with db.transaction():
-        queue(hf, conn=db)
-        raise Rollback
-    assert db.execute("select count(*) from ops.runs").fetchone() == (0,)
-
-    with db.transaction():
-        handle = queue(hf, conn=db, priority=7, due_at=datetime.now(UTC) + timedelta(hours=1), ttl="2h", actor="ann")
-    assert run(db, handle.id)["queued_by"] == "ann"
-
-
-@pytest.mark.parametrize(
-    ("given", "where"),
-    [
-        ({"priority": 10}, "priority"),
-        ({"due_at": datetime(2026, 1, 1)}, "due_at"),  # noqa: DTZ001
-        ({"metadata": "x"}, "metadata"),
-        ({"key": ""}, "key"),
-        ({"ttl": -1}, "ttl"),
-        ({"env": ""}, "env"),
-    ],
-    ids=lambda given: next(iter(given)) if isinstance(given, dict) else given,
-)
-def test_bad_arguments_are_named(hf: Holdfast, given: dict[str, Any], where: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        queue(hf, **given)
-    assert refused.value.where == where
 
 
 def test_a_handler_has_to_take_a_context_and_a_run() -> None:

@@ -133,7 +133,7 @@ class Ops:
         call = _queue_call(project, env, git_sha, git_ref, metadata, key=key, kind=kind, priority=priority,
                            due_at=due_at, ttl=ttl, actor=actor, tenant=tenant, conn=conn)  # fmt: skip
         (run,) = self._engine.make(call, conn)
-        return self._queued(run, key)
+        return self._queued(run, key, conn)
 
     async def aqueue(
         self,
@@ -156,7 +156,7 @@ class Ops:
         call = _queue_call(project, env, git_sha, git_ref, metadata, key=key, kind=kind, priority=priority,
                            due_at=due_at, ttl=ttl, actor=actor, tenant=tenant, conn=conn)  # fmt: skip
         (run,) = await self._engine.amake(call, conn)
-        return self._queued(run, key)
+        return self._queued(run, key, conn)
 
     def project(self, project: str, *, repository: str | None = None, tenant: str = "default") -> None:
         """Define a project; the pushes of its repository (`owner/name`) queue runs of its environments."""
@@ -220,8 +220,9 @@ class Ops:
         )
         self._engine.registry.add_definition(lambda: definition)
 
-    def _queued(self, run: calls.QueuedRun, key: str | None) -> OpsHandle:
-        publish_manual(self._engine, "queued", run.run_id, key=key)
+    def _queued(self, run: calls.QueuedRun, key: str | None, conn: CallerConnection | None) -> OpsHandle:
+        if conn is None:  # else the caller's transaction may still be rolled back
+            publish_manual(self._engine, "queued", run.run_id, key=key)
         return OpsHandle(run.run_id, self._engine)
 
 

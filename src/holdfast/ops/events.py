@@ -22,7 +22,9 @@ _FAILED: Fields = {**_END, "error": dict | None}
 _MANUAL: Fields = {"reason": str | None}
 
 CATALOGUE: dict[str, Entry] = {
-    "ops.run.queued": Entry("`hf.ops.queue` queued it, or returned the run that has its key.", {"key": str | None}),
+    "ops.run.queued": Entry(
+        "`hf.ops.queue` queued it, or returned the run that has its key; not with `conn=`.", {"key": str | None}
+    ),
     "ops.run.started": Entry("A worker begins to execute it.", _RUN),
     "ops.run.succeeded": Entry("It ended as success.", _END),
     "ops.run.failed": Entry("It ended as failed, after its executions were used up or at once.", _FAILED),

@@ -152,9 +152,7 @@ class Worker:
         self.leases.start()
         beside = [self._settle(), self.claimer.lanes.watch_loop(self.meters)]
         if not self.options.burst:
-            beside.append(self._sweeper.sweep())
-        if self.options.listens and not self.options.burst:
-            beside.append(self._listener.listen())
+            beside += [self._sweeper.sweep(), *([self._listener.listen()] if self.options.listens else [])]
         self._beside = [asyncio.create_task(each) for each in beside]
         self.log.info("worker.started", queues=self.options.queues, kinds=self._registry.kinds())
 
@@ -209,8 +207,7 @@ class Worker:
         if claimed := await self.claimer.claim(self._claims):
             self.meters.claimed(claimed)
             self.states.pass_tasks(claimed.total(), "polling", "claiming", "processing")
-            self._empty_polls = 0
-            self._is_asleep = False
+            self._empty_polls, self._is_asleep = 0, False
             if self.claimer.awaits_children:
                 await self._sleep(AT_ONCE)
             return True
@@ -286,8 +283,7 @@ class Worker:
         left = None if self._next_due is None else self._next_due - time.monotonic()
         if left is None or left > interval:
             return interval
-        self._next_due = None
-        self._is_asleep = False  # so that the next hint is requested
+        self._next_due, self._is_asleep = None, False  # so that the next hint is requested
         return max(0.001, left)
 
     async def _sleep(self, seconds: float) -> None:

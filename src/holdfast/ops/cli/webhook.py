@@ -13,7 +13,7 @@ import typer
 
 from holdfast import embedded, log, masking
 from holdfast.cli.connection import load_settings
-from holdfast.cli.render import AsJson, data_json, say
+from holdfast.cli.render import AsJson, data_line, say
 from holdfast.config import Config
 from holdfast.connections.deadline import connection_to
 from holdfast.connections.pool import PoolExecutor
@@ -73,9 +73,9 @@ def webhook(
     address = _address(config)
     connections = PoolExecutor(lambda: address)
     with listening(host, port) as listener:
-        shown = f"http://{host}:{listener.getsockname()[1]}/webhook"
+        shown = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/webhook"
         if as_json:
-            data_json({"url": shown})
+            data_line({"url": shown})
         say(f"webhooks: {shown}")
         serve(Receiver(connections, secrets, tenant=tenant), listener)
     connections.close()
