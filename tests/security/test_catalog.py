@@ -20,6 +20,7 @@ RUNTIME = ["hf_producer", "hf_worker", "hf_reader", "hf_operator"]
 READING = {
     "allowed_tenants", "backoff", "chance", "clock", "error_text", "is_due", "is_live", "is_live_worker",
     "is_own_worker", "is_success", "live_workers", "matches", "matches_any", "partitions_ahead", "policy_of",
+    "ops.step_of_run",
     "run_events", "run_results", "run_status", "step_events", "step_policy", "step_results", "step_status",
     "worker_standing", "history_rule", "old_months", "pruned", "rule_text", "sweep_state",
     "is_probed", "is_ready", "limit_family", "limit_rule", "tokens_at", "would_admit",
@@ -61,6 +62,7 @@ WORKING = {
     "ops.claim_next_run",
     "ops.finish_run",
     "ops.heartbeat",
+    "ops.retry_in_place",
     "ops.sweep_runs",
 }
 DEFINING = {"define_kind", "define_limit", "define_policy", "define_schedule", "flow.define_flow"}
@@ -71,11 +73,14 @@ OPERATING = {
     "backfill_schedule", "forget_schedule", "pause_schedule", "resume_schedule", "run_schedule",
     "flow.adjust_step", "flow.retry_from", "flow.safe_transition_to",
     "ops.cancel_if_stale", "ops.cancel_run", "ops.cancel_stale_runs", "ops.decide_approval", "ops.define_environment",
-    "ops.define_project", "ops.retry_run", "ops.rollback_run", "ops.set_strict_projects", "ops.sweep_runs",
+    "ops.define_project", "ops.retry_run", "ops.retry_step", "ops.rollback_run", "ops.set_strict_projects",
+    "ops.sweep_runs",
 }  # fmt: skip
 MANIFEST = {
     "hf_reader": READING,
-    "hf_producer": READING | STARTING | {"cancel", "ops.cancel_run", "ops.retry_run", "ops.rollback_run"},
+    "hf_producer": READING
+    | STARTING
+    | {"cancel", "ops.cancel_run", "ops.retry_run", "ops.retry_step", "ops.rollback_run"},
     "hf_worker": READING | STARTING | DEFINING | WORKING,
     "hf_operator": READING | STARTING | DEFINING | OPERATING,
 }
@@ -89,6 +94,7 @@ READABLE = {
     "schedule_changes", "schedule_list", "schedule_ticks", "schedules", "ticks",
     "audit_logs", "tasks",
     "approvals", "artifacts", "deliveries", "environments", "known_environments", "known_projects", "projects",
+    "event_list",
     "queue_depth", "resolutions", "run_approvals", "run_artifacts", "run_durations", "run_events", "run_facts",
     "settings", "success_rate", "webhook_deliveries", "worker_utilization",
     "definitions", "step_dag", "step_templates", "step_transitions", "task_transitions",
