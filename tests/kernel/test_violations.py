@@ -127,6 +127,18 @@ CORRUPTIONS = [
         "update holdfast.schedules set wake_at = wake_at - interval '2 hours'",
         SCHEDULE,
     ),
+    Corruption(
+        "run_is_whole",
+        "insert into holdfast.run_steps (run_id, step_id) values ('00000000-0000-7000-8000-000000000000', 0)",
+        "run 00000000-0000-7000-8000-000000000000",
+    ),
+    Corruption("edge_joins_two_steps", "insert into holdfast.edges (step_id, next_id) values (-1, 0)", "step 0"),
+    Corruption(
+        "noted_step_exists",
+        "insert into holdfast.note_keys (step_id, key, note_id, expires_at) values (0, 'k', 1, 'infinity')",
+        "step 0",
+    ),
+    Corruption("retention_sweeps", "delete from holdfast.retention_sweep", "retention_sweep"),
     Corruption("partitions_are_ahead", KEEP_ONE_MONTH, "journal", later=timedelta(days=3)),
 ]
 
