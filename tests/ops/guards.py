@@ -118,6 +118,24 @@ def a_login_reaches_the_runs_of_its_tenants(db: DB) -> None:
         assert refused(other, "finish_run", run_id, "success") == "RN004"
 
 
+def an_execution_is_repeated_by_who_holds_the_run_and_not_forever(db: DB) -> None:
+    """C-36, R34"""
+    running(db)
+    ((step_id, lease_id),) = db.execute("select id, lease_id from holdfast.steps").fetchall()
+    assert refused(db, "retry_in_place", step_id, lease_id + 1, 1, "bad") == "RN002"
+    with login_for(db, "hf_worker", "b") as other:
+        assert refused(other, "retry_in_place", step_id, lease_id, 1, "bad") == "RN002"
+    assert value(db, "retry_in_place", step_id, lease_id, 1, "bad") is not None
+    assert value(db, "retry_in_place", step_id, lease_id, 10_000, "bad") is None
+
+
+def a_login_finds_the_steps_of_its_tenants(db: DB) -> None:
+    """R34"""
+    run_id = running(db)
+    with login_for(db, "hf_worker", "b") as other:
+        assert other.execute("select ops.step_of_run(%s)", [run_id]).fetchall() == []
+
+
 def queued_or_refused(db: DB, key: str) -> str | None:
     """Queue a run; give its id, or the SQLSTATE that it was refused with."""
     try:
@@ -172,6 +190,13 @@ GUARDS = [
            Cut("ops.new_environment", "strict", "where false) then")),
     mutant("runs of any tenant", a_login_reaches_the_runs_of_its_tenants,
            Cut("ops.lock_run", "tenant", "where s.id = found_id")),
+    mutant("repeated under any lease", an_execution_is_repeated_by_who_holds_the_run_and_not_forever,
+           Cut("ops.retry_in_place", "lease")),
+    mutant("repeated for any tenant", an_execution_is_repeated_by_who_holds_the_run_and_not_forever,
+           Cut("ops.retry_in_place", "tenant")),
+    mutant("repeated forever", an_execution_is_repeated_by_who_holds_the_run_and_not_forever,
+           Cut("ops.retry_in_place", "budget", "if false then")),
+    mutant("steps of any tenant", a_login_finds_the_steps_of_its_tenants, Cut("ops.step_of_run", "tenant", ";")),
 ]
 # fmt: on
 STORIES: list[Story] = list(dict.fromkeys(each.story for each in GUARDS))
