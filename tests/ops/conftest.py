@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel.conftest import sound
+from kernel.conftest import pytest_configure, sound
 from worker.conftest import hf, log_lines
 
-__all__ = ["hf", "log_lines", "sound"]
+__all__ = ["hf", "log_lines", "pytest_configure", "sound"]

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -235,6 +236,17 @@ def test_the_cli_block_can_be_run_twice(blocks: dict[int, Block], shell: Shell, 
 
     assert (first.returncode, first.stdout) == (0, second.stdout)
     assert db.execute("select count(*), max(length(git_sha)) from ops.runs").fetchall() == [(1, 40)]
+
+
+@pytest.mark.parametrize("command", ["db migrate", "doctor", "worker"])
+def test_what_the_references_name_is_part_of_the_product(command: str) -> None:
+    """O-108: the schema's installation, the test of the state machine (doctor --self-test) and the worker"""
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", *command.split(), "--help"], capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert command != "doctor" or "--self-test" in done.stdout
 
 
 needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed: the bash worker needs it")

@@ -136,4 +136,5 @@ def test_the_monitors_tick_sweeps_and_queues_nothing(db: DB) -> None:
     """O-96: as a schedule does every five minutes"""
     queue(db)
 
-    assert tick(db, "monitor") == []
+    assert tick(db, "monitor") == ["monitor"]
+    assert not value(db, "is_any_open", ["monitor"])

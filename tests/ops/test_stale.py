@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 
 from holdfast.kernel import calls
 from holdfast.kernel.db import run as ran
 from holdfast.testing import Clock
 from kernel.steps import seconds
-from ops.runs import claim, event, events, queue, refused, run, status, value
+from ops.runs import claim, event, events, finish, queue, refused, run, status, value
 
 DB = Connection[Any]
 CLAIMED = "Stale run (claimed for >5 minutes without events)"
@@ -72,7 +74,7 @@ def test_the_monitor_cancels_running_runs_whose_lease_ran_out(db: DB, clock: Clo
 
 
 def test_events_and_heartbeats_keep_a_run_but_rewrite_its_lease_only_after_a_third(db: DB, clock: Clock) -> None:
-    """O-90"""
+    """O-90, X-06"""
     clock.freeze()
     run_id = queue(db)
     claim(db)
@@ -89,6 +91,25 @@ def test_events_and_heartbeats_keep_a_run_but_rewrite_its_lease_only_after_a_thi
         assert value(db, "heartbeat", run_id, "worker-001") is True
         assert value(db, "cancel_stale_runs") == {"cancelled": 0}
     assert status(db, run_id) == "running"
+
+
+def test_a_session_that_dies_inside_a_call_leaves_nothing_half_done(db: DB, dsn: str) -> None:
+    """O-03, X-02: neither a status without its event nor the reverse"""
+    run_id = queue(db)
+
+    def die_in(job: Callable[[DB], Any]) -> None:
+        before = (run(db, run_id), events(db, run_id))
+        with psycopg.connect(dsn) as dying:
+            job(dying)
+            dying.rollback()
+        assert (run(db, run_id), events(db, run_id)) == before
+        job(db)
+        assert (run(db, run_id), events(db, run_id)) != before
+
+    die_in(claim)
+    die_in(lambda each: event(each, run_id))
+    die_in(lambda each: value(each, "add_artifact", run_id, "image", "x"))
+    die_in(lambda each: finish(each, run_id, "failed", {"error": "no"}))
 
 
 def leased_until(db: DB) -> Any:

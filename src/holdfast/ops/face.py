@@ -20,4 +20,5 @@ FACE = Face(
     is_open="ops.is_any_open",
     cancels="ops.cancel_open",
     prunes="ops.prune_facts",
+    requirements=("O-01 … O-110",),
 )

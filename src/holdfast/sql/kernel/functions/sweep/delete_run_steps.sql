@@ -10,6 +10,7 @@ begin
   perform holdfast.call_prunes(delete_run_steps.ids, '{}');
   delete from holdfast.edges e where e.step_id = any (delete_run_steps.ids);  -- guard: edges
   delete from holdfast.note_keys k where k.step_id = any (delete_run_steps.ids);  -- guard: notes
+  delete from holdfast.resolutions r where r.step_id = any (delete_run_steps.ids);
   delete from holdfast.steps s where s.id = any (delete_run_steps.ids);
 end
 $$;

@@ -39,6 +39,7 @@ begin
   if gone is not null then
     perform holdfast.call_prunes(gone, '{}');
     delete from holdfast.note_keys k where k.step_id = any (gone);
+    delete from holdfast.resolutions r where r.step_id = any (gone);
     delete from holdfast.steps s where s.id = any (gone);
     perform holdfast.remember_pruned_steps(gone, gone_rules, prune_steps.clock);
     sweep.steps := sweep.steps + cardinality(gone);

@@ -1,6 +1,7 @@
 -- Queues the runs of a schedule's tick: one of kind `target` per environment, of those that the input names by
 -- project_id and env (both optional). The input may also have git_sha, git_ref and metadata; the options are priority
--- and ttl. The target `monitor` sweeps stale runs instead. Returns the ids of the runs. The caller has called set_actor.
+-- and ttl. Returns the ids of the runs. The target `monitor` sweeps stale runs instead, and returns its own name: it
+-- starts nothing that could be open. The caller has called set_actor.
 create or replace function ops.start_for_tick(target text, input jsonb, options jsonb, tenant text)
 returns text[]
 language plpgsql
@@ -17,7 +18,7 @@ begin
   if start_for_tick.target = 'monitor' then
     perform from ops.sweep_runs(start_for_tick.tenant);
     perform holdfast.set_actor(kind, actor, reason);
-    return ids;
+    return '{monitor}';
   end if;
   for place in
     select e.* from ops.known_environments e
@@ -33,6 +34,12 @@ begin
                          'ttl', start_for_tick.options -> 'ttl'),
       actor, start_for_tick.tenant)).run_id;
   end loop;
+  if ids = '{}' then
+    perform holdfast.refuse(
+      'RN004', format('no environment of tenant %s matches the schedule of %s', start_for_tick.tenant,
+                      start_for_tick.target),
+      'ops.environments lists them; check project_id and env in its input', 'input');
+  end if;
   return ids;
 end
 $$;

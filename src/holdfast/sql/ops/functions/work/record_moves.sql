@@ -35,7 +35,7 @@ begin
   end if;
   update ops.run_facts f
      set status = m.to_state, updated_at = clock,
-         claimed_by = coalesce(f.claimed_by, s.lease_owner),
+         claimed_by = coalesce(s.lease_owner, f.claimed_by),
          -- Not before they were queued, or claimed, even if the server's clock was set back.
          started_at = coalesce(f.started_at, case when s.lease_owner is not null
                                                   then greatest(f.queued_at, s.claimed_at) end),
