@@ -10,12 +10,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.masking import LEAST, MASK, RECENT, Masker, forms
 from holdfast.secret_names import looks_secret, mask_named_text
 
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 CANARY = "hf-canary-\"7'é\n/+ 1"
 # Few letters, so that secrets overlap, repeat and begin like each other.
 letters = st.sampled_from('ab"\\\né %')
@@ -32,6 +33,7 @@ def outputs(draw: st.DrawFn) -> tuple[list[str], str]:
     return chosen, "".join(draw(st.lists(parts, max_size=6)))
 
 
+@PATIENT
 @given(outputs(), st.data())
 def test_a_stream_in_any_chunks_equals_the_masked_text(example: tuple[list[str], str], data: st.DataObject) -> None:
     chosen, text = example
@@ -63,6 +65,7 @@ def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(inner, max_size=3) | st.dictionaries(plain, inner, max_size=2)
 
 
+@PATIENT
 @given(outputs(), st.recursive(st.just("secret"), _grown))
 def test_no_secret_survives_in_json(example: tuple[list[str], str], shape: Any) -> None:
     chosen, text = example
