@@ -10383,6 +10383,42 @@ $$;
 
 
 --
+-- Name: append_output(bigint, bigint, text[], text[], jsonb[], text[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.append_output(step_id bigint, lease_id bigint, levels text[], messages text[], payloads jsonb[], keys text[]) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  step constant holdfast.steps := ops.held_run(append_output.step_id, append_output.lease_id);
+  written int;
+begin
+  perform holdfast.check_note(g.level, g.message, g.payload, coalesce(g.key, ''))
+     from unnest(append_output.levels, append_output.messages, append_output.payloads,
+                 append_output.keys) g (level, message, payload, key);
+  with numbered as materialized (
+    select g.*, nextval('holdfast.stream_ids') as id
+      from unnest(append_output.levels, append_output.messages, append_output.payloads,
+                  append_output.keys) g (level, message, payload, key)),
+  kept as (
+    insert into holdfast.note_keys
+    select step.id, n.key, n.id, clock + interval '30 days' from numbered n
+    on conflict do nothing
+    returning note_id)
+  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select n.id, clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, n.level, n.message, n.payload
+    from numbered n
+   where n.id in (select k.note_id from kept k)
+   order by n.id;
+  get diagnostics written = row_count;
+  return written;
+end
+$$;
+
+
+--
 -- Name: begin_run(text, text, text, text, jsonb, text, jsonb, text, text); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -10918,6 +10954,33 @@ $$;
 
 
 --
+-- Name: held_run(bigint, bigint); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.held_run(step_id bigint, lease_id bigint) RETURNS holdfast.steps
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = held_run.step_id
+     and s.lease_id = held_run.lease_id  -- guard: lease
+     for update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', held_run.step_id, held_run.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  return step;
+end
+$$;
+
+
+--
 -- Name: is_any_open(text[]); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -11373,6 +11436,48 @@ $$;
 
 
 --
+-- Name: retry_in_place(bigint, bigint, integer, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.retry_in_place(step_id bigint, lease_id bigint, executions integer, error text) RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  step constant holdfast.steps := ops.held_run(retry_in_place.step_id, retry_in_place.lease_id);
+  law holdfast.policies;
+  own text;
+  delay interval;
+  seconds numeric;
+begin
+  perform holdfast.check_note('warn', retry_in_place.error, '{}', null);
+  own := regexp_replace(step.kind, '^ops:', 'ops.in_place:');
+  select p.* into strict law
+    from unnest(array[holdfast.policy_name(own, step.tenant), own,
+                      holdfast.policy_name('ops.in_place', step.tenant), 'ops.in_place'])
+           with ordinality n (name, place)
+    join holdfast.policies p on p.policy = n.name
+   order by n.place
+   limit 1;
+  if coalesce(retry_in_place.executions, 1) >= law.tries or not law.retryable then  -- guard: budget
+    return null;
+  end if;
+  delay := holdfast.backoff(law.policy, greatest(retry_in_place.executions, 1));
+  seconds := trim_scale(extract(epoch from delay));
+  perform holdfast.write_note(
+    step, 'warn',
+    format('Retry %s/%s in %s seconds: %s', retry_in_place.executions, law.tries, seconds,
+           retry_in_place.error),
+    jsonb_build_object('execution', retry_in_place.executions, 'of', law.tries,
+                       'retry_in_seconds', seconds),
+    format('retry:%s:%s', step.lease_id, retry_in_place.executions), clock);
+  return delay;
+end
+$$;
+
+
+--
 -- Name: retry_run(text, text, text); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -11400,6 +11505,20 @@ begin
   return query
   select n.run_id, n.status, n.queued_at from ops.again(facts, facts, 'retry_of', p_reason, actor) n;
   perform holdfast.mark_resolved(step, coalesce(p_reason, 'retried'), actor);
+end
+$$;
+
+
+--
+-- Name: retry_step(text, text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.retry_step(id text, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return (select 'retried by ' || r.run_id from ops.retry_run(retry_step.id, retry_step.reason) r);
 end
 $$;
 
@@ -11530,6 +11649,23 @@ begin
       'ops.environments lists them; check project_id and env in its input', 'input');
   end if;
   return ids;
+end
+$$;
+
+
+--
+-- Name: step_of_run(text); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.step_of_run(run_id text) RETURNS SETOF bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+  return query
+  select f.step_id from ops.run_facts f
+   where f.run_id = step_of_run.run_id and f.step_id is not null
+     and holdfast.matches_any(holdfast.allowed_tenants(), f.tenant);  -- guard: tenant
 end
 $$;
 
@@ -12977,6 +13113,53 @@ CREATE VIEW ops.environments WITH (security_invoker='true') AS
 
 
 --
+-- Name: event_list; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.event_list WITH (security_invoker='true') AS
+ SELECT n.id,
+    n.step_id,
+    ('evt-'::text || lpad((n.id)::text, 19, '0'::text)) AS event_id,
+    f.run_id,
+    n.level,
+    n.message,
+    n.payload,
+    n.at AS created_at
+   FROM (ops.run_facts f
+     JOIN holdfast.notes n ON ((n.step_id = f.step_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)
+UNION ALL
+ SELECT j.id,
+    j.step_id,
+    ('evt-'::text || lpad((j.id)::text, 19, '0'::text)) AS event_id,
+    f.run_id,
+        CASE j.to_state
+            WHEN 'failed'::text THEN 'error'::text
+            WHEN 'cancelled'::text THEN 'warn'::text
+            ELSE 'info'::text
+        END AS level,
+        CASE
+            WHEN (j.event = 'created'::text) THEN 'Run queued'::text
+            WHEN (j.event = 'claimed'::text) THEN 'Run claimed by worker'::text
+            WHEN (j.event = 'started'::text) THEN 'Run started'::text
+            WHEN (j.to_state = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])) THEN ('Run finished: '::text || j.to_state)
+            ELSE format('Run moved by hand: %s'::text, j.to_state)
+        END AS message,
+        CASE
+            WHEN (j.event = 'claimed'::text) THEN jsonb_build_object('worker_id', j.actor)
+            ELSE jsonb_strip_nulls(jsonb_build_object('from', NULLIF(j.from_state, 'new'::text), 'to', j.to_state, 'event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'login', j.login, 'error', j.error, 'reason', COALESCE(j.reason,
+            CASE
+                WHEN (j.event = 'expired'::text) THEN (f.metadata ->> 'reason'::text)
+                ELSE NULL::text
+            END)))
+        END AS payload,
+    j.at AS created_at
+   FROM (ops.run_facts f
+     JOIN holdfast.journal j ON ((j.step_id = f.step_id)))
+  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+
+
+--
 -- Name: known_projects; Type: TABLE; Schema: ops; Owner: -
 --
 
@@ -13035,42 +13218,46 @@ CREATE VIEW ops.run_durations WITH (security_invoker='true') AS
 --
 
 CREATE VIEW ops.run_events WITH (security_invoker='true') AS
- SELECT ('evt-'::text || lpad((n.id)::text, 19, '0'::text)) AS event_id,
-    f.run_id,
-    n.level,
-    n.message,
-    n.payload,
-    n.at AS created_at
-   FROM (ops.run_facts f
-     JOIN holdfast.notes n ON ((n.step_id = f.step_id)))
-  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true)
-UNION ALL
- SELECT ('evt-'::text || lpad((j.id)::text, 19, '0'::text)) AS event_id,
-    f.run_id,
-        CASE j.to_state
-            WHEN 'failed'::text THEN 'error'::text
-            WHEN 'cancelled'::text THEN 'warn'::text
-            ELSE 'info'::text
-        END AS level,
-        CASE
-            WHEN (j.event = 'created'::text) THEN 'Run queued'::text
-            WHEN (j.event = 'claimed'::text) THEN 'Run claimed by worker'::text
-            WHEN (j.event = 'started'::text) THEN 'Run started'::text
-            WHEN (j.to_state = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])) THEN ('Run finished: '::text || j.to_state)
-            ELSE format('Run moved by hand: %s'::text, j.to_state)
-        END AS message,
-        CASE
-            WHEN (j.event = 'claimed'::text) THEN jsonb_build_object('worker_id', j.actor)
-            ELSE jsonb_strip_nulls(jsonb_build_object('from', NULLIF(j.from_state, 'new'::text), 'to', j.to_state, 'event', j.event, 'actor_kind', j.actor_kind, 'actor', j.actor, 'login', j.login, 'error', j.error, 'reason', COALESCE(j.reason,
-            CASE
-                WHEN (j.event = 'expired'::text) THEN (f.metadata ->> 'reason'::text)
-                ELSE NULL::text
-            END)))
-        END AS payload,
-    j.at AS created_at
-   FROM (ops.run_facts f
-     JOIN holdfast.journal j ON ((j.step_id = f.step_id)))
-  WHERE COALESCE((f.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true);
+ SELECT event_id,
+    run_id,
+    level,
+    message,
+    payload,
+    created_at
+   FROM ops.event_list e;
+
+
+--
+-- Name: run_list; Type: VIEW; Schema: ops; Owner: -
+--
+
+CREATE VIEW ops.run_list WITH (security_invoker='true') AS
+ SELECT run_id,
+    step_id,
+    project_id,
+    env,
+    env_id,
+    kind,
+    status,
+    git_sha,
+    git_ref,
+    queued_by,
+    claimed_by,
+    queued_at,
+    started_at,
+    running_at,
+    finished_at,
+    expires_at,
+    retry_of,
+    rollback_of,
+    idempotency_key,
+    (metadata)::text AS metadata,
+    tenant,
+    ( SELECT COALESCE(a.decision, 'pending'::text) AS "coalesce"
+           FROM ops.run_approvals a
+          WHERE (a.step_id = f.step_id)) AS approval
+   FROM ops.run_facts f
+  WHERE ((step_id IS NOT NULL) AND COALESCE((tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])), true));
 
 
 --
@@ -17208,6 +17395,14 @@ GRANT ALL ON FUNCTION ops.append_event(p_run_id text, p_level text, p_message te
 
 
 --
+-- Name: FUNCTION append_output(step_id bigint, lease_id bigint, levels text[], messages text[], payloads jsonb[], keys text[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.append_output(step_id bigint, lease_id bigint, levels text[], messages text[], payloads jsonb[], keys text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.append_output(step_id bigint, lease_id bigint, levels text[], messages text[], payloads jsonb[], keys text[]) TO hf_worker;
+
+
+--
 -- Name: FUNCTION begin_run(project_id text, env text, git_sha text, git_ref text, metadata jsonb, key text, options jsonb, actor text, tenant text); Type: ACL; Schema: ops; Owner: -
 --
 
@@ -17329,6 +17524,13 @@ GRANT ALL ON FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata js
 
 REVOKE ALL ON FUNCTION ops.heartbeat(p_run_id text, p_worker_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION ops.heartbeat(p_run_id text, p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION held_run(step_id bigint, lease_id bigint); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.held_run(step_id bigint, lease_id bigint) FROM PUBLIC;
 
 
 --
@@ -17462,12 +17664,29 @@ REVOKE ALL ON FUNCTION ops.repeated_event(step_id bigint, level text, message te
 
 
 --
+-- Name: FUNCTION retry_in_place(step_id bigint, lease_id bigint, executions integer, error text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.retry_in_place(step_id bigint, lease_id bigint, executions integer, error text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.retry_in_place(step_id bigint, lease_id bigint, executions integer, error text) TO hf_worker;
+
+
+--
 -- Name: FUNCTION retry_run(p_run_id text, p_reason text, p_actor text); Type: ACL; Schema: ops; Owner: -
 --
 
 REVOKE ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) TO hf_producer;
 GRANT ALL ON FUNCTION ops.retry_run(p_run_id text, p_reason text, p_actor text) TO hf_operator;
+
+
+--
+-- Name: FUNCTION retry_step(id text, reason text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.retry_step(id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.retry_step(id text, reason text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.retry_step(id text, reason text) TO hf_operator;
 
 
 --
@@ -17499,6 +17718,17 @@ REVOKE ALL ON FUNCTION ops.stale_reason(status text, started_at timestamp with t
 --
 
 REVOKE ALL ON FUNCTION ops.start_for_tick(target text, input jsonb, options jsonb, tenant text) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION step_of_run(run_id text); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.step_of_run(run_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.step_of_run(run_id text) TO hf_producer;
+GRANT ALL ON FUNCTION ops.step_of_run(run_id text) TO hf_worker;
+GRANT ALL ON FUNCTION ops.step_of_run(run_id text) TO hf_reader;
+GRANT ALL ON FUNCTION ops.step_of_run(run_id text) TO hf_operator;
 
 
 --
@@ -17916,6 +18146,16 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.environments TO hf_operator;
 
 
 --
+-- Name: TABLE event_list; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.event_list TO hf_producer;
+GRANT SELECT ON TABLE ops.event_list TO hf_worker;
+GRANT SELECT ON TABLE ops.event_list TO hf_reader;
+GRANT SELECT ON TABLE ops.event_list TO hf_operator;
+
+
+--
 -- Name: TABLE known_projects; Type: ACL; Schema: ops; Owner: -
 --
 
@@ -17963,6 +18203,16 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_producer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE ops.run_events TO hf_operator;
+
+
+--
+-- Name: TABLE run_list; Type: ACL; Schema: ops; Owner: -
+--
+
+GRANT SELECT ON TABLE ops.run_list TO hf_producer;
+GRANT SELECT ON TABLE ops.run_list TO hf_worker;
+GRANT SELECT ON TABLE ops.run_list TO hf_reader;
+GRANT SELECT ON TABLE ops.run_list TO hf_operator;
 
 
 --
