@@ -10607,6 +10607,42 @@ $$;
 
 
 --
+-- Name: append_output(bigint, bigint, text[], text[], jsonb[], text[]); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.append_output(step_id bigint, lease_id bigint, levels text[], messages text[], payloads jsonb[], keys text[]) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  clock constant timestamptz := holdfast.clock();
+  step constant holdfast.steps := ops.held_run(append_output.step_id, append_output.lease_id);
+  written int;
+begin
+  perform holdfast.check_note(g.level, g.message, g.payload, coalesce(g.key, ''))
+     from unnest(append_output.levels, append_output.messages, append_output.payloads,
+                 append_output.keys) g (level, message, payload, key);
+  with numbered as materialized (
+    select g.*, nextval('holdfast.stream_ids') as id
+      from unnest(append_output.levels, append_output.messages, append_output.payloads,
+                  append_output.keys) g (level, message, payload, key)),
+  kept as (
+    insert into holdfast.note_keys
+    select step.id, n.key, n.id, clock + interval '30 days' from numbered n
+    on conflict do nothing
+    returning note_id)
+  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select n.id, clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, n.level, n.message, n.payload
+    from numbered n
+   where n.id in (select k.note_id from kept k)
+   order by n.id;
+  get diagnostics written = row_count;
+  return written;
+end
+$$;
+
+
+--
 -- Name: begin_run(text, text, text, text, jsonb, text, jsonb, text, text); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -11144,6 +11180,33 @@ $$;
 
 
 --
+-- Name: held_run(bigint, bigint); Type: FUNCTION; Schema: ops; Owner: -
+--
+
+CREATE FUNCTION ops.held_run(step_id bigint, lease_id bigint) RETURNS holdfast.steps
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  allowed constant text[] := holdfast.allowed_tenants();
+  step holdfast.steps;
+begin
+  select s.* into step from holdfast.steps s
+   where s.id = held_run.step_id
+     and s.lease_id = held_run.lease_id  -- guard: lease
+     for update;
+  if step.id is null
+     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
+  then
+    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', held_run.step_id, held_run.lease_id),
+                            'stop working on it: another worker has it, or it is over');
+  end if;
+  return step;
+end
+$$;
+
+
+--
 -- Name: is_any_open(text[]); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -11609,25 +11672,13 @@ CREATE FUNCTION ops.retry_in_place(step_id bigint, lease_id bigint, executions i
     AS $$
 declare
   clock constant timestamptz := holdfast.clock();
-  allowed constant text[] := holdfast.allowed_tenants();
-  step holdfast.steps;
+  step constant holdfast.steps := ops.held_run(retry_in_place.step_id, retry_in_place.lease_id);
   law holdfast.policies;
   own text;
   delay interval;
   seconds numeric;
 begin
   perform holdfast.check_note('warn', retry_in_place.error, '{}', null);
-  select s.* into step from holdfast.steps s
-   where s.id = retry_in_place.step_id
-     and s.lease_id = retry_in_place.lease_id  -- guard: lease
-     for update;
-  if step.id is null
-     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
-  then
-    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', retry_in_place.step_id,
-                                            retry_in_place.lease_id),
-                            'stop working on it: another worker has it, or it is over');
-  end if;
   own := regexp_replace(step.kind, '^ops:', 'ops.in_place:');
   select p.* into strict law
     from unnest(array[holdfast.policy_name(own, step.tenant), own,
@@ -17585,6 +17636,14 @@ GRANT ALL ON FUNCTION ops.append_event(p_run_id text, p_level text, p_message te
 
 
 --
+-- Name: FUNCTION append_output(step_id bigint, lease_id bigint, levels text[], messages text[], payloads jsonb[], keys text[]); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.append_output(step_id bigint, lease_id bigint, levels text[], messages text[], payloads jsonb[], keys text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION ops.append_output(step_id bigint, lease_id bigint, levels text[], messages text[], payloads jsonb[], keys text[]) TO hf_worker;
+
+
+--
 -- Name: FUNCTION begin_run(project_id text, env text, git_sha text, git_ref text, metadata jsonb, key text, options jsonb, actor text, tenant text); Type: ACL; Schema: ops; Owner: -
 --
 
@@ -17706,6 +17765,13 @@ GRANT ALL ON FUNCTION ops.finish_run(p_run_id text, p_status text, p_metadata js
 
 REVOKE ALL ON FUNCTION ops.heartbeat(p_run_id text, p_worker_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION ops.heartbeat(p_run_id text, p_worker_id text) TO hf_worker;
+
+
+--
+-- Name: FUNCTION held_run(step_id bigint, lease_id bigint); Type: ACL; Schema: ops; Owner: -
+--
+
+REVOKE ALL ON FUNCTION ops.held_run(step_id bigint, lease_id bigint) FROM PUBLIC;
 
 
 --

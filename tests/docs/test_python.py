@@ -25,7 +25,7 @@ from holdfast.work.define import Task
 
 TEXT = (DOCS / "reference" / "python.md").read_text("utf-8")
 WIRING = {"make", "amake", "tell_to_stop", "waits", "pinned", "definition", "read_result"}  # for our own parts
-WIRING |= {"release_secrets", "begin", "append", "ask", "stop_now", "metadata", "failure_metadata"}
+WIRING |= {"release_secrets", "begin", "append", "append_all", "ask", "stop_now", "metadata", "failure_metadata"}
 
 
 def signature(name: str, function: object) -> str:

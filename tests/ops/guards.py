@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from holdfast.testing import Clock
 from ops.runs import called, claim, event, finish, queue, refused, run, status, value
@@ -118,22 +119,20 @@ def a_login_reaches_the_runs_of_its_tenants(db: DB) -> None:
         assert refused(other, "finish_run", run_id, "success") == "RN004"
 
 
-def an_execution_is_repeated_by_who_holds_the_run_and_not_forever(db: DB) -> None:
-    """C-36, R34"""
-    running(db)
-    ((step_id, lease_id),) = db.execute("select id, lease_id from holdfast.steps").fetchall()
-    assert refused(db, "retry_in_place", step_id, lease_id + 1, 1, "bad") == "RN002"
-    with login_for(db, "hf_worker", "b") as other:
-        assert refused(other, "retry_in_place", step_id, lease_id, 1, "bad") == "RN002"
-    assert value(db, "retry_in_place", step_id, lease_id, 1, "bad") is not None
-    assert value(db, "retry_in_place", step_id, lease_id, 10_000, "bad") is None
-
-
-def a_login_finds_the_steps_of_its_tenants(db: DB) -> None:
-    """R34"""
+def a_worker_reports_on_what_it_holds_and_its_executions_are_counted(db: DB) -> None:
+    """C-39, R34"""
     run_id = running(db)
+    ((step_id, lease_id),) = db.execute("select id, lease_id from holdfast.steps").fetchall()
+    output = (["info"], ["line"], [Jsonb({})], ["k"])
+    assert value(db, "append_output", step_id, lease_id, *output) == 1
+    assert value(db, "append_output", step_id, lease_id, *output) == 0
+    assert refused(db, "append_output", step_id, lease_id + 1, *output) == "RN002"
+    assert refused(db, "retry_in_place", step_id, lease_id + 1, 1, "no") == "RN002"
+    assert value(db, "retry_in_place", step_id, lease_id, 2, "no") == timedelta(seconds=10)
+    assert value(db, "retry_in_place", step_id, lease_id, 3, "no") is None
     with login_for(db, "hf_worker", "b") as other:
-        assert other.execute("select ops.step_of_run(%s)", [run_id]).fetchall() == []
+        assert refused(other, "append_output", step_id, lease_id, *output) == "RN002"
+        assert other.execute("select * from ops.step_of_run(%s)", [run_id]).fetchall() == []
 
 
 def queued_or_refused(db: DB, key: str) -> str | None:
@@ -190,13 +189,14 @@ GUARDS = [
            Cut("ops.new_environment", "strict", "where false) then")),
     mutant("runs of any tenant", a_login_reaches_the_runs_of_its_tenants,
            Cut("ops.lock_run", "tenant", "where s.id = found_id")),
-    mutant("repeated under any lease", an_execution_is_repeated_by_who_holds_the_run_and_not_forever,
-           Cut("ops.retry_in_place", "lease")),
-    mutant("repeated for any tenant", an_execution_is_repeated_by_who_holds_the_run_and_not_forever,
-           Cut("ops.retry_in_place", "tenant")),
-    mutant("repeated forever", an_execution_is_repeated_by_who_holds_the_run_and_not_forever,
+    mutant("events under any lease", a_worker_reports_on_what_it_holds_and_its_executions_are_counted,
+           Cut("ops.held_run", "lease")),
+    mutant("events on runs of any tenant", a_worker_reports_on_what_it_holds_and_its_executions_are_counted,
+           Cut("ops.held_run", "tenant")),
+    mutant("executions without end", a_worker_reports_on_what_it_holds_and_its_executions_are_counted,
            Cut("ops.retry_in_place", "budget", "if false then")),
-    mutant("steps of any tenant", a_login_finds_the_steps_of_its_tenants, Cut("ops.step_of_run", "tenant", ";")),
+    mutant("numbers of any tenant's runs", a_worker_reports_on_what_it_holds_and_its_executions_are_counted,
+           Cut("ops.step_of_run", "tenant", ";")),
 ]
 # fmt: on
 STORIES: list[Story] = list(dict.fromkeys(each.story for each in GUARDS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,13 @@ class FakeRun:
             self._appended, lambda: self.stop_reason, self.masker.text, self.masker.stream, self.allowance
         )
 
-    def _appended(self, entry: Entry) -> None:
-        if self._append is not None:
-            self._append(entry)
-        self.entries.append(entry)
+    def _appended(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if entry in self.entries:  # by its key, as the database knows it
+                continue
+            if self._append is not None:
+                self._append(entry)
+            self.entries.append(entry)
 
     def begin(self, *argv: str, **options: Any) -> Shell:
         """Start a program, and return its shell."""

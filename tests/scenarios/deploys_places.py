@@ -24,11 +24,14 @@ CELLS = (
     Cell("after_note", "cancelled"),
     Cell("before_shell", "cancelled"),
     Cell("after_shell", "cancelled"),
-    Cell("after_note@3", "cancelled"),  # an event of the program's output
+    Cell("before_append_output", "cancelled"),  # events of the program and its output
+    Cell("after_append_output", "cancelled"),
     Cell("after_program", "cancelled", waits=False),
     Cell("before_artifact", "cancelled", waits=False),
     Cell("after_artifact", "cancelled", waits=False),
     Cell("before_settle_batch", "cancelled", waits=False),
     Cell("after_settle_batch", "success", waits=False),
 )
-SHORT = tuple(cell for cell in CELLS if cell.kind in {"after_claim_steps", "after_note@3", "before_settle_batch"})
+SHORT = tuple(
+    cell for cell in CELLS if cell.kind in {"after_claim_steps", "after_append_output", "before_settle_batch"}
+)

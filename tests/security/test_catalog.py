@@ -57,6 +57,7 @@ WORKING = {
     "work.recover_expired_leases",
     "ops.add_artifact",
     "ops.append_event",
+    "ops.append_output",
     "ops.cancel_if_stale",
     "ops.cancel_stale_runs",
     "ops.claim_next_run",

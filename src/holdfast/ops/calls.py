@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from psycopg.types.json import Jsonb
 
 from holdfast.kernel.call import Call
 from holdfast.kernel.finite import jsonb
@@ -70,6 +72,20 @@ def retry_in_place(step_id: int, lease_id: int, executions: int, error: str) -> 
     """Decide whether a held run is executed again, and after how long; write the event that says so."""
     arguments = {"step_id": step_id, "lease_id": lease_id, "executions": executions, "error": error}
     return Call("retry_in_place", timedelta, arguments, schema="ops")
+
+
+def append_output(
+    step_id: int,
+    lease_id: int,
+    *,
+    levels: Sequence[str],
+    messages: Sequence[str],
+    payloads: Sequence[Jsonb],
+    keys: Sequence[str],
+) -> Call[int]:
+    """Append several events to a held run, each once."""
+    events = {"levels": list(levels), "messages": list(messages), "payloads": list(payloads), "keys": list(keys)}
+    return Call("append_output", int, {"step_id": step_id, "lease_id": lease_id, **events}, schema="ops")
 
 
 def cancel_run(run_id: str, reason: str | None = None, actor: str | None = None) -> Call[bool]:

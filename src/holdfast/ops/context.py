@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,6 +18,7 @@ from holdfast.failpoints import failpoint
 from holdfast.handlers.context import Ctx
 from holdfast.kernel import calls
 from holdfast.kernel.call import Call
+from holdfast.kernel.finite import jsonb
 from holdfast.models import ClaimedStep
 from holdfast.ops import calls as ops
 from holdfast.ops.output import Allowance, storable
@@ -177,8 +178,22 @@ class OpsCtx(Ctx):
         self.run = run
         self.append(Entry(f"Started by {self.worker}", payload={"worker": self.worker}))
 
+    def append_all(self, entries: Sequence[Entry]) -> None:
+        """Store events in one transaction, also while the run is being stopped; the lease fences them."""
+        masked = masking.known
+        self._executor.make(
+            ops.append_output(
+                self.step_id,
+                self.lease_id,
+                levels=[entry.level for entry in entries],
+                messages=[masked.text(storable(entry.message)) for entry in entries],
+                payloads=[jsonb(masked.value(entry.payload)) for entry in entries],
+                keys=[entry.key for entry in entries],
+            )
+        )
+
     def append(self, entry: Entry) -> None:
-        """Store an event, also while the run is being stopped; the lease fences it."""
+        """Store an event; the first one moves the run from claimed to running."""
         self._executor.make(
             calls.note(
                 self.step_id,
@@ -254,7 +269,7 @@ class OpsCtx(Ctx):
 
     def _around(self) -> Surroundings:
         return Surroundings(
-            self.append, lambda: self.stop_reason, masking.known.text, masking.known.stream, self._allowance
+            self.append_all, lambda: self.stop_reason, masking.known.text, masking.known.stream, self._allowance
         )
 
     def _own_run(self) -> OpsRun:

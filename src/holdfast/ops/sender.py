@@ -5,7 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -32,7 +33,7 @@ class Entry:
     key: str = field(default_factory=lambda: uuid4().hex)
 
 
-Append = Callable[[Entry], None]  # raises LeaseLost if the run is no longer ours, and may be repeated
+Append = Callable[[Sequence[Entry]], None]  # raises LeaseLost if the run is no longer ours, and may be repeated
 
 
 class Sender:
@@ -68,15 +69,21 @@ class Sender:
         self._thread.join()
 
     def _work(self) -> None:
-        while (entry := self._waiting.get()) is not None:
-            if self.loss is None:
-                self._send(entry)
+        is_closed = False
+        while not is_closed:
+            found = [self._waiting.get()]
+            with suppress(queue.Empty):
+                while True:
+                    found.append(self._waiting.get_nowait())
+            is_closed = None in found
+            if self.loss is None and (entries := [entry for entry in found if entry is not None]):
+                self._send(entries)
 
-    def _send(self, entry: Entry) -> None:
+    def _send(self, entries: list[Entry]) -> None:
         pause = FIRST_PAUSE
         while True:
             try:
-                self._append(entry)
+                self._append(entries)
             except (LeaseLost, NotFound, WrongState) as error:
                 self.loss = error
             except (DatabaseError, psycopg.Error, OSError) as error:
@@ -86,6 +93,10 @@ class Sender:
                 time.sleep(pause)
                 pause = min(LONGEST_PAUSE, pause * 2)
                 continue
-            except Exception as error:  # noqa: BLE001 - this event alone cannot be stored; the others must not wait
-                self._log.warning("shell.event_refused", error=str(error))
+            except Exception as error:  # noqa: BLE001 - one of them cannot be stored, which must not fail the others
+                if len(entries) > 1:
+                    for entry in entries:
+                        self._send([entry])
+                else:
+                    self._log.warning("shell.event_refused", error=str(error))
             return

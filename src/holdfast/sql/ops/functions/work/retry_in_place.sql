@@ -8,25 +8,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   clock constant timestamptz := holdfast.clock();
-  allowed constant text[] := holdfast.allowed_tenants();
-  step holdfast.steps;
+  step constant holdfast.steps := ops.held_run(retry_in_place.step_id, retry_in_place.lease_id);
   law holdfast.policies;
   own text;
   delay interval;
   seconds numeric;
 begin
   perform holdfast.check_note('warn', retry_in_place.error, '{}', null);
-  select s.* into step from holdfast.steps s
-   where s.id = retry_in_place.step_id
-     and s.lease_id = retry_in_place.lease_id  -- guard: lease
-     for update;
-  if step.id is null
-     or not holdfast.matches_any(allowed, step.tenant)  -- guard: tenant
-  then
-    perform holdfast.refuse('RN002', format('step %s is not held under lease %s', retry_in_place.step_id,
-                                            retry_in_place.lease_id),
-                            'stop working on it: another worker has it, or it is over');
-  end if;
   own := regexp_replace(step.kind, '^ops:', 'ops.in_place:');
   select p.* into strict law
     from unnest(array[holdfast.policy_name(own, step.tenant), own,
