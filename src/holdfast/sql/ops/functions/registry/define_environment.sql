@@ -18,7 +18,8 @@ begin
   perform ops.refuse_request(p_project_id, p_env, coalesce(p_kind, ''), null, null, null, null);
   perform holdfast.check_name('branch_pattern', p_branch_pattern, 400);
   if p_type not in ('dev', 'staging', 'prod') then
-    perform holdfast.refuse('RN005', format('type must be dev, staging or prod, got %s', p_type), 'leave it out', 'p_type');
+    perform holdfast.refuse('RN005', format('type must be dev, staging or prod, got %s', p_type), 'leave it out',
+                            'p_type');
   end if;
   if p_on_push is null or p_on_push not in ('queue', 'cancel_queued', 'cancel_all') then
     perform holdfast.refuse('RN005', format('on_push must be queue, cancel_queued or cancel_all, got %s', p_on_push),

@@ -9,7 +9,8 @@ declare
 begin
   if end_run.status = 'cancelled' and end_run.worker is null then
     perform holdfast.set_actor(
-      'api', case when holdfast.is_name(canceller) then canceller else session_user end, left(given ->> 'reason', 1000));
+      'api', case when holdfast.is_name(canceller) then canceller else session_user end,
+      left(given ->> 'reason', 1000));
   else
     perform holdfast.set_actor('worker', coalesce(step.lease_owner, end_run.worker), left(given ->> 'reason', 1000));
   end if;
