@@ -2999,7 +2999,8 @@ declare
 begin
   select count(*) filter (where not o.is_sound) as odd, min(n.machine) filter (where not o.is_sound) as machine,
          min(n.state) filter (where not o.is_sound) as state,
-         bool_or(n.machine = any (array(select c.machine from holdfast.machines c where c.moved is not null))) as is_told
+         bool_or(n.machine = any (array(
+           select c.machine from holdfast.machines c where c.moved is not null))) as is_told
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
@@ -10654,7 +10655,8 @@ begin
   perform ops.refuse_request(p_project_id, p_env, coalesce(p_kind, ''), null, null, null, null);
   perform holdfast.check_name('branch_pattern', p_branch_pattern, 400);
   if p_type not in ('dev', 'staging', 'prod') then
-    perform holdfast.refuse('RN005', format('type must be dev, staging or prod, got %s', p_type), 'leave it out', 'p_type');
+    perform holdfast.refuse('RN005', format('type must be dev, staging or prod, got %s', p_type), 'leave it out',
+                            'p_type');
   end if;
   if p_on_push is null or p_on_push not in ('queue', 'cancel_queued', 'cancel_all') then
     perform holdfast.refuse('RN005', format('on_push must be queue, cancel_queued or cancel_all, got %s', p_on_push),
@@ -10725,7 +10727,8 @@ declare
 begin
   if end_run.status = 'cancelled' and end_run.worker is null then
     perform holdfast.set_actor(
-      'api', case when holdfast.is_name(canceller) then canceller else session_user end, left(given ->> 'reason', 1000));
+      'api', case when holdfast.is_name(canceller) then canceller else session_user end,
+      left(given ->> 'reason', 1000));
   else
     perform holdfast.set_actor('worker', coalesce(step.lease_owner, end_run.worker), left(given ->> 'reason', 1000));
   end if;
@@ -11100,7 +11103,8 @@ declare
   actor constant text := coalesce(p_actor, session_user);
 begin
   if p_ttl <= '0' then
-    perform holdfast.refuse('RN005', format('ttl must be longer than 0, got %s', p_ttl), 'use minutes or hours', 'p_ttl');
+    perform holdfast.refuse('RN005', format('ttl must be longer than 0, got %s', p_ttl), 'use minutes or hours',
+                            'p_ttl');
   end if;
   return query
   select f.run_id, f.status, f.queued_at
@@ -11499,7 +11503,8 @@ CREATE FUNCTION ops.supersede(facts ops.run_facts, on_push text) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  states constant text[] := case supersede.on_push when 'cancel_all' then '{queued,claimed,running}' else '{queued}' end;
+  states constant text[] := case supersede.on_push
+    when 'cancel_all' then '{queued,claimed,running}' else '{queued}' end;
   moves constant holdfast.step_move[] := array(
     select (s.id, s.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move
       from holdfast.steps s

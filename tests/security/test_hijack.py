@@ -10,7 +10,7 @@ import pytest
 from psycopg import Connection, sql
 
 from holdfast import cron, errors
-from holdfast.kernel import calls, limit_calls, schedule_calls
+from holdfast.kernel import calls, limit_calls, retention_calls, schedule_calls
 from holdfast.kernel.call import Call
 from holdfast.kernel.db import run
 from holdfast.models import Continue, Done, Fail, Json, Retry, Settlement
@@ -74,6 +74,7 @@ def story(db: DB) -> list[Call[Any]]:
     (wide,) = run(db, calls.claim_steps("w", kinds=["map"]))
     plan: list[dict[str, Any]] = [{"kind": "a", "name": "a"}, {"kind": "b", "after": ["a"]}]
     return [
+        retention_calls.drop_month(),  # first: it needs a transaction that has not used the journal
         calls.start_task("mail", key="k", unique_key="u"),
         calls.start_step("work.task", "slow", policy="work.task", parked_for="approval", actor="ada"),
         calls.start_tasks([{"name": "mail"}, {"name": "mail", "priority": 3}]),
@@ -116,6 +117,13 @@ def story(db: DB) -> list[Call[Any]]:
         limit_calls.forget_limit("api"),
         calls.resume_queue("default"),
         *scheduling(db),
+        retention_calls.set_retention(SECOND, queue="bulk"),
+        retention_calls.prunable(),
+        retention_calls.sweep(),
+        retention_calls.sweep_now(afresh=True),
+        retention_calls.pruned(str(failed)),
+        retention_calls.forget_retention(queue="bulk"),
+        Call("sweep_state", object, {}),
         Call("allowed_tenants", object, {}),
         Call("partitions_ahead", object, {}),
         calls.violations(),

@@ -17,7 +17,7 @@ from psycopg import Connection
 
 from holdfast import errors
 from holdfast.flow import calls as flow
-from holdfast.kernel import calls, limit_calls, schedule_calls
+from holdfast.kernel import calls, limit_calls, retention_calls, schedule_calls
 from holdfast.kernel.db import run
 from holdfast.models import ClaimedStep, Fail, Settlement
 from holdfast.testing import Clock
@@ -68,6 +68,7 @@ def plant(db: DB, login: Login, tenant: str) -> Planted:
     run(own, calls.define_kind("c", lease=None))
     run(own, calls.define_policy("patient"))
     run(own, limit_calls.define_limit("f", concurrency=9))
+    run(own, retention_calls.set_retention(timedelta(days=9), queue="f"))
     define(own, "f", tenant=tenant, every=timedelta(hours=1))
     run(own, schedule_calls.run_schedule("f", tenant=tenant))
     run(own, flow.define_flow("f", [{"name": "f", "kind": "a"}], namespace="default", version="0.1.0"))
@@ -148,11 +149,11 @@ def value(function: str, name: str, kind: str, tenant: str, of: Planted) -> Any:
         "tasks": f'[{{"name": "x", "tenant": "{tenant}"}}]', "context_schema": "{}", "context": "{}",
         "outcomes": f'[{{"step_id": {step.step_id}, "lease_id": {step.lease_id}, "outcome": "done"}}]',
         "seen_at": "2020-01-01", "clock": "2020-01-01", "error": "{}", "request": "{}", "amount": 1,
-        "target": "x", "plans": "[]", "ticks": ["2020-01-01"],
+        "target": "x", "plans": "[]", "ticks": ["2020-01-01"], "what": "runs", "keep": "9 days", "of_id": str(of.dead),
     }  # fmt: skip
     if name == "steps":
         return '[{"kind": "x", "name": "x"}]'
-    if name == "step":
+    if name in {"step", "rule"}:
         return None
     return str(values[name]) if name == "id" and kind == "text" else values[name]
 

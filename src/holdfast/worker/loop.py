@@ -63,9 +63,7 @@ class Worker:
         self._beside: list[asyncio.Task[None]] = []
         self._trouble: BaseException | None = None
         self._empty_polls = 0
-        self._is_hinted = False
-        self._is_asleep = False
-        self._polled_alone = False
+        self._is_hinted = self._is_asleep = self._polled_alone = False
         self._next_due: float | None = None
         self._recovery = Recovery(self._claims, options, self.meters)
         self._sweeper = Sweeper(dsn, options)
@@ -153,9 +151,7 @@ class Worker:
         self.leases.start()
         beside = [self._settle(), self.claimer.lanes.watch_loop(self.meters)]
         if not self.options.burst:
-            beside.append(self._sweeper.sweep())
-        if self.options.listens and not self.options.burst:
-            beside.append(self._listener.listen())
+            beside += [self._sweeper.sweep(), *([self._listener.listen()] if self.options.listens else [])]
         self._beside = [asyncio.create_task(each) for each in beside]
         self.log.info("worker.started", queues=self.options.queues, kinds=self._registry.kinds())
 

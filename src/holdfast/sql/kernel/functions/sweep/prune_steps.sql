@@ -1,6 +1,6 @@
 -- Removes steps without a run whose rule no longer keeps them, among the next `batch` steps after `sweep.step_id`, and
--- returns the sweep's row moved on. Behind the last step that can be old enough (created before `youngest`) the runs are
--- next. A step that somebody has locked, or that was retried meanwhile, stays.
+-- returns the sweep's row moved on. Behind the last step that can be old enough (created before `youngest`) the runs
+-- are next. A step that somebody has locked, or that was retried meanwhile, stays.
 create or replace function holdfast.prune_steps(
   sweep holdfast.retention_sweep, batch int, youngest timestamptz, clock timestamptz)
 returns holdfast.retention_sweep
