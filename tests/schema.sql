@@ -3084,8 +3084,8 @@ declare
 begin
   select count(*) filter (where not o.is_sound) as odd, min(n.machine) filter (where not o.is_sound) as machine,
          min(n.state) filter (where not o.is_sound) as state,
-         bool_or(n.machine = any (array(select c.machine from holdfast.machines c
-                                         where c.moved is not null))) as is_told
+         bool_or(n.machine = any (array(
+           select c.machine from holdfast.machines c where c.moved is not null))) as is_told
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state
@@ -11906,8 +11906,8 @@ CREATE FUNCTION ops.supersede(facts ops.run_facts, on_push text) RETURNS void
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  states constant text[] :=
-    case supersede.on_push when 'cancel_all' then '{queued,claimed,running}' else '{queued}' end;
+  states constant text[] := case supersede.on_push
+    when 'cancel_all' then '{queued,claimed,running}' else '{queued}' end;
   moves constant holdfast.step_move[] := array(
     select (s.id, s.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move
       from holdfast.steps s

@@ -80,7 +80,8 @@ create index runs_by_status on ops.run_facts (status, queued_at);
 create index runs_by_day on ops.run_facts (queued_at);
 -- Written so that a query cannot take the index by status instead, which has all that is queued.
 create index runs_to_expire on ops.run_facts (expires_at) where status || '' = 'queued' and expires_at is not null;
-create index runs_that_succeeded on ops.run_facts (env_id, step_id) where status = 'success';  -- what a rollback goes to
+-- What a rollback goes to.
+create index runs_that_succeeded on ops.run_facts (env_id, step_id) where status = 'success';
 create index runs_that_retry on ops.run_facts (retry_of) where retry_of is not null;
 create index runs_that_roll_back on ops.run_facts (rollback_of) where rollback_of is not null;
 

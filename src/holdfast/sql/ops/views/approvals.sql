@@ -1,5 +1,5 @@
--- Approvals that runs wait or waited for. `decision` is pending, approved, rejected, expired or cancelled (with
--- its run).
+-- Approvals that runs wait or waited for. `decision` is pending, approved, rejected, expired, or cancelled with its
+-- run.
 create or replace view ops.approvals with (security_invoker = true) as
 select f.run_id, coalesce(a.decision, 'pending') as decision, f.project_id, f.env_id, f.env, f.kind, f.git_sha,
        f.git_ref, a.requested_by, a.requested_at, a.expires_at, a.decided_by, a.decided_at, a.reason, a.login, a.tenant

@@ -15,8 +15,8 @@ declare
 begin
   select count(*) filter (where not o.is_sound) as odd, min(n.machine) filter (where not o.is_sound) as machine,
          min(n.state) filter (where not o.is_sound) as state,
-         bool_or(n.machine = any (array(select c.machine from holdfast.machines c
-                                         where c.moved is not null))) as is_told
+         bool_or(n.machine = any (array(
+           select c.machine from holdfast.machines c where c.moved is not null))) as is_told
     into seen
     from n
     left join holdfast.machine_states s on s.machine = n.machine and s.state = n.state

@@ -6,8 +6,8 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  states constant text[] :=
-    case supersede.on_push when 'cancel_all' then '{queued,claimed,running}' else '{queued}' end;
+  states constant text[] := case supersede.on_push
+    when 'cancel_all' then '{queued,claimed,running}' else '{queued}' end;
   moves constant holdfast.step_move[] := array(
     select (s.id, s.lease_id, 'cancelled', null, null, null, null)::holdfast.step_move
       from holdfast.steps s
