@@ -4584,7 +4584,7 @@ begin
     from ended e
     join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.outcome = e.outcome
    where e.finished_at <= r.ended_by  -- guard: age
-     and not exists (select from holdfast.runs c where c.of_run = e.id and c.finished_at is null)  -- guard: undoing
+     and not holdfast.is_any_open(array[e.id::text])  -- guard: undoing
    order by e.id;
 end
 $$;
@@ -6046,7 +6046,7 @@ begin
             or not exists (select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
                             where n.run_id = u.id
                               and not exists (select from unnest(own) o (id) where o.id = s.id)))
-       and not exists (select from holdfast.runs c where c.of_run = u.id and c.finished_at is null)  -- guard: undoing
+       and not holdfast.is_any_open(array[u.id::text])  -- guard: undoing
      order by u.id);
 end
 $$;

@@ -106,6 +106,19 @@ def test_a_run_stays_until_the_run_that_retries_it_is_over(db: DB, clock: Clock)
     assert (is_there(db, original), is_there(db, child)) == (False, True)
 
 
+def test_a_run_stays_while_the_retry_of_its_retry_is_not_over(db: DB, clock: Clock) -> None:
+    original, plan = flow(db), [node("a")]
+    (retry,) = run(db, calls.start_run("flow.task", "order", "flow.step", steps=plan, of_run=original))
+    run(db, calls.cancel(str(retry)))
+    (second,) = run(db, calls.start_run("flow.task", "order", "flow.step", steps=plan, of_run=retry))
+    clock.advance(days(31))
+    assert sweep(db).runs == 0
+
+    run(db, calls.cancel(str(second)))
+
+    assert sweep(db).runs == 2
+
+
 def test_a_large_run_goes_at_once_and_its_steps_follow_in_chunks(db: DB, clock: Clock) -> None:
     """Nobody finds half a run: the run's row goes first, and its steps can no longer be acted on."""
     run_id = wide_run(db, 7)

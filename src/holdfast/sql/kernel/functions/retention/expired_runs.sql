@@ -27,7 +27,7 @@ begin
     from ended e
     join ruled r on r.tenant = e.tenant and r.machine = e.machine and r.outcome = e.outcome
    where e.finished_at <= r.ended_by  -- guard: age
-     and not exists (select from holdfast.runs c where c.of_run = e.id and c.finished_at is null)  -- guard: undoing
+     and not holdfast.is_any_open(array[e.id::text])  -- guard: undoing
    order by e.id;
 end
 $$;

@@ -31,7 +31,7 @@ begin
             or not exists (select from holdfast.run_steps n join holdfast.steps s on s.id = n.step_id
                             where n.run_id = u.id
                               and not exists (select from unnest(own) o (id) where o.id = s.id)))
-       and not exists (select from holdfast.runs c where c.of_run = u.id and c.finished_at is null)  -- guard: undoing
+       and not holdfast.is_any_open(array[u.id::text])  -- guard: undoing
      order by u.id);
 end
 $$;
