@@ -47,7 +47,7 @@ def test_the_examples_run_in_order_on_a_new_database(db: DB) -> None:
 
     assert db.execute("select count(*) from holdfast.violations()").fetchone() == (0,)
     noted = db.execute("select message from holdfast.notes where lease_id is not null").fetchall()
-    assert noted == [("half way",)]
+    assert noted == [("half way",), ("Building",)]
     states = db.execute(
         "select state, count(*) from holdfast.steps where kind = 'mail' group by 1 order by 1"
     ).fetchall()
