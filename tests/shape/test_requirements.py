@@ -17,13 +17,8 @@ NOT_BY_A_TEST = {
     "X-08": "alerts and their sinks are not there yet: Observability",
     "O-19": "the SQL half is shown by the views; the live page comes with Console",
     "O-45": "live subscriptions come with API; events and runs are read by index until then",
-    "O-73": "by the tests of handlers and webhooks, which come with the Python API of ops",
-    "O-82": "by the tests of handlers, which come with the Python API of ops",
-    "O-88": "by the tests of handlers (C-39, C-92), which come with the Python API of ops",
-    "O-94": "by the command line's tests, which come with the Python API of ops",
     "O-104": "live subscriptions come with API",
     "O-105": "pages come with Console",
-    "O-106": "by the tests of handlers, which come with the Python API of ops",
 }
 
 
