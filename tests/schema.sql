@@ -10448,6 +10448,38 @@ $$;
 
 
 --
+-- Name: write_notes(holdfast.steps, text[], text[], jsonb[], text[], timestamp with time zone); Type: FUNCTION; Schema: holdfast; Owner: -
+--
+
+CREATE FUNCTION holdfast.write_notes(step holdfast.steps, levels text[], messages text[], payloads jsonb[], keys text[], clock timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+  written int;
+begin
+  with numbered as materialized (
+    select g.*, nextval('holdfast.stream_ids') as id
+      from unnest(write_notes.levels, write_notes.messages, write_notes.payloads,
+                  write_notes.keys) g (level, message, payload, key)),
+  kept as (
+    insert into holdfast.note_keys
+    select step.id, n.key, n.id, write_notes.clock + interval '30 days' from numbered n
+    on conflict do nothing
+    returning note_id)
+  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
+  select n.id, write_notes.clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, n.level, n.message,
+         n.payload
+    from numbered n
+   where n.id in (select k.note_id from kept k)
+   order by n.id;
+  get diagnostics written = row_count;
+  return written;
+end
+$$;
+
+
+--
 -- Name: add_artifact(text, text, text, text, bigint, jsonb, text); Type: FUNCTION; Schema: ops; Owner: -
 --
 
@@ -10615,29 +10647,13 @@ CREATE FUNCTION ops.append_output(step_id bigint, lease_id bigint, levels text[]
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
-  clock constant timestamptz := holdfast.clock();
   step constant holdfast.steps := ops.held_run(append_output.step_id, append_output.lease_id);
-  written int;
 begin
   perform holdfast.check_note(g.level, g.message, g.payload, coalesce(g.key, ''))
      from unnest(append_output.levels, append_output.messages, append_output.payloads,
                  append_output.keys) g (level, message, payload, key);
-  with numbered as materialized (
-    select g.*, nextval('holdfast.stream_ids') as id
-      from unnest(append_output.levels, append_output.messages, append_output.payloads,
-                  append_output.keys) g (level, message, payload, key)),
-  kept as (
-    insert into holdfast.note_keys
-    select step.id, n.key, n.id, clock + interval '30 days' from numbered n
-    on conflict do nothing
-    returning note_id)
-  insert into holdfast.notes (id, at, tenant, step_id, run_id, attempt, lease_id, level, message, payload)
-  select n.id, clock, step.tenant, step.id, step.run_id, step.attempt, step.lease_id, n.level, n.message, n.payload
-    from numbered n
-   where n.id in (select k.note_id from kept k)
-   order by n.id;
-  get diagnostics written = row_count;
-  return written;
+  return holdfast.write_notes(step, append_output.levels, append_output.messages, append_output.payloads,
+                              append_output.keys, holdfast.clock());
 end
 $$;
 
@@ -17600,6 +17616,13 @@ GRANT ALL ON FUNCTION holdfast.worker_standing(seen_at timestamp with time zone,
 --
 
 REVOKE ALL ON FUNCTION holdfast.write_note(step holdfast.steps, level text, message text, payload jsonb, key text, clock timestamp with time zone) FROM PUBLIC;
+
+
+--
+-- Name: FUNCTION write_notes(step holdfast.steps, levels text[], messages text[], payloads jsonb[], keys text[], clock timestamp with time zone); Type: ACL; Schema: holdfast; Owner: -
+--
+
+REVOKE ALL ON FUNCTION holdfast.write_notes(step holdfast.steps, levels text[], messages text[], payloads jsonb[], keys text[], clock timestamp with time zone) FROM PUBLIC;
 
 
 --

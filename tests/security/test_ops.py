@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 
 from ops.runs import called, claim, event, finish, queue, refused, value
 from scenarios.proof import Proof
@@ -100,6 +101,9 @@ CALLS = [
     ("hf_worker", "append_event", ("{running}", "info", "x")),
     ("hf_worker", "heartbeat", ("{running}", None)),
     ("hf_worker", "add_artifact", ("{running}", "image", "x")),
+    ("hf_worker", "append_output", ("{step}", "{lease}", ["info"], ["x"], [Jsonb({})], ["k"])),
+    ("hf_worker", "retry_in_place", ("{step}", "{lease}", 1, "x")),
+    ("hf_worker", "step_of_run", ("{running}",)),
     ("hf_worker", "finish_run", ("{running}", "success")),
     ("hf_worker", "cancel_stale_runs", ()),
     ("hf_worker", "sweep_runs", ()),
@@ -126,7 +130,8 @@ def places(db: DB) -> dict[str, str]:
     running = queue(db)
     claim(db)
     event(db, running)
-    return {"waiting": waiting, "over": runs[-1], "running": running}
+    ((step, lease),) = db.execute("select id::text, lease_id::text from holdfast.steps where lease_id is not null")
+    return {"waiting": waiting, "over": runs[-1], "running": running, "step": step, "lease": lease}
 
 
 @pytest.mark.parametrize(("role", "function", "given"), CALLS, ids=lambda each: each if isinstance(each, str) else "")
