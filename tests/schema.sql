@@ -10972,7 +10972,7 @@ declare
 begin
   perform holdfast.check_tenant(p_tenant);
   perform ops.refuse_request(p_project_id, p_env, coalesce(p_kind, ''), null, null, null, null);
-  perform holdfast.check_name('branch_pattern', p_branch_pattern, 400);
+  perform holdfast.check_name('branch_pattern', nullif(p_branch_pattern, '*'), 400);  -- * is every branch
   if p_type not in ('dev', 'staging', 'prod') then
     perform holdfast.refuse('RN005', format('type must be dev, staging or prod, got %s', p_type), 'leave it out',
                             'p_type');

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from holdfast import errors
 from holdfast.kernel import calls
 from holdfast.kernel.db import run
-from holdfast.models import ClaimedStep, Done, Fail, Level, Release, Retry
+from holdfast.models import ClaimedStep, Done, Fail, Level, Release, Retry, Snooze
 from holdfast.testing import Clock, events, journal
 from kernel.steps import DB, at_once, claim, claim_one, column, insert_step, notes, settle, settlement, start
 
@@ -187,15 +188,15 @@ def test_an_ops_run_finished_without_a_word_makes_both_moves(db: DB, outcome: An
 
 
 def test_an_outcome_that_the_machine_has_no_move_for_is_noted_and_left_out(db: DB) -> None:
-    """An ops run cannot be handed back; its lease then runs out as it would have"""
+    """An ops run cannot be put off; its lease then runs out as it would have"""
     step = ops_run(db)
     start(db)
     task = claim_one(db)
 
-    settled = run(db, calls.settle_steps([settlement(step, Release()), settlement(task, Release())]))
+    settled = run(db, calls.settle_steps([settlement(step, Snooze(timedelta(0))), settlement(task, Release())]))
 
     assert [s.step_id for s in settled] == [task.step_id]
     assert column(db, step.step_id, "lease_id") == step.lease_id
     ((level, message),) = notes(db, step.step_id)
     assert level == "error"
-    assert message.startswith("machine ops.run has no move released from state claimed")
+    assert message.startswith("machine ops.run has no move snoozed from state claimed")

@@ -279,8 +279,8 @@ class Model:
                 return "snoozed", self.now + after
             case Continue():
                 return "continued", self.now
-            case Release():
-                return "released", self.now
+            case Release():  # a machine without that move ends the step instead
+                return "released" if step.can("released") else "cancelled", self.now
             case other:
                 assert_never(other)
 
