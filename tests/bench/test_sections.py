@@ -64,7 +64,7 @@ WHATS = {
 FLOWS, LIMITS = ("diamonds", "subscribers"), ("limits",)
 
 
-@pytest.mark.timeout(300)  # dozens of processes are started, and machines are busy
+@pytest.mark.timeout(900)  # dozens of processes are started, and machines are busy
 @pytest.mark.parametrize(
     ("names", "tasks"),
     [([name for name in WHATS if name not in {*FLOWS, *LIMITS}], "700"), (FLOWS, "140"), (LIMITS, "700")],
