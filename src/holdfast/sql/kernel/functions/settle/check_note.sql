@@ -1,4 +1,4 @@
--- Refuses a note that cannot be written: an unknown level, a key that is no name, a message or payload that is too
+-- Refuses a note that cannot be written: an unknown level, an invalid key, a message or payload that is too
 -- large.
 create or replace function holdfast.check_note(level text, message text, payload jsonb, key text)
 returns void
