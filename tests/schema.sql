@@ -5767,7 +5767,7 @@ begin
                  t.open_until is not null as is_half_open,
                  t.parked > 0 and exists (
                    select from holdfast.steps p
-                    where p.limited_by = t.id and p.queue = limit_room.queue and p.parked_for || '' = 'limit'
+                    where p.limited_by = t.id and p.queue = limit_room.queue and coalesce(p.parked_for, '') = 'limit'
                       and p.priority >= limit_room.priority and p.id <> all (limit_room.candidates)) as is_behind,
                  d.steps, d.charge
             from holdfast.limit_states t
@@ -5843,7 +5843,7 @@ CREATE FUNCTION holdfast.limit_violations() RETURNS TABLE(invariant text, subjec
     select t.id, t.name, t.tenant, t.held, t.parked, t.wake_at, t.paused_until, t.open_until,
            (select count(*) from holdfast.steps s where s.lease_id is not null and t.id = any (s.holds)) as holders,
            (select count(*) from holdfast.steps s
-             where s.limited_by = t.id and s.parked_for || '' = 'limit') as waiting,
+             where s.limited_by = t.id and coalesce(s.parked_for, '') = 'limit') as waiting,
            r.concurrency, r.paused_until as family_paused_until,
            (select bool_or(holdfast.tokens_suffice_at(t, r, q.charge, c.clock) > c.clock is not true)
               from holdfast.parked_queues(t.id) q) as has_tokens,
@@ -6723,7 +6723,7 @@ begin
     update holdfast.steps s
        set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'move', limited_by = null
      where s.id = any (park_unmovable_due.candidates)
-       and (s.due_at + interval '0' is not null or s.parked_for || '' = 'limit')
+       and (s.due_at + interval '0' is not null or coalesce(s.parked_for, '') = 'limit')
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
   select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',
@@ -6777,7 +6777,7 @@ begin
            select c.id from holdfast.steps c
             where c.id = any (park_unserved.candidates)
               -- not `due_at is not null`: the planner would use the index of due steps
-              and (c.due_at + interval '0' is not null or c.parked_for || '' = 'limit')
+              and (c.due_at + interval '0' is not null or coalesce(c.parked_for, '') = 'limit')
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue
                                  and holdfast.is_live_worker(w.seen_at, park_unserved.clock)
@@ -6810,7 +6810,7 @@ begin
   with recursive parked as (
     (select p.queue
        from holdfast.steps p
-      where p.limited_by = parked_queues.limit_id and p.parked_for || '' = 'limit'
+      where p.limited_by = parked_queues.limit_id and coalesce(p.parked_for, '') = 'limit'
       order by p.queue
       limit 1)
     union all
@@ -6819,7 +6819,7 @@ begin
      cross join lateral (
        select p.queue
          from holdfast.steps p
-        where p.limited_by = parked_queues.limit_id and p.queue > b.queue and p.parked_for || '' = 'limit'
+        where p.limited_by = parked_queues.limit_id and p.queue > b.queue and coalesce(p.parked_for, '') = 'limit'
         order by p.queue
         limit 1) n)
   select b.queue, coalesce(h.charge, 1)::numeric
@@ -6827,7 +6827,7 @@ begin
    cross join lateral (
      select p.charge
        from holdfast.steps p
-      where p.limited_by = parked_queues.limit_id and p.queue = b.queue and p.parked_for || '' = 'limit'
+      where p.limited_by = parked_queues.limit_id and p.queue = b.queue and coalesce(p.parked_for, '') = 'limit'
       order by p.priority desc, p.parked_due_at, p.id
       limit 1) h;
 end
@@ -7868,7 +7868,7 @@ begin
      cross join lateral (
        select p.id, p.parked_due_at, p.kind, p.tenant, p.machine
          from holdfast.steps p
-        where p.limited_by = o.id and p.queue = pull_parked.queue and p.parked_for || '' = 'limit'
+        where p.limited_by = o.id and p.queue = pull_parked.queue and coalesce(p.parked_for, '') = 'limit'
           and p.priority = pull_parked.priority and p.id <> all (pull_parked.taken)
         order by p.parked_due_at, p.id
         limit o.room + case when pull_parked.kinds is null and pull_parked.tenants is null
@@ -7881,7 +7881,7 @@ begin
                  from holdfast.steps l
                 where l.id = any (array(select k.id from ranked k where k.is_served and k.place <= k.room
                                          order by k.parked_due_at, k.id limit pull_parked.wanted))
-                  and l.parked_for || '' = 'limit'  -- not bare: the index of the limits' queues would answer it
+                  and coalesce(l.parked_for, '') = 'limit'  -- not bare: the index of the limits' queues would answer it
                 order by l.parked_due_at, l.id
                   for update skip locked),
          array(select k.id from ranked k where not k.is_served)
@@ -12611,7 +12611,7 @@ CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
            FROM holdfast.limit_states n
           WHERE COALESCE(((n.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[])) OR ((n.tenant = '*'::text) AND (EXISTS ( SELECT
                    FROM holdfast.steps p_1
-                  WHERE ((p_1.limited_by = n.id) AND ((p_1.parked_for || ''::text) = 'limit'::text) AND (p_1.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))))))), true)
+                  WHERE ((p_1.limited_by = n.id) AND (COALESCE(p_1.parked_for, ''::text) = 'limit'::text) AND (p_1.tenant = ANY (( SELECT holdfast.allowed_tenants() AS allowed_tenants)::text[]))))))), true)
         )
  SELECT l.name,
     l.tenant,
@@ -12633,7 +12633,7 @@ CREATE VIEW holdfast.limit_list WITH (security_invoker='true') AS
         CASE
             WHEN (s.parked > 0) THEN ( SELECT min(p_1.parked_due_at) AS min
                FROM holdfast.steps p_1
-              WHERE ((p_1.limited_by = s.id) AND ((p_1.parked_for || ''::text) = 'limit'::text)))
+              WHERE ((p_1.limited_by = s.id) AND (COALESCE(p_1.parked_for, ''::text) = 'limit'::text)))
             ELSE NULL::timestamp with time zone
         END AS oldest_parked_at,
     COALESCE(s.wake_at, f.wake_at) AS wake_at,

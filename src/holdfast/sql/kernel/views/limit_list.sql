@@ -8,7 +8,7 @@ with states as (  -- as the policy of limit_states has it, which a superuser is 
    where coalesce(n.tenant = any ((select holdfast.allowed_tenants())::text[])
                   or (n.tenant = '*' and exists (
                         select from holdfast.steps p
-                         where p.limited_by = n.id and p.parked_for || '' = 'limit'
+                         where p.limited_by = n.id and coalesce(p.parked_for, '') = 'limit'
                            and p.tenant = any ((select holdfast.allowed_tenants())::text[]))), true))
 select l.name, l.tenant, r.name as rule, r.concurrency, r.rate, r.per, r.burst, r.breaker_after, r.breaker_for,
        r.breaker_counts, coalesce(s.held, f.held, 0) as held,
@@ -17,7 +17,7 @@ select l.name, l.tenant, r.name as rule, r.concurrency, r.rate, r.per, r.burst, 
        coalesce(s.parked, f.parked, 0) as parked,
        case when s.parked > 0 then (
          select min(p.parked_due_at) from holdfast.steps p
-          where p.limited_by = s.id and p.parked_for || '' = 'limit') end as oldest_parked_at,
+          where p.limited_by = s.id and coalesce(p.parked_for, '') = 'limit') end as oldest_parked_at,
        coalesce(s.wake_at, f.wake_at) as wake_at,
        nullif(case when p.is_paused then greatest(s.paused_until, r.paused_until) end, 'infinity') as paused_until,
        case when p.is_paused then coalesce(s.paused_by, r.paused_by) end as paused_by,

@@ -40,7 +40,7 @@ begin
                  t.open_until is not null as is_half_open,
                  t.parked > 0 and exists (
                    select from holdfast.steps p
-                    where p.limited_by = t.id and p.queue = limit_room.queue and p.parked_for || '' = 'limit'
+                    where p.limited_by = t.id and p.queue = limit_room.queue and coalesce(p.parked_for, '') = 'limit'
                       and p.priority >= limit_room.priority and p.id <> all (limit_room.candidates)) as is_behind,
                  d.steps, d.charge
             from holdfast.limit_states t

@@ -16,7 +16,7 @@ begin
   with recursive parked as (
     (select p.queue
        from holdfast.steps p
-      where p.limited_by = parked_queues.limit_id and p.parked_for || '' = 'limit'
+      where p.limited_by = parked_queues.limit_id and coalesce(p.parked_for, '') = 'limit'
       order by p.queue
       limit 1)
     union all
@@ -25,7 +25,7 @@ begin
      cross join lateral (
        select p.queue
          from holdfast.steps p
-        where p.limited_by = parked_queues.limit_id and p.queue > b.queue and p.parked_for || '' = 'limit'
+        where p.limited_by = parked_queues.limit_id and p.queue > b.queue and coalesce(p.parked_for, '') = 'limit'
         order by p.queue
         limit 1) n)
   select b.queue, coalesce(h.charge, 1)::numeric
@@ -33,7 +33,7 @@ begin
    cross join lateral (
      select p.charge
        from holdfast.steps p
-      where p.limited_by = parked_queues.limit_id and p.queue = b.queue and p.parked_for || '' = 'limit'
+      where p.limited_by = parked_queues.limit_id and p.queue = b.queue and coalesce(p.parked_for, '') = 'limit'
       order by p.priority desc, p.parked_due_at, p.id
       limit 1) h;
 end

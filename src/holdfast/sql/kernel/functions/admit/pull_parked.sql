@@ -41,7 +41,7 @@ begin
      cross join lateral (
        select p.id, p.parked_due_at, p.kind, p.tenant, p.machine
          from holdfast.steps p
-        where p.limited_by = o.id and p.queue = pull_parked.queue and p.parked_for || '' = 'limit'
+        where p.limited_by = o.id and p.queue = pull_parked.queue and coalesce(p.parked_for, '') = 'limit'
           and p.priority = pull_parked.priority and p.id <> all (pull_parked.taken)
         order by p.parked_due_at, p.id
         limit o.room + case when pull_parked.kinds is null and pull_parked.tenants is null
@@ -54,7 +54,7 @@ begin
                  from holdfast.steps l
                 where l.id = any (array(select k.id from ranked k where k.is_served and k.place <= k.room
                                          order by k.parked_due_at, k.id limit pull_parked.wanted))
-                  and l.parked_for || '' = 'limit'  -- not bare: the index of the limits' queues would answer it
+                  and coalesce(l.parked_for, '') = 'limit'  -- not bare: the index of the limits' queues would answer it
                 order by l.parked_due_at, l.id
                   for update skip locked),
          array(select k.id from ranked k where not k.is_served)

@@ -10,7 +10,7 @@ begin
     update holdfast.steps s
        set due_at = null, parked_due_at = coalesce(s.due_at, s.parked_due_at), parked_for = 'move', limited_by = null
      where s.id = any (park_unmovable_due.candidates)
-       and (s.due_at + interval '0' is not null or s.parked_for || '' = 'limit')
+       and (s.due_at + interval '0' is not null or coalesce(s.parked_for, '') = 'limit')
     returning s.*)
   insert into holdfast.notes (at, tenant, step_id, run_id, attempt, level, message, payload)
   select park_unmovable_due.clock, a.tenant, a.id, a.run_id, a.attempt, 'error',

@@ -14,7 +14,7 @@ begin
            select c.id from holdfast.steps c
             where c.id = any (park_unserved.candidates)
               -- not `due_at is not null`: the planner would use the index of due steps
-              and (c.due_at + interval '0' is not null or c.parked_for || '' = 'limit')
+              and (c.due_at + interval '0' is not null or coalesce(c.parked_for, '') = 'limit')
               and not exists (select from holdfast.workers w
                                where w.queue = park_unserved.queue
                                  and holdfast.is_live_worker(w.seen_at, park_unserved.clock)

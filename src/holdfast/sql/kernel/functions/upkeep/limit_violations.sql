@@ -9,7 +9,7 @@ as $$
     select t.id, t.name, t.tenant, t.held, t.parked, t.wake_at, t.paused_until, t.open_until,
            (select count(*) from holdfast.steps s where s.lease_id is not null and t.id = any (s.holds)) as holders,
            (select count(*) from holdfast.steps s
-             where s.limited_by = t.id and s.parked_for || '' = 'limit') as waiting,
+             where s.limited_by = t.id and coalesce(s.parked_for, '') = 'limit') as waiting,
            r.concurrency, r.paused_until as family_paused_until,
            (select bool_or(holdfast.tokens_suffice_at(t, r, q.charge, c.clock) > c.clock is not true)
               from holdfast.parked_queues(t.id) q) as has_tokens,
