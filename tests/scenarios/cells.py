@@ -105,5 +105,9 @@ NOT_KILLED = {
 }
 ELSEWHERE = {
     "migrate_{migration.number}": "tests/migrations/test_migrate.py kills at each of them",
+    **dict.fromkeys(
+        ("before_shell", "after_shell", "after_program", "before_artifact", "after_artifact"),
+        "tests/scenarios/test_ops.py kills at each of them (deploys_places.py)",
+    ),
     **{f"{side}_{call}": why for call, why in NOT_KILLED.items() for side in ("before", "after")},
 }
